@@ -1,0 +1,1 @@
+"""Assessment: protocols, attackers, metrics, reports. Knows no corpus."""

@@ -1,0 +1,1 @@
+"""Speech: features, x-vectors, back ends, pseudo-speakers, synthesis, anonymisers, recognisers."""

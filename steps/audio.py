@@ -1,0 +1,69 @@
+"""Audio in and out: mono float64 at the wanted rate, with errors that name the utterance and the file."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+from scipy.signal import resample_poly
+
+from utils.cli import UserError
+
+FloatArray = npt.NDArray[np.float64]
+SAMPLE_RATE = 16000
+
+
+@dataclass(frozen=True)
+class Audio:
+    """`samples`: (n,) float64, full scale 1. `rate`: Hz of samples. `file_rate`: Hz found in the file."""
+
+    samples: FloatArray
+    rate: int
+    file_rate: int
+
+    @property
+    def seconds(self) -> float:
+        """Duration in seconds."""
+        return len(self.samples) / self.rate
+
+
+def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
+    """Read one mono file; resample it (polyphase) where its rate differs from `rate`.
+
+    Raises UserError naming utterance and file for: a pipe, a missing or unreadable file, several
+    channels, no samples, a sample that is not finite.
+    """
+    if rxfilename.rstrip().endswith("|"):
+        raise UserError(f"{utt}: {rxfilename!r} is a pipe; write the audio to a file first")
+    try:
+        samples, file_rate = soundfile.read(rxfilename, dtype="float64", always_2d=True)
+    except (soundfile.LibsndfileError, OSError) as error:
+        raise UserError(f"{utt}: {rxfilename}: cannot be read as audio: {error}") from error
+    if samples.shape[1] != 1:
+        raise UserError(f"{utt}: {rxfilename}: {samples.shape[1]} channels; only mono is read")
+    mono = samples[:, 0]
+    if len(mono) == 0:
+        raise UserError(f"{utt}: {rxfilename}: no samples (zero-length audio)")
+    if not np.isfinite(mono).all():
+        raise UserError(f"{utt}: {rxfilename}: holds a sample that is not a finite number")
+    if file_rate != rate:
+        divisor = int(np.gcd(file_rate, rate))
+        mono = resample_poly(mono, rate // divisor, file_rate // divisor)
+    return Audio(mono, rate, file_rate)
+
+
+def write_wav(path: str | os.PathLike[str], samples: FloatArray, rate: int = SAMPLE_RATE) -> None:
+    """Write mono 16-bit WAV atomically. Samples beyond full scale are an error, never clipped silently."""
+    peak = float(np.max(np.abs(samples))) if len(samples) else 0.0
+    if not np.isfinite(peak) or peak > 1.0:
+        raise UserError(f"{path}: samples reach {peak:.3g} of full scale; normalise before writing")
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
+    try:
+        soundfile.write(beside, samples, rate, subtype="PCM_16", format="WAV")
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""What every program shares: the one kind of user error, its exit status, and the argument parser.
+
+Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+
+class UserError(Exception):
+    """Something the user can mend. One line: the file, the line or id, what is wrong, what to do."""
+
+    exit_status = 2
+
+
+class LossError(UserError):
+    """More items were lost than the caller allowed."""
+
+    exit_status = 3
+
+
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of descriptions and shows the default of every option that has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default in (None, False) or action.default is argparse.SUPPRESS:
+            return action.help
+        return super()._get_help_string(action)
+
+
+def make_parser(description: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    """A parser that shows defaults and refuses abbreviated options (a typo must not pass)."""
+    return argparse.ArgumentParser(
+        description=description, epilog=epilog, formatter_class=_Formatter, allow_abbrev=False
+    )
+
+
+def boolean(text: str) -> bool:
+    """Parse `true` or `false`, the only spellings (`type=bool` would make "false" true)."""
+    if text in ("true", "false"):
+        return text == "true"
+    raise argparse.ArgumentTypeError(f"expected true or false, not {text!r}")
+
+
+def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
+    """Run `main`, print a user error as one line, and exit.
+
+    Libraries report through `logging`; here warnings and notes go to standard error.
+    """
+    name = Path(sys.argv[0]).name
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format=f"{name}: %(levelname)s: %(message)s"
+    )
+    try:
+        status = main(None)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        status = error.exit_status
+    except BrokenPipeError:  # the reader of our output went away, for example `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        status = 130
+    sys.exit(status)

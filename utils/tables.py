@@ -1,0 +1,153 @@
+"""Kaldi's text tables: read with checks that name file and line, written atomically in C order.
+
+Fields are separated by any run of blanks or tabs. Ids are opaque strings: `NA`, `007` and `1e3` are
+ids, never numbers. Files are UTF-8.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from utils.cli import UserError
+
+StrPath = str | os.PathLike[str]
+
+
+@contextmanager
+def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file beside `path` that takes its place on success and vanishes on failure."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
+    encoding = None if "b" in mode else "utf-8"
+    try:
+        with beside.open(mode, encoding=encoding) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers from 1, without line ends.
+
+    Raises UserError for a missing, unreadable, non-text (NUL byte, not UTF-8) or CRLF file.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    if b"\0" in data:
+        line = data[: data.index(b"\0")].count(b"\n") + 1
+        raise UserError(f"{path}:{line}: not a text file (it holds a NUL byte)")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}:{line}: not a text file (not UTF-8)") from error
+    lines = text.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    for number, line_text in enumerate(lines, start=1):
+        if line_text.endswith("\r"):
+            raise UserError(f"{path}:{number}: Windows line end (CR LF); convert with: dos2unix {path}")
+        yield number, line_text
+
+
+def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
+    """Rows of exactly `n_fields` fields with their line numbers; UserError names the first other row."""
+    for number, line in read_lines(path):
+        fields = line.split()
+        if len(fields) != n_fields:
+            raise UserError(f"{path}:{number}: {len(fields)} fields where {n_fields} are expected")
+        yield number, fields
+
+
+def _no_duplicate(path: StrPath, number: int, key: str, seen: Mapping[str, object]) -> None:
+    if key in seen:
+        raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
+
+
+def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
+    """A two-column table such as utt2spk, in file order.
+
+    With `rest_of_line` the value is all that follows the key (wav.scp, text) and may be empty for
+    `text`; without it, exactly two fields a line. Duplicate keys are an error.
+    """
+    table: dict[str, str] = {}
+    if rest_of_line:
+        for number, line in read_lines(path):
+            parts = line.split(maxsplit=1)
+            if not parts:
+                raise UserError(f"{path}:{number}: empty line")
+            _no_duplicate(path, number, parts[0], table)
+            table[parts[0]] = parts[1].rstrip() if len(parts) == 2 else ""
+        return table
+    for number, (key, value) in read_rows(path, 2):
+        _no_duplicate(path, number, key, table)
+        table[key] = value
+    return table
+
+
+def read_id_lists(path: StrPath) -> dict[str, list[str]]:
+    """A table of lists such as spk2utt: always lists, also of one id."""
+    table: dict[str, list[str]] = {}
+    for number, line in read_lines(path):
+        fields = line.split()
+        if len(fields) < 2:
+            raise UserError(f"{path}:{number}: a key and at least one id are expected")
+        _no_duplicate(path, number, fields[0], table)
+        table[fields[0]] = fields[1:]
+    return table
+
+
+def read_ids(path: StrPath) -> list[str]:
+    """The first column of a list such as `enrolls`, in file order, without duplicates."""
+    ids: dict[str, None] = {}
+    for number, line in read_lines(path):
+        fields = line.split()
+        if not fields:
+            raise UserError(f"{path}:{number}: empty line")
+        _no_duplicate(path, number, fields[0], ids)
+        ids[fields[0]] = None
+    return list(ids)
+
+
+def _check_field(path: StrPath, text: str) -> str:
+    if not text or text.split() != [text]:
+        raise UserError(f"{path}: {text!r} cannot be an id: ids have no blanks and are not empty")
+    return text
+
+
+def write_map(path: StrPath, table: Mapping[str, object]) -> None:
+    """Write `key value` lines sorted by key in C order (bytes), atomically."""
+    with atomic_write(path) as stream:
+        for key in sort_ids(table):
+            stream.write(f"{_check_field(path, key)} {table[key]}".rstrip() + "\n")
+
+
+def write_id_lists(path: StrPath, table: Mapping[str, Sequence[str]]) -> None:
+    """Write spk2utt-like lines, keys and lists sorted in C order."""
+    write_map(path, {key: " ".join(sort_ids(ids)) for key, ids in table.items()})
+
+
+def write_ids(path: StrPath, ids: Iterable[str]) -> None:
+    """Write one id a line, sorted in C order."""
+    write_map(path, dict.fromkeys(ids, ""))
+
+
+def sort_ids(ids: Iterable[str]) -> list[str]:
+    """Sort as `LC_ALL=C sort` does: by the bytes of the UTF-8 text."""
+    return sorted(ids, key=lambda text: text.encode("utf-8"))
+
+
+def invert(utt2spk: Mapping[str, str]) -> dict[str, list[str]]:
+    """spk2utt from utt2spk, both levels in C order."""
+    spk2utt: dict[str, list[str]] = {}
+    for utt in sort_ids(utt2spk):
+        spk2utt.setdefault(utt2spk[utt], []).append(utt)
+    return {spk: spk2utt[spk] for spk in sort_ids(spk2utt)}
