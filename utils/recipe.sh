@@ -1,0 +1,110 @@
+# Sourced by a recipe: stages, steps with stamps, jobs over a data directory, and a log with time and place.
+# Needs the variables stage, stop_stage, nj, dry_run, list_stages and cpu_cmd.
+
+recipe_steps=0      # steps seen
+recipe_made=0       # steps that were run, or would be
+recipe_current=     # what is being made
+recipe_remade=()    # what a dry run would make anew, so that all that follows shows as stale
+
+log() {
+  printf '%s (%s:%s) %s\n' "$(date +'%F %T')" "${BASH_SOURCE[1]##*/}" "${BASH_LINENO[0]}" "$*"
+}
+
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+recipe_on_exit() {
+  local status=$?
+  [[ $status -eq 0 || -z $recipe_current ]] ||
+    printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
+      "${0##*/}" "$recipe_stage" "$recipe_current" "$status" >&2
+  exit "$status"
+}
+trap recipe_on_exit EXIT
+
+# in_stage N TITLE: whether stage N is wanted; says that it starts. With --list-stages only lists it.
+in_stage() {
+  if $list_stages; then
+    printf '%3d  %s\n' "$1" "$2"
+    return 1
+  fi
+  [[ $1 -ge $stage && $1 -le $stop_stage ]] || return 1
+  recipe_stage=$1
+  log "stage $1: $2"
+}
+
+# step OUT [--also OUT]... -- COMMAND...: run COMMAND unless OUT is up to date (utils/stamps.py).
+# Every word of COMMAND that names a file or folder is an input, also the recipe's own functions' words.
+step() {
+  local outs=("$1") reason status=0
+  shift
+  while [[ $1 == --also ]]; do
+    outs+=(--also "$2")
+    shift 2
+  done
+  [[ $1 == -- ]] || die "step ${outs[0]}: '--' expected before the command, not '$1'"
+  shift
+  recipe_steps=$((recipe_steps + 1))
+  local remade=() folder
+  for folder in "${recipe_remade[@]}"; do remade+=(--remade "$folder"); done
+  reason=$(stamps.py check "${outs[@]}" "${remade[@]}" -- "$@") || status=$?
+  case $status in
+    0)
+      log "up to date: ${outs[0]}"
+      return 0
+      ;;
+    10) recipe_made=$((recipe_made + 1)) ;;
+    *) die "stamps.py failed on ${outs[0]} (status $status)" ;;
+  esac
+  if $dry_run; then
+    log "would make ${outs[0]} ($reason): $*"
+    for folder in "${outs[@]}"; do [[ $folder == --also ]] || recipe_remade+=("$folder"); done
+    return 0
+  fi
+  log "making ${outs[0]} ($reason)"
+  stamps.py begin "${outs[@]}" -- "$@"
+  # Not within `if` or `||`: that would switch `set -e` off inside the recipe's functions.
+  recipe_current=${outs[0]}
+  "$@"
+  stamps.py finish "${outs[@]}" -- "$@"
+  recipe_current=
+}
+
+# job OUT PROGRAM ARGUMENTS...: one job through $cpu_cmd, its log in OUT/log.
+job() {
+  local out=$1 name
+  shift
+  name=$(basename "$1" .py)
+  $cpu_cmd "$out/log/$name.log" "$@"
+}
+
+# over DATA OUT PROGRAM ARGUMENTS...: the program once for each of nj parts of a data directory, in parallel;
+# {data} and {out} among its arguments stand for the part and for the folder of the part's results,
+# which are then put together in OUT and checked to hold every utterance of DATA.
+over() {
+  local data=$1 out=$2 name parts arguments=()
+  shift 2
+  name=$(basename "$1" .py)
+  parts=$(split_data_dir.py "$data" "$nj")
+  local word
+  for word in "$@"; do
+    word=${word//\{data\}/$data/split$parts/JOB}
+    arguments+=("${word//\{out\}/$out/split$parts/JOB}")
+  done
+  $cpu_cmd "JOB=1:$parts" "$out/log/$name.JOB.log" "${arguments[@]}"
+  merge_split_dirs.py "$out" "$parts" --expect "$data"
+}
+
+# recipe_end: what was done, in one line.
+recipe_end() {
+  $list_stages && return 0
+  if [[ $recipe_made -eq 0 ]]; then
+    log "nothing to do: all $recipe_steps steps were up to date"
+  elif $dry_run; then
+    log "dry run: $recipe_made of $recipe_steps steps would be made"
+  else
+    log "done: $recipe_made of $recipe_steps steps were made, the others were up to date"
+  fi
+}

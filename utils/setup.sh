@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Makes .venv from the pinned requirements; does nothing when it is up to date.
+#   utils/setup.sh          what the recipes need
+#   utils/setup.sh test     and what the tests need
+#   utils/setup.sh extra    and the optional parts (requirements-extra.txt): needs a C compiler
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+die() { printf 'setup: %s\n' "$@" >&2; exit 1; }
+
+files=(requirements.txt)
+for part in "$@"; do
+  case $part in
+    test | extra) files+=("requirements-$part.txt") ;;
+    *) die "unknown part '$part'; known: test, extra" ;;
+  esac
+done
+
+python=${PYTHON:-python3.11}
+command -v "$python" >/dev/null || die "$python was not found." \
+  "Install Python 3.11 (Debian: apt-get install python3.11 python3.11-venv), or name it: PYTHON=/path/to/python3.11 make setup"
+"$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
+  die "$python is $("$python" --version 2>&1); the pinned versions were run with Python 3.11. Name one: PYTHON=/path/to/python3.11 make setup"
+"$python" -c 'import ensurepip, venv' ||
+  die "$python has no venv module (Debian: apt-get install python3.11-venv)"
+if [[ " ${files[*]} " == *" requirements-extra.txt "* ]]; then
+  command -v cc >/dev/null || command -v gcc >/dev/null ||
+    die "a C compiler is needed: webrtcvad (for resemblyzer) has no wheel." \
+      "Debian: apt-get install build-essential python3.11-dev"
+fi
+
+# A stamp for each requirements file, so that `make recipe` does not undo what `make test` added.
+mkdir -p .venv
+exec 9>.venv/.setup.lock
+flock 9
+stale=()
+for file in "${files[@]}"; do
+  digest=$(cat "$file" constraints.txt | sha256sum)
+  stamp=.venv/.done.$file
+  [[ -f $stamp && $(<"$stamp") == "$digest" ]] || stale+=("$file")
+done
+if [[ ${#stale[@]} -eq 0 ]]; then
+  echo "setup: .venv is up to date"
+  exit 0
+fi
+
+[[ -x .venv/bin/python ]] || "$python" -m venv .venv
+arguments=()
+for file in "${stale[@]}"; do arguments+=(-r "$file"); done
+echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries, a minute or two)"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "${arguments[@]}" ||
+  die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
+.venv/bin/python -m pip check --disable-pip-version-check
+for file in "${stale[@]}"; do
+  cat "$file" constraints.txt | sha256sum >".venv/.done.$file"
+done
+echo "setup: done"

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tell whether what a step made is still what the step would make, and say why when it is not.
+
+  stamps.py check  OUT [--also OUT]... [--remade DIR]... -- COMMAND...
+  stamps.py begin  OUT [--also OUT]... -- COMMAND...
+  stamps.py finish OUT [--also OUT]... -- COMMAND...
+
+A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
+command that names a file or folder), of the code it runs (the program and the project modules that it
+imports, comments and docstrings left out) and of the files it wrote. Because the digest of a stamped
+folder holds that folder's own stamp, digests chain: audio that was protected anew at the same place
+makes its x-vectors, scores and figures stale.
+
+check prints the reason and exits 10 when the step must run. begin clears what another command left,
+keeps what an interrupted run of the same command left, and marks OUT as started. finish stamps it.
+Options that cannot change a result (--nj, --download) are not part of the command.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import re
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.tables import atomic_write
+
+ROOT = Path(__file__).resolve().parents[1]
+DONE, STARTED = ".done", ".started"
+NEUTRAL_OPTIONS = ("--nj", "--download")
+STALE = 10
+
+
+def sha256(data: bytes) -> str:
+    """Hex SHA-256 of bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_file(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _top_files(folder: Path) -> dict[str, str]:
+    """Digests of the visible files that stand directly in a folder."""
+    files = (p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    return {p.name: _digest_file(p) for p in sorted(files)}
+
+
+def provenance(folder: Path) -> str | None:
+    """Digest of how a stamped folder was made (command, inputs, code); None without a stamp."""
+    stamp = _read_stamp(folder / DONE)
+    return None if stamp is None else sha256(json.dumps(_key_of(stamp), sort_keys=True).encode())
+
+
+def digest_path(path: Path) -> str:
+    """Digest of an input: a file's content, or a folder's stamp and the files directly in it.
+
+    A folder that no step made (a corpus) is known by the names and sizes of all that it holds,
+    unless it is a data directory (it has a utt2spk), whose tables say it all.
+    """
+    if path.is_file():
+        return _digest_file(path)
+    if not path.is_dir():
+        return "absent"
+    parts: dict[str, object] = {"files": _top_files(path), "made": provenance(path)}
+    if parts["made"] is None and not (path / "utt2spk").exists():
+        parts["tree"] = sorted(
+            f"{p.relative_to(path)} {p.stat().st_size}" for p in path.rglob("*") if p.is_file()
+        )
+    return sha256(json.dumps(parts, sort_keys=True).encode())
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:] or [ast.Pass()]
+    return tree
+
+
+def _project_imports(tree: ast.Module) -> set[Path]:
+    """Files of the project that a module imports, wherever in it the import stands."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    found: set[Path] = set()
+    for name in names:
+        if name.split(".")[0] in ("utils", "steps", "local"):
+            stem = ROOT.joinpath(*name.split("."))
+            found.update(p for p in (stem.with_suffix(".py"), stem / "__init__.py") if p.exists())
+    return found
+
+
+def digest_code(program: Path) -> str:
+    """Digest of a program and the project modules it imports (or calls, from a shell script).
+
+    Comments and docstrings of Python do not count.
+    """
+    todo, parts = {program.resolve()}, {}
+    while todo:
+        path = todo.pop()
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".py":
+            tree = ast.parse(text)
+            found, text = _project_imports(tree), ast.dump(_without_docstrings(tree))
+        else:
+            found = {ROOT / name for name in re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)}
+        todo |= {p for p in found if p.exists()} - {ROOT / name for name in parts}
+        name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+        parts[name] = sha256(text.encode())
+    return sha256(json.dumps(parts, sort_keys=True).encode())
+
+
+def strip_neutral(command: Sequence[str]) -> list[str]:
+    """The command without the options that cannot change a result, nor their values."""
+    words, skip = [], False
+    for word in command:
+        if skip:
+            skip = False
+        elif word in NEUTRAL_OPTIONS:
+            skip = True
+        elif not word.startswith(tuple(f"{option}=" for option in NEUTRAL_OPTIONS)):
+            words.append(word)
+    return words
+
+
+def describe(outs: Sequence[Path], command: Sequence[str]) -> dict[str, dict[str, str] | list[str]]:
+    """The key of a step: command, and digests of inputs and code."""
+    words = strip_neutral(command)
+    own = [out.resolve() for out in outs]
+    inputs: dict[str, str] = {}
+    code: dict[str, str] = {}
+    for word in words:
+        path = Path(word)
+        if not word or any(path.resolve().is_relative_to(out) for out in own) or not path.exists():
+            continue
+        if path.suffix in (".py", ".sh") and path.is_file():
+            code[word] = digest_code(path)
+        else:
+            inputs[word] = digest_path(path)
+    return {"command": words, "inputs": inputs, "code": code}
+
+
+def _read_stamp(path: Path) -> dict[str, object] | None:
+    if not path.exists():
+        return None
+    try:
+        stamp = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return stamp if isinstance(stamp, dict) else None
+
+
+def _key_of(stamp: dict[str, object]) -> dict[str, object]:
+    return {name: stamp.get(name) for name in ("command", "inputs", "code")}
+
+
+def _difference(old: dict[str, object], new: dict[str, object]) -> str:
+    """The first thing in which two keys differ, in words."""
+    if old["command"] != new["command"]:
+        before, after = (
+            " ".join(map(str, words)) if isinstance(words := key["command"], list) else ""
+            for key in (old, new)
+        )
+        return f"the command changed from: {before} to: {after}"
+    for name, what in (("code", "the code of {} changed"), ("inputs", "{} changed")):
+        before_, after_ = old[name], new[name]
+        if isinstance(before_, dict) and isinstance(after_, dict):
+            for path in sorted(before_.keys() | after_.keys()):
+                if before_.get(path) != after_.get(path):
+                    return what.format(path)
+    return "the stamp is from another version"
+
+
+def why_stale(outs: Sequence[Path], command: Sequence[str], remade: Sequence[str] = ()) -> str | None:
+    """Why a step must run, or None when all that it made is up to date."""
+    for word in command:
+        for name in remade:
+            if Path(word) == Path(name) or Path(name) in Path(word).parents:
+                return f"{word} is made anew"
+    for out in outs:
+        stamp = _read_stamp(out / DONE)
+        if stamp is None:
+            return "interrupted before" if (out / STARTED).exists() else "not made yet"
+        if _key_of(stamp) != (key := describe(outs, command)):
+            return _difference(_key_of(stamp), dict(key))
+        written = stamp.get("outputs")
+        if written != (now := _top_files(out)):
+            names = sorted(set(written).symmetric_difference(now)) if isinstance(written, dict) else []
+            return f"{out}: {', '.join(names) or 'a file'} is not as the step left it"
+    return None
+
+
+def begin(outs: Sequence[Path], command: Sequence[str]) -> None:
+    """Clear the outputs, unless an interrupted run of this very command left them; mark as started.
+
+    Raises UserError for a folder with files in it that no step of a recipe made.
+    """
+    key = describe(outs, command)
+    for out in outs:
+        started = _read_stamp(out / STARTED)
+        if started is not None and _key_of(started) == key:
+            (out / DONE).unlink(missing_ok=True)
+            continue
+        ours = any((out / name).exists() for name in (DONE, STARTED))
+        if out.is_dir() and any(out.iterdir()) and not ours:
+            raise UserError(f"{out}: exists and was not made by a recipe; move it away to go on")
+        if out.exists():
+            shutil.rmtree(out)
+        out.mkdir(parents=True)
+        with atomic_write(out / STARTED) as stream:
+            json.dump({**key, "since": time.time()}, stream)
+
+
+def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
+    """Stamp the outputs. Inputs count as they were at the start, so a change during the run shows."""
+    now = describe(outs, command)
+    for out in outs:
+        started = _read_stamp(out / STARTED)
+        if started is None:
+            raise UserError(f"{out}: cannot be stamped: its {STARTED} is gone; run the step again")
+        inputs = {**dict(now["inputs"]), **dict(started.get("inputs") or {})}  # type: ignore[call-overload,arg-type]
+        since = started.get("since")
+        stamp = {
+            **now,
+            "inputs": inputs,
+            "code": started.get("code"),
+            "outputs": _top_files(out),
+            "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
+            "host": socket.gethostname(),
+            "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
+        }
+        with atomic_write(out / DONE) as stream:
+            json.dump(stamp, stream, indent=1)
+        (out / STARTED).unlink()
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("action", choices=("check", "begin", "finish"))
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--also", type=Path, action="append", default=[], metavar="OUT")
+    parser.add_argument("--remade", action="append", default=[], metavar="DIR")
+    parser.add_argument("command", nargs="+", metavar="COMMAND")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if "--" not in words:
+        raise UserError("usage: stamps.py check|begin|finish OUT [--also OUT]... -- COMMAND...")
+    cut = words.index("--")
+    args = get_parser().parse_args([*words[:cut], "--", *words[cut + 1 :]])
+    outs = [args.out, *args.also]
+    if args.action == "begin":
+        begin(outs, args.command)
+    elif args.action == "finish":
+        finish(outs, args.command)
+    else:
+        reason = why_stale(outs, args.command, args.remade)
+        if reason is not None:
+            print(reason)
+            return STALE
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
