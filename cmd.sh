@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The one file a site edits to move from a laptop to a cluster: how jobs are started.
 #
 # cmd_backend=local   jobs run on this machine, as many at once as it has processors (utils/run.py)

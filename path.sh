@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by run.sh and by every job: puts the project's Python and its four floors in reach.
 PSEUDOVOX_ROOT=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 export PSEUDOVOX_ROOT

@@ -1,6 +1,7 @@
 # Sourced by a recipe: stages, steps with stamps, jobs over a data directory, and a log with time and place.
 # Needs the variables stage, stop_stage, nj, dry_run, list_stages and cpu_cmd.
 
+# shellcheck shell=bash disable=SC2154  # the variables are the recipe's
 recipe_steps=0      # steps seen
 recipe_made=0       # steps that were run, or would be
 recipe_current=     # what is being made
@@ -23,6 +24,14 @@ recipe_on_exit() {
   exit "$status"
 }
 trap recipe_on_exit EXIT
+
+# recipe_start ARGUMENTS...: record the command, because nobody remembers it.
+recipe_start() {
+  if $dry_run || $list_stages; then return 0; fi
+  mkdir -p exp
+  printf '%s  %s  ./run.sh %s\n' "$(date +'%F %T')" "$(git -C "$PSEUDOVOX_ROOT" describe --always --dirty)" "$*" \
+    >>exp/cmdline.log
+}
 
 # in_stage N TITLE: whether stage N is wanted; says that it starts. With --list-stages only lists it.
 in_stage() {
@@ -81,7 +90,7 @@ job() {
 }
 
 # over DATA OUT PROGRAM ARGUMENTS...: the program once for each of nj parts of a data directory, in parallel;
-# {data} and {out} among its arguments stand for the part and for the folder of the part's results,
+# %data and %out among its arguments stand for the part and for the folder of the part's results,
 # which are then put together in OUT and checked to hold every utterance of DATA.
 over() {
   local data=$1 out=$2 name parts arguments=()
@@ -90,8 +99,8 @@ over() {
   parts=$(split_data_dir.py "$data" "$nj")
   local word
   for word in "$@"; do
-    word=${word//\{data\}/$data/split$parts/JOB}
-    arguments+=("${word//\{out\}/$out/split$parts/JOB}")
+    word=${word//%data/$data/split$parts/JOB}
+    arguments+=("${word//%out/$out/split$parts/JOB}")
   done
   $cpu_cmd "JOB=1:$parts" "$out/log/$name.JOB.log" "${arguments[@]}"
   merge_split_dirs.py "$out" "$parts" --expect "$data"

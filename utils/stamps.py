@@ -35,7 +35,7 @@ from utils.cli import UserError, make_parser, run_program
 from utils.tables import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
-DONE, STARTED = ".done", ".started"
+DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
 
@@ -187,6 +187,11 @@ def _difference(old: dict[str, object], new: dict[str, object]) -> str:
     return "the stamp is from another version"
 
 
+def _started(out: Path) -> Path:
+    """The mark of a run that has begun; beside OUT, so that a step may replace OUT as a whole."""
+    return out.with_name(f".{out.name}.started")
+
+
 def why_stale(outs: Sequence[Path], command: Sequence[str], remade: Sequence[str] = ()) -> str | None:
     """Why a step must run, or None when all that it made is up to date."""
     for word in command:
@@ -196,7 +201,7 @@ def why_stale(outs: Sequence[Path], command: Sequence[str], remade: Sequence[str
     for out in outs:
         stamp = _read_stamp(out / DONE)
         if stamp is None:
-            return "interrupted before" if (out / STARTED).exists() else "not made yet"
+            return "interrupted before" if _started(out).exists() else "not made yet"
         if _key_of(stamp) != (key := describe(outs, command)):
             return _difference(_key_of(stamp), dict(key))
         written = stamp.get("outputs")
@@ -213,17 +218,16 @@ def begin(outs: Sequence[Path], command: Sequence[str]) -> None:
     """
     key = describe(outs, command)
     for out in outs:
-        started = _read_stamp(out / STARTED)
+        started = _read_stamp(_started(out))
         if started is not None and _key_of(started) == key:
             (out / DONE).unlink(missing_ok=True)
             continue
-        ours = any((out / name).exists() for name in (DONE, STARTED))
+        ours = (out / DONE).exists() or _started(out).exists()
         if out.is_dir() and any(out.iterdir()) and not ours:
             raise UserError(f"{out}: exists and was not made by a recipe; move it away to go on")
         if out.exists():
             shutil.rmtree(out)
-        out.mkdir(parents=True)
-        with atomic_write(out / STARTED) as stream:
+        with atomic_write(_started(out)) as stream:
             json.dump({**key, "since": time.time()}, stream)
 
 
@@ -231,9 +235,9 @@ def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
     """Stamp the outputs. Inputs count as they were at the start, so a change during the run shows."""
     now = describe(outs, command)
     for out in outs:
-        started = _read_stamp(out / STARTED)
-        if started is None:
-            raise UserError(f"{out}: cannot be stamped: its {STARTED} is gone; run the step again")
+        started = _read_stamp(_started(out))
+        if started is None or not out.is_dir():
+            raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
         inputs = {**dict(now["inputs"]), **dict(started.get("inputs") or {})}  # type: ignore[call-overload,arg-type]
         since = started.get("since")
         stamp = {
@@ -247,7 +251,7 @@ def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
         }
         with atomic_write(out / DONE) as stream:
             json.dump(stamp, stream, indent=1)
-        (out / STARTED).unlink()
+        _started(out).unlink()
 
 
 def get_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# The one recipe: protect a speech corpus with several systems, attack each, and measure what was left.
+# A corpus differs by its prepare.sh and conf/ only (egs/README.md). Run it in egs/<corpus>:
+#   ./run.sh                              everything that is not up to date
+#   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
+#   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
+# Results: exp/results/metrics.csv (one figure a row) and exp/results/RESULTS.md (tables).
+set -euo pipefail
+
+stage=0                      # first stage to run
+stop_stage=11                # last stage to run
+corpus=                      # folder of the corpus, where it needs one (egs/<corpus>/README.md)
+download=false               # fetch the corpus first, where its prepare.sh can
+systems="b2 b2r"             # what protects: conf/systems/<system>.yaml
+evaluators="ecapa_mini/plda" # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, resemblyzer or hub:<model>; back end: plda or cosine
+nj=$(nproc)                  # jobs at a time
+device=cpu                   # where encoders are trained: cpu or cuda
+seed=0                       # of everything random
+bootstrap=1000               # resamplings of the speakers for the 95 % intervals
+corpus_name=                 # name in tables (conf/recipe.conf)
+evaluation=                  # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
+train_set=train              # data/<train_set> trains the evaluator and is the pool of voices
+prepare_options=             # further options of prepare.sh
+chunk_seconds=               # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
+dry_run=false                # only say what would be done
+list_stages=false            # only list the stages
+
+. ./path.sh
+. ./cmd.sh
+# shellcheck source=/dev/null
+. conf/recipe.conf
+. utils/parse_options.sh
+. utils/recipe.sh
+[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
+[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+recipe_start "$@"
+
+sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
+
+# Sets encoder, backend, model, xvectors, scorer and label from "<encoder>/<back end>".
+use_evaluator() {
+  encoder=${1%/*} backend=${1##*/}
+  local name=${encoder//[:\/]/_}
+  model=$encoder xvectors=exp/xvectors/$name scorer=$backend label=${name}_$backend
+  [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
+  [[ $backend != plda ]] || scorer=exp/backends/$name
+}
+
+# x-vectors of a set, of its speakers, and how many utterances each speaker has.
+extract() { # DATA OUT MODEL EXTRACTOR AVERAGER [OPTIONS]
+  over "$1" "$2" "$4" "${@:6}" "$3" %data %out
+  job "$2" "$5" "$2" "$1" "$2"
+}
+
+# The comparisons, and the sets that each takes: `-` for the original set, else the system that protected it.
+comparisons=("original unprotected OO - -") # system attacker condition enrolment trials
+pairs=("original OO - -")                   # system condition rows columns
+for system in $systems; do
+  [[ -f conf/systems/$system.yaml ]] || die "conf/systems/$system.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+  comparisons+=("$system ignorant OA - $system" "$system lazy_informed AA $system $system")
+  pairs+=("$system OP - $system" "$system PP $system $system")
+done
+protected() { if [[ $2 == - ]]; then echo "$1"; else echo "$1_$2"; fi; } # SET SYSTEM
+
+if in_stage 0 "prepare the corpus"; then
+  read -ra options <<<"$prepare_options"
+  [[ -z $corpus ]] || options+=(--corpus "$corpus")
+  step "data/$train_set" --also "data/${sets[0]}" --also "data/${sets[1]}" --also "data/${sets[2]}" -- \
+    ./prepare.sh --nj "$nj" --download "$download" --seed "$seed" "${options[@]}"
+fi
+
+if in_stage 1 "audio: every file opened, rates and durations"; then
+  for set in "$train_set" "${sets[@]}"; do
+    step "exp/audio/$set" -- job "exp/audio/$set" utils/check_audio.py "data/$set" "exp/audio/$set"
+  done
+fi
+
+if in_stage 2 "evaluators: train speaker encoders"; then
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    [[ -f conf/encoders/$encoder.yaml ]] || continue # pretrained
+    step "$model" -- job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
+      "conf/encoders/$encoder.yaml" "data/$train_set" "$model"
+  done
+fi
+
+if in_stage 3 "x-vectors of the original speech, back ends"; then
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    for set in "${sets[@]}"; do
+      step "$xvectors/$set" -- extract "data/$set" "$xvectors/$set" "$model" \
+        steps/extract_xvectors.py steps/average_xvectors.py
+    done
+    [[ $backend == plda ]] || continue
+    step "$xvectors/$train_set" -- extract "data/$train_set" "$xvectors/$train_set" "$model" \
+      steps/extract_xvectors.py steps/average_xvectors.py ${chunk_seconds:+--chunk-seconds "$chunk_seconds"}
+    step "$scorer" -- job "$scorer" steps/train_backend.py "$xvectors/$train_set" "data/$train_set" "$scorer"
+  done
+fi
+
+if in_stage 4 "train what the systems need"; then
+  log "none of the systems needs training: $systems"
+fi
+
+if in_stage 5 "anonymise the evaluation sets"; then
+  for system in $systems; do
+    for set in "${sets[@]}"; do
+      out=data/${set}_$system
+      step "$out" -- over "data/$set" "$out" steps/anonymise.py --dataset "$set" --seed "$seed" \
+        "conf/systems/$system.yaml" %data %out "$out/wav"
+    done
+  done
+fi
+
+if in_stage 6 "informed attackers: train evaluators on protected speech"; then
+  log "the attackers of this recipe (ignorant, lazy-informed) use the evaluators of stage 2"
+fi
+
+if in_stage 7 "x-vectors of the protected speech"; then
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    for system in $systems; do
+      for set in "${sets[@]}"; do
+        out=$xvectors/${set}_$system
+        step "$out" -- extract "data/${set}_$system" "$out" "$model" \
+          steps/extract_xvectors.py steps/average_xvectors.py
+      done
+    done
+  done
+fi
+
+if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    for gender in f m; do
+      trials=${evaluation}_trials_$gender split=${evaluation}_$gender
+      for comparison in "${comparisons[@]}"; do
+        read -r system attacker condition enrol trial <<<"$comparison"
+        out=exp/scores/$system/$attacker.$label/$condition/$split
+        step "$out" -- job "$out" steps/score_trials.py --backend "$scorer" \
+          "$xvectors/$(protected "${sets[0]}" "$enrol")" "$xvectors/$(protected "$trials" "$trial")" \
+          "data/$trials/trials" "$out/scores"
+      done
+      for comparison in "${pairs[@]}"; do
+        read -r system condition rows columns <<<"$comparison"
+        out=exp/scores/$system/similarity.$label/$condition/$split
+        step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --utt2spk "data/$trials/utt2spk" \
+          "$xvectors/$(protected "$trials" "$rows")" "$xvectors/$(protected "$trials" "$columns")" \
+          "$out/trials" "$out/scores"
+      done
+    done
+  done
+fi
+
+if in_stage 9 "privacy metrics"; then
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    for gender in f m; do
+      trials=${evaluation}_trials_$gender split=${evaluation}_$gender
+      for comparison in "${comparisons[@]}"; do
+        read -r system attacker condition _ _ <<<"$comparison"
+        path=$system/$attacker.$label/$condition/$split
+        step "exp/metrics/$path" -- job "exp/metrics/$path" local/compute_metrics.py verification \
+          --utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
+          "data/$trials/trials" "exp/scores/$path/scores" "exp/metrics/$path/metrics.json"
+      done
+      for system in $systems; do
+        oo=exp/scores/original/similarity.$label/OO/$split
+        op=exp/scores/$system/similarity.$label/OP/$split
+        pp=exp/scores/$system/similarity.$label/PP/$split
+        out=exp/metrics/$system/similarity.$label/OO-OP-PP/$split
+        step "$out" -- job "$out" local/compute_metrics.py similarity \
+          --utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
+          "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores" "$out/metrics.json"
+      done
+    done
+  done
+fi
+
+if in_stage 10 "utility"; then
+  log "word error rate and emotion are not measured by this recipe yet; the report says so"
+fi
+
+if in_stage 11 "results and report"; then
+  shopt -s nullglob
+  figures=()
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    for system in original $systems; do
+      figures+=("exp/metrics/$system"/*".$label"/*/"$evaluation"_[fm])
+    done
+  done
+  step exp/results -- job exp/results local/collect_results.py --corpus-name "$corpus_name" exp/results "${figures[@]}"
+  step exp/report -- job exp/report local/make_report.py exp/results exp/report
+  if ! $dry_run; then
+    cat exp/report/RESULTS.md
+    log "report: $PWD/exp/report/RESULTS.md"
+  fi
+fi
+recipe_end

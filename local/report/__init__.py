@@ -1,0 +1,1 @@
+"""What people read of the figures: the tidy table of results, and the tables of the report."""
