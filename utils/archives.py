@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kaldi archives (.ark and .scp) of vectors and matrices: checked reading, atomic writing.
+
+Binary objects are decoded and encoded by kaldiio; what stands around them is done here, because a
+shared archive is untrusted input: kaldiio unpickles `PKL` objects, runs `cmd |` through a shell,
+misreads small text archives, takes a vector cut at a whole number for a shorter one, and names
+neither file nor key when it fails. Every error here is a UserError with file and key.
+
+A path in an .scp is relative to the current directory, as in Kaldi. Ranges `[first:last]` count
+from zero, include `last`, and are for matrices only.
+"""
+
+import io
+import os
+import re
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from kaldiio.matio import read_matrix_or_vector, write_array
+
+from utils.cli import UserError
+from utils.tables import StrPath, atomic_write, read_map, read_rows, write_map
+
+Array = npt.NDArray[np.float64] | npt.NDArray[np.float32]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+_LONGEST_KEY = 4096  # bytes; a longer "key" is binary data read out of step
+_FOREIGN = {b"PKL": "a Python pickle, which can run code", b"NPY": "a NumPy file"} | dict.fromkeys(
+    (b"AUD", b"RIF", b"fLa"), "audio"
+)
+_RXFILENAME = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<range>[\d:, ]*)\])?", re.S)
+
+
+def read_vectors(
+    path: StrPath,
+    *,
+    allow_pipes: bool = False,
+    check_finite: bool = True,
+    same_length: bool = True,
+) -> dict[str, Float32]:
+    """All vectors of an .scp or .ark file, binary or text, in file order: key -> (D,) float32.
+
+    `same_length` refuses vectors of different lengths (x-vectors of two extractors in one file);
+    switch it off for per-frame vectors. `allow_pipes` runs `cmd |` entries and checks their exit
+    status. Raises UserError naming file and key: duplicate key, not a vector, empty, truncated, not
+    finite, pickled, pipe.
+    """
+    vectors: dict[str, Float32] = {}
+    first = ""
+    for key, array in _read_objects(path, allow_pipes):
+        where = f"{path}: {key}"
+        if key in vectors:
+            raise UserError(f"{where} is listed twice; keep one entry for it")
+        if array.ndim != 1 or array.size == 0:
+            raise UserError(f"{where}: a {_shape(array)} where a vector is expected")
+        first = first or key
+        if same_length and vectors and len(array) != len(vectors[first]):
+            raise UserError(
+                f"{where}: length {len(array)}, but {first} has {len(vectors[first])}; "
+                "do not mix vectors of different extractors"
+            )
+        vectors[key] = _to_float32(array, where, check_finite)
+    return vectors
+
+
+def read_matrices(
+    path: StrPath, *, allow_pipes: bool = False, check_finite: bool = True
+) -> Iterator[tuple[str, Float32]]:
+    """The matrices of an .scp or .ark file one by one, in file order: (key, (T, D) float32).
+
+    Errors as in `read_vectors`.
+    """
+    seen: set[str] = set()
+    for key, array in _read_objects(path, allow_pipes):
+        where = f"{path}: {key}"
+        if key in seen:
+            raise UserError(f"{where} is listed twice; keep one entry for it")
+        if array.ndim != 2 or array.size == 0:
+            raise UserError(f"{where}: a {_shape(array)} where a matrix is expected")
+        seen.add(key)
+        yield key, _to_float32(array, where, check_finite)
+
+
+class ArchiveWriter:
+    """Writes `<stem>.ark` and `<stem>.scp`; both appear when the `with` block ends well, or none.
+
+    >>> with ArchiveWriter("exp/x/xvector") as writer:  # doctest: +SKIP
+    ...     writer.write("1089-0001", np.zeros(512))
+
+    Vectors (D,) and matrices (T, D) are stored as little-endian float32 (or `dtype`), uncompressed.
+    The .scp is sorted in C order and takes its place after its .ark; an older .scp goes first, so
+    an .scp that exists always points at whole data. Nothing written, a bad key or a duplicate key
+    is a UserError.
+    """
+
+    def __init__(self, stem: StrPath, dtype: npt.DTypeLike = np.float32) -> None:
+        self.ark = Path(f"{os.fspath(stem)}.ark")
+        self.scp = Path(f"{os.fspath(stem)}.scp")
+        self._dtype = np.dtype(dtype)
+        self._offsets: dict[str, int] = {}
+        self._file = atomic_write(self.ark, "wb")
+        self._stream: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._stream = self._file.__enter__()
+        return self
+
+    def __len__(self) -> int:
+        """Number of objects written."""
+        return len(self._offsets)
+
+    def write(self, key: str, array: npt.NDArray[Any]) -> None:
+        """Append one vector or matrix."""
+        if self._stream is None:
+            raise RuntimeError("ArchiveWriter is used outside its `with` block")
+        if key.split() != [key] or not key.isprintable():
+            raise UserError(
+                f"{self.ark}: {key!r} cannot be a key: blanks and the like are not allowed"
+            )
+        if key in self._offsets:
+            raise UserError(f"{self.ark}: {key} is written twice")
+        if array.ndim not in (1, 2) or array.size == 0:
+            raise UserError(
+                f"{self.ark}: {key}: a {_shape(array)} is neither a vector nor a matrix"
+            )
+        self._stream.write(f"{key} ".encode())
+        self._offsets[key] = self._stream.tell()
+        write_array(self._stream, np.ascontiguousarray(array, dtype=self._dtype))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stream = None
+        nothing = UserError(f"{self.ark}: there is nothing to write; the input gave no items")
+        if kind is not None:
+            self._file.__exit__(kind, error, traceback)
+        elif not self._offsets:
+            self._file.__exit__(UserError, nothing, None)
+            raise nothing
+        else:
+            self.scp.unlink(missing_ok=True)
+            self._file.__exit__(None, None, None)
+            write_map(self.scp, {key: f"{self.ark}:{at}" for key, at in self._offsets.items()})
+
+
+def read_counts(path: StrPath) -> dict[str, int]:
+    """A table of counts such as num_utts.ark (`<speaker> <count>`, text), counts from 1."""
+    counts: dict[str, int] = {}
+    for number, (key, value) in read_rows(path, 2):
+        if key in counts:
+            raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
+        if not (value.isascii() and value.isdigit() and int(value) > 0):
+            raise UserError(f"{path}:{number}: {value!r} where a count from 1 is expected")
+        counts[key] = int(value)
+    return counts
+
+
+def write_counts(path: StrPath, counts: dict[str, int]) -> None:
+    """Write a table of counts (num_utts.ark), sorted, atomically."""
+    write_map(path, counts)
+
+
+def read_vector_file(path: StrPath) -> Float64:
+    """The vector (D,) in a Kaldi object file such as mean.vec, binary or text."""
+    return _read_object_file(path, 1)
+
+
+def read_matrix_file(path: StrPath) -> Float64:
+    """The matrix (R, C) in a Kaldi object file such as transform.mat, binary or text."""
+    return _read_object_file(path, 2)
+
+
+def write_vector_file(path: StrPath, vector: Float64) -> None:
+    """Write a vector (D,) as Kaldi text, atomically; reading it back gives the same float64."""
+    _check_object(path, vector, 1)
+    # trim="0" keeps a decimal point in the number: kaldiio takes "1e-05" for an integer.
+    numbers = " ".join(np.format_float_scientific(x, trim="0") for x in vector)
+    with atomic_write(path) as stream:
+        stream.write(f" [ {numbers} ]\n")
+
+
+def write_matrix_file(path: StrPath, matrix: Float64) -> None:
+    """Write a matrix (R, C) as a binary Kaldi double matrix, atomically."""
+    _check_object(path, matrix, 2)
+    with atomic_write(path, "wb") as stream:
+        write_array(stream, np.ascontiguousarray(matrix, dtype=np.float64))
+
+
+def _check_object(path: StrPath, array: Float64, ndim: int) -> None:
+    if array.ndim != ndim or array.size == 0 or not np.isfinite(array).all():
+        raise UserError(f"{path}: not written: a {_shape(array)}, or a value that is not finite")
+
+
+def _read_object_file(path: StrPath, ndim: int) -> Float64:
+    array = _load(str(path), None, allow_pipes=False, where=str(path))
+    if array.ndim != ndim or array.size == 0:
+        wanted = "vector" if ndim == 1 else "matrix"
+        raise UserError(f"{path}: a {_shape(array)} where a {wanted} is expected")
+    if not np.isfinite(array).all():
+        raise UserError(f"{path}: holds a value that is not a finite number")
+    return array.astype(np.float64)
+
+
+def _shape(array: npt.NDArray[Any]) -> str:
+    if array.size == 0:
+        return "empty object"
+    names = {1: "vector", 2: "matrix"}
+    return f"{' x '.join(map(str, array.shape))} {names.get(array.ndim, 'array')}".strip()
+
+
+def _to_float32(array: Array, where: str, check_finite: bool) -> Float32:
+    with np.errstate(over="ignore"):  # what overflows becomes infinite and is found below
+        single = array.astype(np.float32)
+    if check_finite and not np.isfinite(single).all():
+        raise UserError(f"{where}: holds a value that is not a finite number; make it again")
+    return single
+
+
+def _read_objects(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array]]:
+    suffix = Path(path).suffix
+    if suffix not in (".ark", ".scp"):
+        raise UserError(f"{path}: neither an .ark nor an .scp file")
+    n_read = 0
+    for item in _read_scp(path, allow_pipes) if suffix == ".scp" else _read_ark(path):
+        n_read += 1
+        yield item
+    if n_read == 0:
+        raise UserError(f"{path}: is empty; make it again")
+
+
+def _open(name: str, where: str) -> IO[bytes]:
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        hint = "; paths in it are relative to the current directory" if where != name else ""
+        prefix = "" if where == name else f"{where}: "
+        raise UserError(f"{prefix}{name}: cannot be read: {error.strerror}{hint}") from error
+
+
+def _read_scp(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array]]:
+    last_name, stream = "", None
+    with ExitStack() as stack:
+        for key, rxfilename in read_map(path, rest_of_line=True).items():
+            where = f"{path}: {key}"
+            name = _split_rxfilename(rxfilename, where)[0]
+            if not _is_pipe(rxfilename) and name != last_name:
+                stack.close()
+                stream = stack.enter_context(_open(name, where))
+                last_name = name
+            yield key, _load(rxfilename, stream, allow_pipes=allow_pipes, where=where)
+
+
+def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
+    with _open(str(path), str(path)) as stream:
+        while (key := _read_key(stream, str(path))) is not None:
+            yield key, _read_object(stream, f"{path}: {key}")
+
+
+def _is_pipe(rxfilename: str) -> bool:
+    return rxfilename.endswith("|") or rxfilename.startswith("|")
+
+
+def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None]:
+    """File, offset and range of `file[:offset][range]`."""
+    match = _RXFILENAME.fullmatch(rxfilename)
+    if match is None or rxfilename == "-":
+        raise UserError(f"{where}: {rxfilename!r} names no file")
+    return match["file"], int(match["offset"] or 0), match["range"]
+
+
+def _load(rxfilename: str, stream: IO[bytes] | None, *, allow_pipes: bool, where: str) -> Array:
+    """The object that an extended file name points at; `stream` is its file where it is open."""
+    if _is_pipe(rxfilename):
+        return _read_object(io.BytesIO(_run_pipe(rxfilename, allow_pipes, where)), where)
+    if stream is None:
+        with _open(rxfilename, where) as opened:
+            return _read_object(opened, where)
+    name, offset, ranges = _split_rxfilename(rxfilename, where)
+    stream.seek(offset)
+    array = _read_object(stream, f"{where} ({name}:{offset})")
+    return array if ranges is None else _cut(array, ranges, where)
+
+
+def _run_pipe(rxfilename: str, allow_pipes: bool, where: str) -> bytes:
+    if not allow_pipes:
+        raise UserError(f"{where}: {rxfilename!r} is a pipe, which would run a command; refused")
+    command = rxfilename.strip().strip("|")
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        raise UserError(f"{where}: the command {command!r} ended with status {done.returncode}")
+    return done.stdout
+
+
+def _cut(array: Array, ranges: str, where: str) -> Array:
+    """Rows, or rows and columns, of a matrix: `[first:last,first:last]`, last included."""
+    parts = ranges.replace(" ", "").split(",")
+    if array.ndim != 2 or len(parts) > 2:
+        raise UserError(f"{where}: the range [{ranges}] does not fit a {_shape(array)}")
+    slices = []
+    for part, size in zip(parts, array.shape, strict=False):
+        if part in ("", ":"):
+            slices.append(slice(None))
+            continue
+        match = re.fullmatch(r"(\d+):(\d+)", part)
+        if match is None or not int(match[1]) <= int(match[2]) < size:
+            raise UserError(f"{where}: the range [{ranges}] does not fit a {_shape(array)}")
+        slices.append(slice(int(match[1]), int(match[2]) + 1))
+    return array[tuple(slices)]
+
+
+def _read_key(stream: IO[bytes], path: str) -> str | None:
+    """The key before the next object, up to and with its blank; None at the end of the archive."""
+    while (char := stream.read(1)) in (b"\n", b" "):
+        pass
+    if not char:
+        return None
+    key = bytearray()
+    while char not in (b" ", b"\t", b"\n", b"") and len(key) < _LONGEST_KEY:
+        key += char
+        char = stream.read(1)
+    text = key.decode("utf-8", errors="replace")
+    if char not in (b" ", b"\t") or "\N{REPLACEMENT CHARACTER}" in text or not text.isprintable():
+        raise UserError(
+            f"{path}: no key at byte {stream.tell() - len(key)}; the archive is damaged"
+        )
+    return text
+
+
+def _read_object(stream: IO[bytes], where: str) -> Array:
+    """The object at the stream's position, which stands after it when this returns."""
+    head = stream.read(3)
+    if head in _FOREIGN:
+        raise UserError(f"{where}: holds {_FOREIGN[head]}; only Kaldi's own objects are read")
+    stream.seek(-len(head), io.SEEK_CUR)
+    if head == b"\0B\4":
+        raise UserError(f"{where}: holds integers where floating-point numbers are expected")
+    return _read_binary(stream, where) if head[:2] == b"\0B" else _read_text(stream, where)
+
+
+def _read_binary(stream: IO[bytes], where: str) -> Array:
+    start = stream.tell()
+    try:
+        array, size = read_matrix_or_vector(stream, return_size=True)
+    except (ValueError, AssertionError, struct.error, OverflowError, MemoryError) as error:
+        raise UserError(f"{where}: truncated or not a Kaldi object; make it again") from error
+    if array.ndim == 1 and stream.tell() - start != size:
+        raise UserError(f"{where}: truncated; make it again")
+    return np.asarray(array)
+
+
+def _read_text(stream: IO[bytes], where: str) -> Array:
+    """` [ 1 2 3 ]` is a vector; with a line break after the bracket it is a matrix."""
+    text = bytearray()
+    while not text.endswith(b"]"):
+        line = stream.readline()
+        text += line.rstrip()
+        if not line or (not text.lstrip().startswith(b"[") and text.strip()):
+            raise UserError(f"{where}: truncated, or no vector or matrix (`[ ... ]`)")
+        text += b"" if text.endswith(b"]") else b"\n"
+    body = text.strip()[1:-1].decode("ascii", errors="replace")
+    rows = [line.split() for line in body.split("\n") if line.strip()]
+    try:
+        values = [[float(number) for number in row] for row in rows]
+        array = np.array(values, dtype=np.float64)
+    except ValueError as error:
+        raise UserError(f"{where}: a word that is no number, or rows of unequal length") from error
+    return array if "\n" in body or not rows else array[0]
