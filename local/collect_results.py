@@ -3,8 +3,8 @@
 """Gather the figures of a run: OUT/metrics.csv (one figure a row) and OUT/per_speaker.csv.
 
 Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp.
-Values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low and high bound the 95 % interval over
-speakers; settings is the digest of everything that made the figure (see the folder's .done).
+Values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low and high bound the 95 % interval
+over speakers; settings is the digest of everything that made the figure (see the folder's .done).
 """
 
 import argparse
@@ -31,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     n_figures = collect(args.folders, args.corpus_name, args.out)
-    print(f"{n_figures} figures of {len(args.folders)} comparisons written to {args.out}/metrics.csv")
+    print(
+        f"{n_figures} figures of {len(args.folders)} comparisons written to {args.out}/metrics.csv"
+    )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Audio in and out: mono float64 at the wanted rate, with errors that name the utterance and the file."""
+"""Audio in and out: mono float64 at the wanted rate; errors name the utterance and the file."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SAMPLE_RATE = 16000
 
 @dataclass(frozen=True)
 class Audio:
-    """`samples`: (n,) float64, full scale 1. `rate`: Hz of samples. `file_rate`: Hz found in the file."""
+    """`samples`: (n,) float64, full scale 1; `rate`: theirs in Hz; `file_rate`: the file's."""
 
     samples: FloatArray
     rate: int
@@ -55,7 +55,7 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
 
 
 def write_wav(path: str | os.PathLike[str], samples: FloatArray, rate: int = SAMPLE_RATE) -> None:
-    """Write mono 16-bit WAV atomically. Samples beyond full scale are an error, never clipped silently."""
+    """Write mono 16-bit WAV atomically; UserError for samples beyond full scale (no clipping)."""
     peak = float(np.max(np.abs(samples))) if len(samples) else 0.0
     if not np.isfinite(peak) or peak > 1.0:
         raise UserError(f"{path}: samples reach {peak:.3g} of full scale; normalise before writing")

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 
 class UserError(Exception):
-    """Something the user can mend. One line: the file, the line or id, what is wrong, what to do."""
+    """Something the user can mend, in one line: file, line or id, what is wrong, what to do."""
 
     exit_status = 2
 

@@ -7,10 +7,10 @@
   stamps.py finish OUT [--also OUT]... -- COMMAND...
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
-command that names a file or folder), of the code it runs (the program and the project modules that it
-imports, comments and docstrings left out) and of the files it wrote. Because the digest of a stamped
-folder holds that folder's own stamp, digests chain: audio that was protected anew at the same place
-makes its x-vectors, scores and figures stale.
+command that names a file or folder), of the code it runs (the program and the project modules that
+it imports, comments and docstrings left out) and of the files it wrote. Because the digest of a
+stamped folder holds that folder's own stamp, digests chain: audio that was protected anew at the
+same place makes its x-vectors, scores and figures stale.
 
 check prints the reason and exits 10 when the step must run. begin clears what another command left,
 keeps what an interrupted run of the same command left, and marks OUT as started. finish stamps it.
@@ -111,7 +111,8 @@ def digest_code(program: Path) -> str:
 
     Comments and docstrings of Python do not count.
     """
-    todo, parts = {program.resolve()}, {}
+    todo = {program.resolve()}
+    parts: dict[str, str] = {}
     while todo:
         path = todo.pop()
         text = path.read_text(encoding="utf-8")
@@ -119,7 +120,9 @@ def digest_code(program: Path) -> str:
             tree = ast.parse(text)
             found, text = _project_imports(tree), ast.dump(_without_docstrings(tree))
         else:
-            found = {ROOT / name for name in re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)}
+            found = {
+                ROOT / name for name in re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
+            }
         todo |= {p for p in found if p.exists()} - {ROOT / name for name in parts}
         name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
         parts[name] = sha256(text.encode())
@@ -192,7 +195,9 @@ def _started(out: Path) -> Path:
     return out.with_name(f".{out.name}.started")
 
 
-def why_stale(outs: Sequence[Path], command: Sequence[str], remade: Sequence[str] = ()) -> str | None:
+def why_stale(
+    outs: Sequence[Path], command: Sequence[str], remade: Sequence[str] = ()
+) -> str | None:
     """Why a step must run, or None when all that it made is up to date."""
     for word in command:
         for name in remade:
@@ -206,8 +211,9 @@ def why_stale(outs: Sequence[Path], command: Sequence[str], remade: Sequence[str
             return _difference(_key_of(stamp), dict(key))
         written = stamp.get("outputs")
         if written != (now := _top_files(out)):
-            names = sorted(set(written).symmetric_difference(now)) if isinstance(written, dict) else []
-            return f"{out}: {', '.join(names) or 'a file'} is not as the step left it"
+            was = written if isinstance(written, dict) else {}
+            names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
+            return f"{out}: {', '.join(names)} not as the step left it"
     return None
 
 
@@ -232,7 +238,7 @@ def begin(outs: Sequence[Path], command: Sequence[str]) -> None:
 
 
 def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
-    """Stamp the outputs. Inputs count as they were at the start, so a change during the run shows."""
+    """Stamp the outputs; inputs count as they were at the start, so that a later change shows."""
     now = describe(outs, command)
     for out in outs:
         started = _read_stamp(_started(out))

@@ -54,12 +54,12 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         lines.pop()
     for number, line_text in enumerate(lines, start=1):
         if line_text.endswith("\r"):
-            raise UserError(f"{path}:{number}: Windows line end (CR LF); convert with: dos2unix {path}")
+            raise UserError(f"{path}:{number}: Windows line end (CR LF); mend: dos2unix {path}")
         yield number, line_text
 
 
 def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
-    """Rows of exactly `n_fields` fields with their line numbers; UserError names the first other row."""
+    """Rows of exactly `n_fields` fields with line numbers; UserError names the first other."""
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != n_fields:

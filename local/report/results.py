@@ -1,4 +1,4 @@
-"""Figures of a run gathered in tidy tables: one row a figure, and beside it all that says what was measured."""
+"""Figures of a run in tidy tables: one row a figure, beside it all that says what was measured."""
 
 import csv
 import json
@@ -11,6 +11,7 @@ from utils.stamps import provenance
 from utils.tables import atomic_write
 
 Json = dict[str, object]
+COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Figure(Where):
-    """One figure: fractions, dB or bit as in the metric's card; `low`, `high`: 95 % over speakers."""
+    """One figure, in fractions, dB or bit; `low` and `high` bound its 95 % interval."""
 
     metric: str
     value: str
@@ -59,7 +60,8 @@ def where_is(folder: Path, corpus: str) -> Where:
     """
     if len(folder.parts) < 4 or "." not in folder.parts[-3]:
         raise UserError(
-            f"{folder}: not a folder of figures: expected <system>/<attacker>.<evaluator>/<condition>/<split>"
+            f"{folder}: not a folder of figures: "
+            "expected <system>/<attacker>.<evaluator>/<condition>/<split>"
         )
     system, who, condition, split = folder.parts[-4:]
     attacker, _, evaluator = who.partition(".")
@@ -94,29 +96,44 @@ def _settings(folder: Path) -> str:
 
 
 def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigure]]:
-    """The rows of one folder of figures: scalars, and figures by speaker. Matrices stay in the JSON."""
-    where, figures, settings = where_is(folder, corpus), read_figures(folder / "metrics.json"), _settings(folder)
+    """The rows of one folder of figures: scalars, and figures by speaker.
+
+    Matrices and zoo points stay in the JSON.
+    """
+    where, settings = asdict(where_is(folder, corpus)), _settings(folder)
+    figures = read_figures(folder / "metrics.json")
     intervals = figures.get("intervals")
     bounds = intervals if isinstance(intervals, dict) else {}
-    counts = [_text(figures.get(n)) for n in ("n_speakers", "n_segments", "n_target", "n_nontarget")]
+    counts = {name: _text(figures.get(name)) for name in COUNTS}
     rows, speaker_rows = [], []
     for metric, value in figures.items():
-        if isinstance(value, Mapping):
-            if metric.endswith("_per_speaker"):
-                name = metric.removesuffix("_per_speaker")
-                for speaker, own in value.items():
-                    speaker_rows.append(
-                        SpeakerFigure(*asdict(where).values(), speaker, name, _text(own), settings)
-                    )
-        elif not metric.startswith("n_") and not isinstance(value, list):
-            low, high = bounds.get(metric) or ("", "")
+        if isinstance(value, Mapping) and metric.endswith("_per_speaker"):
+            name = metric.removesuffix("_per_speaker")
+            speaker_rows += [
+                SpeakerFigure(
+                    **where, speaker=speaker, metric=name, value=_text(own), settings=settings
+                )
+                for speaker, own in value.items()
+            ]
+        elif not isinstance(value, Mapping | list) and not metric.startswith("n_"):
+            low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
             rows.append(
-                Figure(*asdict(where).values(), metric, _text(value), _text(low), _text(high), *counts, settings)
+                Figure(
+                    **where,
+                    **counts,
+                    metric=metric,
+                    value=_text(value),
+                    low=low,
+                    high=high,
+                    settings=settings,
+                )
             )
     return rows, speaker_rows
 
 
-def write_table(path: Path, kind: type[Figure] | type[SpeakerFigure], rows: Iterable[Where]) -> None:
+def write_table(
+    path: Path, kind: type[Figure] | type[SpeakerFigure], rows: Iterable[Where]
+) -> None:
     """Write rows as CSV with a header, atomically."""
     with atomic_write(path) as stream:
         writer = csv.DictWriter(stream, [f.name for f in fields(kind)], lineterminator="\n")
@@ -143,7 +160,9 @@ def read_metrics(path: Path) -> Iterator[Figure]:
         with path.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream)
             if reader.fieldnames != [f.name for f in fields(Figure)]:
-                raise UserError(f"{path}:1: other columns than this version writes; run stage 11 again")
+                raise UserError(
+                    f"{path}:1: other columns than this version writes; run stage 11 again"
+                )
             for row in reader:
                 yield Figure(**row)
     except OSError as error:
