@@ -1,0 +1,63 @@
+"""The house itself: direction of imports, thin programs, one recipe for all corpora."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOORS = ("utils", "steps", "local", "egs")
+HEAVY = {"torch", "torchaudio", "speechbrain", "matplotlib", "sklearn", "pandas"}
+MODULES = sorted(p for floor in FLOORS[:3] for p in (ROOT / floor).rglob("*.py"))
+CORPORA = sorted(p.parent for p in (ROOT / "egs").glob("*/run.sh") if p.parent.name != "TEMPLATE")
+
+
+def imports(nodes: list[ast.AST]) -> set[str]:
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_floor_uses_only_the_floors_below(path: Path) -> None:
+    floor = FLOORS.index(path.relative_to(ROOT).parts[0])
+    used = imports(list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+    assert not used & set(FLOORS[floor + 1 :])
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if "utils" in p.parts or "metrics" in p.parts], ids=lambda p: p.name
+)
+def test_small_tools_start_without_heavy_packages(path: Path) -> None:
+    assert not imports(ast.parse(path.read_text(encoding="utf-8")).body) & HEAVY
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in MODULES if len(p.relative_to(ROOT).parts) > 2],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_libraries_neither_parse_arguments_nor_print(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and hasattr(n.func, "id")}
+    assert "print" not in calls
+    assert "argparse" not in imports(list(ast.walk(tree)))
+
+
+def test_there_are_corpora() -> None:
+    assert {p.name for p in CORPORA} >= {"synth", "librispeech", "an4"}
+
+
+@pytest.mark.parametrize("corpus", CORPORA, ids=lambda p: p.name)
+def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
+    assert (corpus / "run.sh").resolve() == ROOT / "egs/TEMPLATE/run.sh"
+    for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
+        assert (corpus / name).is_symlink()
+        assert (corpus / name).resolve() == ROOT / name
+    own = {p.name for p in corpus.iterdir() if not p.is_symlink()}
+    generated = {"data", "exp", "corpus", "downloads"}
+    assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md"}

@@ -1,0 +1,99 @@
+"""utils/recipe.sh: stages, failing steps, dry runs, jobs."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+HEAD = f"""#!/usr/bin/env bash
+set -euo pipefail
+stage=0 stop_stage=9 nj=2 dry_run=false list_stages=false
+. {ROOT}/path.sh
+. {ROOT}/cmd.sh
+. utils/parse_options.sh
+. {ROOT}/utils/recipe.sh
+make() {{ mkdir -p "$1"; echo "$*" >"$1/result"; }}
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path):
+    (tmp_path / "utils").symlink_to(ROOT / "utils")
+
+    def run(body: str, *options: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "run.sh").write_text(HEAD + body)
+        return subprocess.run(
+            ["bash", "./run.sh", *options], cwd=tmp_path, capture_output=True, text=True
+        )
+
+    return run
+
+
+TWO_STAGES = """
+if in_stage 1 "first"; then step exp/a -- make exp/a; fi
+if in_stage 2 "second"; then step exp/b -- make exp/b exp/a; fi
+recipe_end
+"""
+
+
+def test_a_second_run_does_nothing_and_says_so(recipe) -> None:
+    assert "done: 2 of 2 steps were made" in recipe(TWO_STAGES).stdout
+    again = recipe(TWO_STAGES)
+    assert again.returncode == 0
+    assert "nothing to do: all 2 steps were up to date" in again.stdout
+
+
+def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
+    done = recipe(TWO_STAGES, "--stage", "2", "--stop-stage=2")
+    assert "stage 2" in done.stdout
+    assert "stage 1" not in done.stdout
+    assert not (tmp_path / "exp/a").exists()
+
+
+def test_stages_are_listed_and_nothing_is_run(recipe, tmp_path: Path) -> None:
+    done = recipe(TWO_STAGES, "--list-stages")
+    assert done.stdout.split() == ["1", "first", "2", "second"]
+    assert not (tmp_path / "exp").exists()
+
+
+def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Path) -> None:
+    recipe(TWO_STAGES)
+    (tmp_path / "exp/a/result").write_text("changed by hand")
+    done = recipe(TWO_STAGES, "--dry-run")
+    assert "would make exp/a (exp/a: result not as the step left it)" in done.stdout
+    assert "would make exp/b (exp/a is made anew)" in done.stdout
+    assert (tmp_path / "exp/a/result").read_text() == "changed by hand"
+
+
+def test_a_failure_in_the_middle_of_a_function_stops_the_recipe(recipe, tmp_path: Path) -> None:
+    """Conventions 2: `f || exit 1` and `if f` switch `set -e` off inside f."""
+    body = """
+broken() { false; make "$@"; }
+if in_stage 3 "third"; then step exp/a -- broken exp/a; fi
+recipe_end
+"""
+    done = recipe(body)
+    assert done.returncode != 0
+    assert "stage 3 failed at exp/a" in done.stderr
+    assert not (tmp_path / "exp/a/.done").exists()
+
+
+def test_a_failing_job_stops_the_recipe_and_shows_its_log(recipe) -> None:
+    body = """
+if in_stage 1 "jobs"; then
+  step exp/a -- job exp/a bash -c 'echo the reason; exit 7'
+  step exp/b -- make exp/b
+fi
+"""
+    done = recipe(body)
+    assert done.returncode != 0
+    assert "the reason" in done.stdout + done.stderr
+    assert "exp/b" not in done.stdout
+
+
+def test_a_mistyped_option_is_an_error(recipe) -> None:
+    done = recipe(TWO_STAGES, "--stop-satge", "3")
+    assert done.returncode != 0
+    assert "stop-satge" in done.stderr

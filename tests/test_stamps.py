@@ -1,0 +1,143 @@
+"""Stamps: what is redone after which change, and what is left of a killed run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from utils import stamps
+from utils.cli import UserError
+
+
+def make(out: Path, command: list[str]) -> None:
+    stamps.begin([out], command)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "result").write_text(" ".join(command))
+    stamps.finish([out], command)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf.yaml").write_text("alpha: 0.8\n")
+    return tmp_path
+
+
+def test_a_finished_step_is_up_to_date(work: Path) -> None:
+    make(Path("exp/a"), ["tool", "conf.yaml"])
+    assert stamps.why_stale([Path("exp/a")], ["tool", "conf.yaml"]) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["tool", "--dim", "2", "conf.yaml"], "the command changed"),
+        (["tool", "--dim", "1", "conf.yaml", "--nj", "8"], None),
+        (["tool", "--dim", "1", "conf.yaml", "--nj=8", "--download", "true"], None),
+    ],
+)
+def test_options_count_unless_they_cannot_change_a_result(
+    work: Path, command: list[str], reason: str | None
+) -> None:
+    make(Path("a"), ["tool", "--dim", "1", "conf.yaml"])
+    found = stamps.why_stale([Path("a")], command)
+    assert (found is None) if reason is None else (found is not None and reason in found)
+
+
+def test_a_changed_configuration_is_named(work: Path) -> None:
+    make(Path("a"), ["tool", "conf.yaml"])
+    Path("conf.yaml").write_text("alpha: 0.7\n")
+    assert stamps.why_stale([Path("a")], ["tool", "conf.yaml"]) == "conf.yaml changed"
+
+
+def test_vpc20_stale_xvectors_chain_through_the_stamps(work: Path) -> None:
+    """Conventions 2.13: audio protected with other settings at the same place was not noticed."""
+    make(Path("data"), ["anonymise", "conf.yaml"])
+    make(Path("xvectors"), ["extract", "data"])
+    make(Path("scores"), ["score", "xvectors"])
+    before = Path("data/result").read_bytes()
+    Path("conf.yaml").write_text("alpha: 0.7\n")
+    make(Path("data"), ["anonymise", "conf.yaml"])
+    assert Path("data/result").read_bytes() == before  # same names and tables, other audio
+    assert stamps.why_stale([Path("xvectors")], ["extract", "data"]) == "data changed"
+    make(Path("xvectors"), ["extract", "data"])
+    assert stamps.why_stale([Path("scores")], ["score", "xvectors"]) == "xvectors changed"
+
+
+def test_a_killed_run_leaves_nothing_that_looks_finished(work: Path) -> None:
+    make(Path("a"), ["tool"])
+    Path("conf.yaml").write_text("new")
+    stamps.begin([Path("a")], ["tool", "conf.yaml"])  # and killed here
+    assert not Path("a").exists()
+    assert stamps.why_stale([Path("a")], ["tool", "conf.yaml"]) == "interrupted before"
+
+
+def test_the_same_command_resumes_and_another_starts_afresh(work: Path) -> None:
+    stamps.begin([Path("a")], ["train", "conf.yaml"])
+    Path("a").mkdir()
+    Path("a/checkpoint").write_text("step 100")
+    stamps.begin([Path("a")], ["train", "conf.yaml"])
+    assert Path("a/checkpoint").exists()
+    stamps.begin([Path("a")], ["train", "conf.yaml", "--fast"])
+    assert not Path("a").exists()
+
+
+def test_a_file_changed_or_removed_by_hand_is_noticed(work: Path) -> None:
+    make(Path("a"), ["tool"])
+    Path("a/result").unlink()
+    assert stamps.why_stale([Path("a")], ["tool"]) == "a: result not as the step left it"
+
+
+def test_a_folder_that_no_recipe_made_is_not_cleared(work: Path) -> None:
+    Path("precious").mkdir()
+    Path("precious/thesis").write_text("years")
+    with pytest.raises(UserError, match="was not made by a recipe"):
+        stamps.begin([Path("precious")], ["tool"])
+    assert Path("precious/thesis").exists()
+
+
+def test_an_input_that_appears_during_the_run_counts_as_it_then_is(work: Path) -> None:
+    command = ["prepare", "--corpus", "corpus"]
+    stamps.begin([Path("data")], command)
+    for name in ("corpus", "data"):
+        Path(name).mkdir()
+        Path(name, "file").write_text("x")
+    stamps.finish([Path("data")], command)
+    assert stamps.why_stale([Path("data")], command) is None
+
+
+def test_an_input_changed_during_the_run_makes_it_stale(work: Path) -> None:
+    stamps.begin([Path("a")], ["tool", "conf.yaml"])
+    Path("conf.yaml").write_text("edited meanwhile")
+    Path("a").mkdir()
+    stamps.finish([Path("a")], ["tool", "conf.yaml"])
+    assert stamps.why_stale([Path("a")], ["tool", "conf.yaml"]) == "conf.yaml changed"
+
+
+def test_code_counts_but_comments_and_docstrings_do_not(work: Path) -> None:
+    program = Path("tool.py")
+    program.write_text('"""Doc."""\nfrom utils.seeds import derive_seed\nX = 1  # one\n')
+    first = stamps.digest_code(program)
+    program.write_text('"""Other doc."""\n\nfrom utils.seeds import derive_seed\nX = 1\n')
+    assert stamps.digest_code(program) == first
+    program.write_text('"""Doc."""\nfrom utils.seeds import derive_seed\nX = 2\n')
+    assert stamps.digest_code(program) != first
+
+
+def test_several_outputs_are_stamped_together(work: Path) -> None:
+    outs = [Path("x"), Path("y")]
+    stamps.begin(outs, ["tool"])
+    for out in outs:
+        out.mkdir()
+    stamps.finish(outs, ["tool"])
+    assert stamps.why_stale(outs, ["tool"]) is None
+    Path("y/.done").unlink()
+    assert stamps.why_stale(outs, ["tool"]) == "not made yet"
+
+
+def test_a_stamp_says_what_made_it(work: Path) -> None:
+    make(Path("a"), ["tool", "conf.yaml"])
+    stamp = json.loads(Path("a/.done").read_text())
+    assert stamp["command"] == ["tool", "conf.yaml"]
+    assert set(stamp["inputs"]) == {"conf.yaml"}
+    assert set(stamp["outputs"]) == {"result"}

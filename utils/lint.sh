@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Style and types of everything: ruff, mypy, shellcheck, shfmt. Run through `make lint`.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+ruff check .
+ruff format --check .
+mypy
+mapfile -t scripts < <(git ls-files '*.sh' .ci/run | while read -r path; do [[ -L $path ]] || echo "$path"; done)
+shellcheck -x "${scripts[@]}"
+shfmt -i 2 -ci -bn -d "${scripts[@]}"
+echo "lint: ${#scripts[@]} shell scripts and all Python files are clean"
