@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine: `make recipe` and `make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
+# The optional parts are tested where they can be installed (one of them is compiled).
+EXTRA := $(shell command -v cc >/dev/null && echo extra)
 .PHONY: help setup extra recipe test test-fast lint clean
 
 help:
@@ -21,10 +23,11 @@ recipe: setup
 	@cd egs/synth && ./run.sh
 
 test: lint
+	@utils/setup.sh test $(EXTRA)
 	@. ./path.sh && pytest -n 2 --dist loadgroup
 
 test-fast:
-	@utils/setup.sh test
+	@utils/setup.sh test $(EXTRA)
 	@. ./path.sh && pytest -n 2 --dist loadgroup -m "not slow"
 
 lint:

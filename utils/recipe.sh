@@ -2,10 +2,10 @@
 # Needs the variables stage, stop_stage, nj, dry_run, list_stages and cpu_cmd.
 
 # shellcheck shell=bash disable=SC2154  # the variables are the recipe's
-recipe_steps=0      # steps seen
-recipe_made=0       # steps that were run, or would be
-recipe_current=     # what is being made
-recipe_remade=()    # what a dry run would make anew, so that all that follows shows as stale
+recipe_steps=0   # steps seen
+recipe_made=0    # steps that were run, or would be
+recipe_current=  # what is being made
+recipe_remade=() # what a dry run would make anew, so that all that follows shows as stale
 
 log() {
   printf '%s (%s:%s) %s\n' "$(date +'%F %T')" "${BASH_SOURCE[1]##*/}" "${BASH_LINENO[0]}" "$*"
@@ -18,8 +18,8 @@ die() {
 
 recipe_on_exit() {
   local status=$?
-  [[ $status -eq 0 || -z $recipe_current ]] ||
-    printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
+  [[ $status -eq 0 || -z $recipe_current ]] \
+    || printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
       "${0##*/}" "$recipe_stage" "$recipe_current" "$status" >&2
   exit "$status"
 }

@@ -6,7 +6,10 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-die() { printf 'setup: %s\n' "$@" >&2; exit 1; }
+die() {
+  printf 'setup: %s\n' "$@" >&2
+  exit 1
+}
 
 files=(requirements.txt)
 for part in "$@"; do
@@ -19,13 +22,13 @@ done
 python=${PYTHON:-python3.11}
 command -v "$python" >/dev/null || die "$python was not found." \
   "Install Python 3.11 (Debian: apt-get install python3.11 python3.11-venv), or name it: PYTHON=/path/to/python3.11 make setup"
-"$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
-  die "$python is $("$python" --version 2>&1); the pinned versions were run with Python 3.11. Name one: PYTHON=/path/to/python3.11 make setup"
-"$python" -c 'import ensurepip, venv' ||
-  die "$python has no venv module (Debian: apt-get install python3.11-venv)"
+"$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+  || die "$python is $("$python" --version 2>&1); the pinned versions were run with Python 3.11. Name one: PYTHON=/path/to/python3.11 make setup"
+"$python" -c 'import ensurepip, venv' \
+  || die "$python has no venv module (Debian: apt-get install python3.11-venv)"
 if [[ " ${files[*]} " == *" requirements-extra.txt "* ]]; then
-  command -v cc >/dev/null || command -v gcc >/dev/null ||
-    die "a C compiler is needed: webrtcvad (for resemblyzer) has no wheel." \
+  command -v cc >/dev/null || command -v gcc >/dev/null \
+    || die "a C compiler is needed: webrtcvad (for resemblyzer) has no wheel." \
       "Debian: apt-get install build-essential python3.11-dev"
 fi
 
@@ -48,8 +51,8 @@ fi
 arguments=()
 for file in "${stale[@]}"; do arguments+=(-r "$file"); done
 echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries, a minute or two)"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "${arguments[@]}" ||
-  die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "${arguments[@]}" \
+  || die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
 .venv/bin/python -m pip check --disable-pip-version-check
 for file in "${stale[@]}"; do
   cat "$file" constraints.txt | sha256sum >".venv/.done.$file"

@@ -2,16 +2,19 @@
 # A new corpus: fill in how its files become data directories. This is all that a corpus must write, beside conf/.
 set -euo pipefail
 
-corpus=         # folder of the corpus
-nj=2            # jobs at a time
-download=false  # fetch the corpus first
-seed=0          # of the choice of enrolment utterances
+corpus=        # folder of the corpus
+nj=2           # jobs at a time
+download=false # fetch the corpus first
+seed=0         # of the choice of enrolment utterances
 
 . ./path.sh
 . ./cmd.sh
 . utils/parse_options.sh
 
-[[ -d $corpus ]] || { echo "prepare.sh: --corpus '$corpus': no such folder" >&2; exit 2; }
+[[ -d $corpus ]] || {
+  echo "prepare.sh: --corpus '$corpus': no such folder" >&2
+  exit 2
+}
 echo "prepare.sh: write data/all/{wav.scp,utt2spk,spk2gender,text} from $corpus here (egs/an4/prepare.sh is a short example)," \
   "then make data/train and the evaluation sets with local/make_trials.py; --nj $nj --seed $seed --download $download" >&2
 exit 2
