@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that can be wrong with a Kaldi data directory, in one go: file, line and advice."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from utils.audiofiles import probe_audio
+from utils.cli import UserError
+from utils.datafiles import FILES, LABELS, Key, value_problem
+from utils.tables import StrPath, sort_ids
+
+SAMPLE_RATE = 16000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One finding. `kind` groups alike ones of a file; what is not `fatal` is a warning."""
+
+    path: Path
+    line: int | None
+    kind: str
+    message: str
+    advice: str = ""
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else f"{self.path}"
+        return f"{place}: {self.message}" + (f"; {self.advice}" if self.advice else "")
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    key: str
+    value: str
+
+
+_Rows = dict[str, list[_Row]]
+
+
+def validate_data_dir(
+    path: StrPath,
+    *,
+    need: Collection[str] = ("wav.scp", "utt2spk", "spk2utt"),
+    audio: bool = True,
+    speaker_order: bool = True,
+    models: StrPath | None = None,
+) -> list[Problem]:
+    """Every problem of a data directory, in the order of its files.
+
+    need: names of files that must be there.
+    audio: open each audio file (existence is always checked).
+    speaker_order: each speaker id must begin its utterance ids, and both sort alike.
+    models: data directory of the enrolled speakers that `trials` names; by default
+    `<E>_enrolls<system>` beside `<E>_trials_{f,m}<system>` where it exists.
+    """
+    directory = Path(path)
+    if not directory.is_dir():
+        raise UserError(f"{path}: no such data directory")
+    fix = f"mend with: utils/fix_data_dir.py {path}"
+    problems = [
+        Problem(directory / name, None, "missing", "is missing", _advice_for_missing(name, path))
+        for name in need
+        if not (directory / name).is_file()
+    ]
+    rows: _Rows = {}
+    for name in FILES:
+        if (directory / name).is_file():
+            rows[name] = []
+            problems += _scan(directory / name, rows[name], fix)
+    problems += _check_ids(directory, rows, fix)
+    problems += _check_spk2utt(directory, rows, fix)
+    if speaker_order:
+        problems += _check_speaker_order(directory, rows)
+    problems += _check_audio(directory, rows, audio)
+    if (directory / "trials").is_file():
+        problems += _check_trials(directory, rows, models)
+    return problems
+
+
+def _advice_for_missing(name: str, path: StrPath) -> str:
+    if name == "spk2utt":
+        return f"make it with: utils/fix_data_dir.py {path}"
+    if name == "utt2dur":
+        return f"make it with: utils/get_utt2dur.py {path}"
+    return f"write it: {FILES[name].fields} fields a line" if name in FILES else "write it"
+
+
+def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
+    """Read one file leniently into `rows`; yield what is wrong with its lines."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        yield Problem(path, None, "unreadable", f"cannot be read as UTF-8 text: {error}")
+        return
+    if not text:
+        yield Problem(path, None, "empty", "is empty", "make it again")
+        return
+    if "\0" in text:
+        yield Problem(path, None, "unreadable", "is not a text file (it holds a NUL byte)")
+        return
+    if not text.endswith("\n"):
+        yield Problem(path, text.count("\n") + 1, "end", "the last line has no line end", fix)
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        if line.endswith("\r"):
+            yield Problem(path, number, "CRLF", "Windows line end (CR LF)", fix)
+        yield from _scan_line(path, number, line, rows)
+    yield from _check_order(path, rows, fix)
+
+
+def _scan_line(path: Path, number: int, line: str, rows: list[_Row]) -> Iterator[Problem]:
+    spec, fields = FILES[path.name], line.split()
+    if not fields or not spec.accepts(len(fields)):
+        message = f"{len(fields)} fields where {spec.fields} are expected"
+        yield Problem(path, number, "fields", message, "mend the line")
+    if not fields:
+        return
+    row = _Row(number, fields[0], line.strip().partition(fields[0])[2].strip())
+    rows.append(row)
+    if spec.accepts(len(fields)) and (message := value_problem(path.name, row.value)):
+        yield Problem(path, number, "value", f"{row.key}: {message}", "mend the line")
+
+
+def _check_order(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
+    seen: dict[str, _Row] = {}
+    for row in rows:
+        first = seen.setdefault(row.key, row)
+        if first is not row:
+            same = "the same line" if first.value == row.value else "a different value"
+            message = f"{row.key} is listed twice: {same} stands on line {first.line}"
+            yield Problem(path, row.line, "duplicate", message, "keep the right line")
+    for before, row in pairwise(rows):
+        if row.key.encode() < before.key.encode():
+            message = f"not sorted (LC_ALL=C): {row.key} follows {before.key}"
+            yield Problem(path, row.line, "order", message, fix)
+
+
+def _check_ids(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
+    """Each table against the utterances, speakers and recordings of utt2spk and segments."""
+    if "utt2spk" not in rows:
+        return
+    utts = {row.key: row for row in rows["utt2spk"]}
+    recordings = {row.value.split()[0] for row in rows.get("segments", []) if row.value}
+    expected: dict[Key, Collection[str]] = {
+        "utterance": utts,
+        "speaker": {row.value for row in utts.values()},
+        "recording": recordings if "segments" in rows else utts,
+    }
+    for name, table in rows.items():
+        spec = FILES[name]
+        wanted = expected[spec.key]
+        for row in table:
+            if row.key not in wanted:
+                message = f"{spec.key} {row.key} is not in {_origin(spec.key, rows)}"
+                yield Problem(directory / name, row.line, "unknown id", message, fix)
+        missing = set(wanted) - {row.key for row in table} if spec.complete else set()
+        for key in sort_ids(missing):
+            message = f"{spec.key} {key} of {_origin(spec.key, rows)} has no line"
+            advice = f"add its line, or: utils/fix_data_dir.py --allow-drop N {directory}"
+            yield Problem(directory / name, None, "missing id", message, advice)
+
+
+def _origin(key: Key, rows: _Rows) -> str:
+    return "segments" if key == "recording" and "segments" in rows else "utt2spk"
+
+
+def _check_spk2utt(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
+    if "utt2spk" not in rows:
+        return
+    utt2spk = {row.key: row.value for row in rows["utt2spk"]}
+    for row in rows.get("spk2utt", []):
+        own = {utt for utt, spk in utt2spk.items() if spk == row.key}
+        listed = Counter(row.value.split())
+        wrong = sort_ids((set(listed) ^ own) | {utt for utt, n in listed.items() if n > 1})
+        if wrong:
+            message = f"{row.key}: does not agree with utt2spk on {_few(wrong)}"
+            yield Problem(directory / "spk2utt", row.line, "spk2utt", message, fix)
+
+
+def _few(ids: list[str]) -> str:
+    return " ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _check_speaker_order(directory: Path, rows: _Rows) -> Iterator[Problem]:
+    path, table = directory / "utt2spk", rows.get("utt2spk", [])
+    wrong = [row for row in table if not row.key.startswith(row.value)]
+    advice = "name utterances <speaker>-<rest> (utils/copy_data_dir.py --spk-as-prefix)"
+    for row in wrong:
+        message = f"speaker {row.value} is not the beginning of its utterance {row.key}"
+        yield Problem(path, row.line, "prefix", message, advice)
+    ordered = sorted(table, key=lambda row: row.key.encode())
+    for before, row in pairwise(ordered):
+        if not wrong and row.value.encode() < before.value.encode():
+            message = (
+                f"sorted by utterance, speaker {row.value} ({row.key}) follows {before.value} "
+                f"({before.key})"
+            )
+            advice = "separate speaker and rest with '-', which sorts below letters and digits"
+            yield Problem(path, row.line, "speaker order", message, advice)
+
+
+def _check_audio(directory: Path, rows: _Rows, opened: bool) -> Iterator[Problem]:
+    path, table = directory / "wav.scp", rows.get("wav.scp", [])
+    by_file: dict[str, list[_Row]] = {}
+    for row in table:
+        by_file.setdefault(row.value, []).append(row)
+    for name, group in by_file.items():
+        if len(group) > 1:
+            ids = _few([row.key for row in group])
+            every = len(group) == len(table)
+            message = f"{'all ids have' if every else f'{ids} have'} the same audio file {name}"
+            yield Problem(path, group[0].line, "same file", message, "check the paths", every)
+    rates: Counter[int] = Counter()
+    for row in table:
+        yield from _check_audio_file(path, row, opened, rates)
+    for rate, count in rates.items():
+        if rate != SAMPLE_RATE:
+            message = f"{count} of {len(table)} files are sampled at {rate} Hz, not {SAMPLE_RATE}"
+            yield Problem(path, None, "rate", message, "they will be resampled", fatal=False)
+
+
+def _check_audio_file(
+    path: Path, row: _Row, opened: bool, rates: Counter[int]
+) -> Iterator[Problem]:
+    if not row.value:
+        return  # reported as a wrong number of fields
+    if not opened and not row.value.endswith("|") and os.access(row.value, os.R_OK):
+        return
+    info = probe_audio(row.value)
+    rates[info.rate] += info.rate > 0
+    if info.problem:
+        message = f"{row.key}: audio file {row.value} {info.problem}"
+        yield Problem(path, row.line, "audio", message, "mend the file or leave the utterance out")
+
+
+def _check_trials(directory: Path, rows: _Rows, models: StrPath | None) -> Iterator[Problem]:
+    path = directory / "trials"
+    utt2spk = {row.key: row.value for row in rows.get("utt2spk", [])}
+    enrolled = _enrolled_speakers(directory, models)
+    seen: dict[tuple[str, str], int] = {}
+    labels: Counter[str] = Counter()
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), start=1):
+        fields = line.split()
+        if len(fields) != 3 or fields[2] not in LABELS:
+            message = f"{line!r} is not `<enrolled speaker> <utterance> target|nontarget`"
+            yield Problem(path, number, "fields", message, "mend the line")
+            continue
+        model, utt, label = fields
+        labels[label] += 1
+        first = seen.setdefault((model, utt), number)
+        if first != number:
+            message = f"{model} {utt} is listed twice, first on line {first}"
+            yield Problem(path, number, "duplicate", message, "keep the right line")
+        for message in _trial_problems(model, utt, label, utt2spk, enrolled):
+            yield Problem(path, number, "trial", message, "make the trials again")
+    for label in LABELS:
+        if not labels[label]:
+            message = f"has no {label} trial, so no error rate can be computed"
+            yield Problem(path, None, "no trials", message, "make the trials again")
+
+
+def _trial_problems(
+    model: str, utt: str, label: str, utt2spk: dict[str, str], enrolled: set[str] | None
+) -> Iterator[str]:
+    if utt not in utt2spk:
+        yield f"utterance {utt} is not in utt2spk"
+    if enrolled is not None and model not in enrolled:
+        yield f"speaker {model} is not enrolled"
+    same = utt2spk.get(utt) == model
+    if (
+        enrolled is not None
+        and model in enrolled
+        and utt in utt2spk
+        and same != (label == "target")
+    ):
+        yield f"{label}, but {utt} is spoken by {utt2spk[utt]} and {model} is enrolled"
+
+
+def _enrolled_speakers(directory: Path, models: StrPath | None) -> set[str] | None:
+    """The speakers whom trials may name; None where that is not known."""
+    if models is None:
+        match = re.fullmatch(r"(.+)_trials(?:_[fm])?(_.+)?", directory.name)
+        names = [f"{match[1]}_enrolls{match[2] or ''}", f"{match[1]}_enrolls"] if match else []
+        beside = [directory.parent / name for name in names]
+        models = next((path for path in beside if (path / "utt2spk").is_file()), None)
+        if models is None:
+            return None
+    path = Path(models) / "utt2spk"
+    if not path.is_file():
+        raise UserError(f"{path}: is missing; it names the enrolled speakers")
+    return {
+        fields[1]
+        for line in path.read_text("utf-8").splitlines()
+        if len(fields := line.split()) > 1
+    }
