@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trial lists and score files: what is read, what is refused, and how the two are joined."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from utils.cli import UserError
+from utils.trials import (
+    Ids,
+    Scores,
+    Trials,
+    join_scores,
+    read_scores,
+    read_trials,
+    write_scores,
+    write_trials,
+)
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path: Path) -> None:
+    trials = read_trials(
+        write(tmp_path / "trials", "NA  007\ttarget\n 1e3\t \t007 nontarget \nnull 7 nontarget")
+    )
+    assert list(trials.enrol) == ["NA", "1e3", "null"]
+    assert list(trials.trial) == ["007", "007", "7"]
+    assert trials.target.tolist() == [True, False, False]
+    scores = read_scores(
+        write(tmp_path / "scores", "null 7 -1e-3\n1e3 007 +2.5\nNA 007 -800\n7 NA 1\n")
+    )
+    assert join_scores(trials, scores).tolist() == [-800.0, 2.5, -0.001]
+
+
+def test_utf8_ids(tmp_path: Path) -> None:
+    trials = read_trials(write(tmp_path / "trials", "Zoë Ωμέγα target\nZoë a nontarget\n"))
+    assert trials.enrol[0] == "Zoë"
+    assert trials.trial[0] == "Ωμέγα"
+
+
+def test_pairs_are_joined_by_both_ids_not_by_their_concatenation(tmp_path: Path) -> None:
+    """Conventions 1.9: a dictionary keyed on the two ids run together confuses ab+c with a+bc."""
+    trials = read_trials(write(tmp_path / "trials", "ab c target\na bc nontarget\n"))
+    scores = read_scores(write(tmp_path / "scores", "a bc 1\nab c 2\n"))
+    assert join_scores(trials, scores).tolist() == [2.0, 1.0]
+
+
+def test_join_does_not_depend_on_line_order(tmp_path: Path) -> None:
+    """Conventions 2, no. 10 and 16: labels pasted to scores by line number shift unnoticed."""
+    rng = np.random.default_rng(0)
+    pairs = [(f"s{i}", f"u{j}") for i in range(20) for j in range(30)]
+    value = {pair: float(rng.normal()) for pair in pairs}
+    wanted = [pairs[i] for i in rng.permutation(len(pairs))[:400]]
+    trials = Trials([e for e, _ in wanted], [t for _, t in wanted], np.arange(400) % 2 == 0)
+    write_trials(tmp_path / "trials", trials)
+    shuffled = [pairs[i] for i in rng.permutation(len(pairs))]
+    write(tmp_path / "scores", "".join(f"{e} {t} {value[e, t]!r}\n" for e, t in shuffled))
+    read = read_trials(tmp_path / "trials")
+    joined = join_scores(read, read_scores(tmp_path / "scores"))
+    assert joined.tolist() == [value[pair] for pair in zip(read.enrol, read.trial, strict=True)]
+
+
+def test_scores_that_are_no_trials_are_left_out_with_a_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trials = read_trials(write(tmp_path / "trials", "a b target\n"))
+    scores = read_scores(write(tmp_path / "scores", "a b 1\nb a 2\nx y 3\n"))
+    assert join_scores(trials, scores).tolist() == [1.0]
+    assert "2 of 3 scores are for pairs that are not in" in caplog.text
+
+
+def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
+    """Conventions 2, no. 10: missing keys only warned, and every later line was mislabelled."""
+    path = write(tmp_path / "trials", "a b target\na c nontarget\na d nontarget\n")
+    trials, scores = read_trials(path), read_scores(write(tmp_path / "scores", "a b 1\nb c 2\n"))
+    with pytest.raises(UserError, match=rf"{path}:2: no score for a c .*nor for 1 more"):
+        join_scores(trials, scores, trials_path=path)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "fault"),
+    [
+        ("", 1, "empty"),
+        (" \n\n", 1, "empty"),
+        ("a b target\na c\n", 2, "2 fields where 3"),
+        ("a b target\na c\nnontarget d e nontarget\n", 2, "2 fields where 3"),
+        ("a b target extra\n", 1, "4 fields where 3"),
+        ("a b target\n\nc d target\n", 2, "0 fields where 3"),
+        ("a b target\n\n", 2, "0 fields where 3"),
+        ("a b Target\n", 1, "label Target is neither target nor nontarget"),
+        ("a b target\na c 1\n", 2, "label 1 is neither"),
+        ("a b target\nc d target\na b nontarget\n", 3, r"a b is listed twice \(first on line 1\)"),
+        ("a b target\r\na c nontarget\r\n", 1, "Windows line end"),
+        (b"a b target\na\0 c target\n", 2, "control character"),
+        (b"a b target\n\xff\xfe c target\n", 2, "not UTF-8"),
+    ],
+)
+def test_faulty_trials(tmp_path: Path, content: str | bytes, line: int, fault: str) -> None:
+    path = write(tmp_path / "trials", content)
+    with pytest.raises(UserError, match=rf"^{path}:{line}: .*{fault}"):
+        read_trials(path)
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-inf", "1_000", "abc", "0x10", "1,5", "1e999"])
+def test_scores_that_are_not_finite_numbers(tmp_path: Path, score: str) -> None:
+    path = write(tmp_path / "scores", f"a_1 b_1 1\na_1 c_1 {score}\n")
+    with pytest.raises(UserError, match=rf"^{path}:2: score {score} is not a finite number"):
+        read_scores(path)
+
+
+def test_a_pair_scored_twice(tmp_path: Path) -> None:
+    path = write(tmp_path / "scores", "a b 1\nb a 1\nc d 3\na b 1\n")
+    with pytest.raises(UserError, match=rf"^{path}:4: a b is scored twice \(first on line 1\)"):
+        read_scores(path)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none:1: cannot be read: No such file"):
+        read_scores(tmp_path / "none")
+
+
+def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    values = np.concatenate(
+        [rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, 50), [0.1, -0.0]]
+    )
+    enrol = [f"Zoë{i % 7}" if i % 2 else f"a{i % 7}" for i in range(len(values))]
+    trial = [f"u{i}" for i in range(len(values))]
+    write_scores(tmp_path / "scores", Scores(enrol, trial, values))
+    lines = (tmp_path / "scores").read_bytes().splitlines()
+    assert lines == sorted(lines)
+    back = read_scores(tmp_path / "scores")
+    assert dict(zip(zip(back.enrol, back.trial, strict=True), back.score, strict=True)) == dict(
+        zip(zip(enrol, trial, strict=True), values, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("enrol", "trial", "score", "fault"),
+    [
+        (["a"], ["b"], [np.nan], "not a finite number"),
+        (["a", "a"], ["b", "b"], [1.0, 2.0], "scored twice"),
+        (["a b"], ["c"], [1.0], "cannot be an id"),
+        ([""], ["c"], [1.0], "cannot be an id"),
+    ],
+)
+def test_nothing_is_written_that_could_not_be_read(
+    tmp_path: Path, enrol: list[str], trial: list[str], score: list[float], fault: str
+) -> None:
+    with pytest.raises(UserError, match=fault):
+        write_scores(tmp_path / "scores", Scores(enrol, trial, np.array(score)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_column_of_ids_behaves_as_a_list() -> None:
+    ids = Ids.of(["b", "a", "b"])
+    assert list(ids) == ["b", "a", "b"] == ids
+    assert ids[1] == "a"
+    assert ids[-1] == "b"
+    assert list(ids[:2]) == ["b", "a"]
+    assert "a" in ids
+    assert "c" not in ids
+    assert Ids.of(ids) is ids

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trial lists and score files: checked reading, joining by id pair, atomic writing.
+
+Trials: `<enrol> <trial> target|nontarget`; scores: `<enrol> <trial> <score>`. Any run of blanks or
+tabs separates fields. A line is one row, so row i stands on line i + 1. The readers work on whole
+columns (950,000 rows in about a second): ids are kept as codes into a list of the distinct names.
+"""
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from utils.cli import UserError
+from utils.tables import StrPath, atomic_write
+
+Codes = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
+Text = TypeVar("Text", str, bytes)
+
+_TAB, _NEWLINE, _CR, _BLANK = 9, 10, 13, 32
+_LABELS = (b"nontarget", b"target")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Ids(Sequence[str]):
+    """A column of ids: row i is `names[codes[i]]`; the names are distinct.
+
+    >>> Ids.of(["a", "b", "a"]).codes.tolist()
+    [0, 1, 0]
+    """
+
+    codes: Codes
+    names: list[str]
+
+    @classmethod
+    def of(cls, column: Iterable[str]) -> "Ids":
+        """The same column as codes (unchanged if it is one already)."""
+        if isinstance(column, Ids):
+            return column
+        texts = list(column)
+        names = list(dict.fromkeys(texts))
+        return cls(_encode(texts, {name: code for code, name in enumerate(names)}), names)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Ids": ...
+    def __getitem__(self, index: int | slice) -> "str | Ids":
+        if isinstance(index, slice):
+            return Ids(self.codes[index], self.names)
+        return self.names[int(self.codes[index])]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.names.__getitem__, self.codes.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Pairs to compare: `enrol[i]` against `trial[i]`, same speaker where `target[i]`."""
+
+    enrol: Sequence[str]
+    trial: Sequence[str]
+    target: Bools
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of pairs, finite float64; higher means more alike."""
+
+    enrol: Sequence[str]
+    trial: Sequence[str]
+    score: Float64
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+
+def read_trials(path: StrPath) -> Trials:
+    """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
+    unknown label, a wrong number of fields, a file that is empty or no text)."""
+    enrol, trial, labels = _read_columns(path)
+    known = {label: code for code, label in enumerate(_LABELS)}
+    try:
+        target = _encode(labels, known).astype(np.bool_)
+    except KeyError:
+        line = next(i for i, label in enumerate(labels, start=1) if label not in known)
+        label = labels[line - 1].decode()
+        raise UserError(f"{path}:{line}: label {label} is neither target nor nontarget") from None
+    pairs = Trials(_decode(enrol), _decode(trial), target)
+    _check_pairs_once(path, pairs, "listed")
+    return pairs
+
+
+def read_scores(path: StrPath) -> Scores:
+    """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
+    score that is not a finite number, and what `read_trials` refuses)."""
+    enrol, trial, texts = _read_columns(path)
+    pairs = Scores(_decode(enrol), _decode(trial), _parse_scores(path, texts))
+    _check_pairs_once(path, pairs, "scored")
+    return pairs
+
+
+def join_scores(
+    trials: Trials,
+    scores: Scores,
+    *,
+    trials_path: StrPath = "trials",
+    scores_path: StrPath = "scores",
+) -> Float64:
+    """The score of each trial, (n_trials,) in trial order, found by the id pair.
+
+    A trial without a score is a UserError naming line and pair; scores of pairs that are not trials
+    are left out with a warning that counts them.
+    """
+    wanted, given = _shared_keys(trials, scores)
+    order = np.argsort(given)
+    place = np.searchsorted(given, wanted, sorter=order)
+    row = order[np.minimum(place, len(given) - 1)]
+    missing = given[row] != wanted
+    if missing.any():
+        i = int(np.argmax(missing))
+        more = int(missing.sum()) - 1
+        raise UserError(
+            f"{trials_path}:{i + 1}: no score for {trials.enrol[i]} {trials.trial[i]} in "
+            f"{scores_path}" + (f" (nor for {more} more trials)" if more else "")
+        )
+    if len(scores) > len(trials):
+        logger.warning(
+            "%s: %d of %d scores are for pairs that are not in %s; left out",
+            scores_path,
+            len(scores) - len(trials),
+            len(scores),
+            trials_path,
+        )
+    return scores.score[row]
+
+
+def write_trials(path: StrPath, trials: Trials) -> None:
+    """Write a trial list sorted in C order, atomically."""
+    labels = [_LABELS[code].decode() for code in trials.target.astype(int)]
+    _write(path, trials, labels, "listed")
+
+
+def write_scores(path: StrPath, scores: Scores) -> None:
+    """Write a score file sorted in C order, atomically; scores read back exactly (float64)."""
+    finite = np.isfinite(scores.score)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        raise UserError(
+            f"{path}: the score of {scores.enrol[i]} {scores.trial[i]} is {scores.score[i]}, "
+            "not a finite number"
+        )
+    _write(path, scores, [repr(value) for value in scores.score.tolist()], "scored")
+
+
+def _write(path: StrPath, pairs: Trials | Scores, values: Sequence[str], verb: str) -> None:
+    for name in (*Ids.of(pairs.enrol).names, *Ids.of(pairs.trial).names):
+        if name.split() != [name]:
+            raise UserError(f"{path}: {name!r} cannot be an id: ids have no blanks")
+    _check_pairs_once(path, pairs, verb)
+    rows = (f"{e} {t} {v}\n" for e, t, v in zip(pairs.enrol, pairs.trial, values, strict=True))
+    with atomic_write(path, "wb") as stream:
+        stream.writelines(sorted(row.encode("utf-8") for row in rows))
+
+
+def _read_columns(path: StrPath) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """The three columns of a table of three fields a line."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}:1: cannot be read: {error.strerror}") from error
+    if not data.strip():
+        raise UserError(f"{path}:1: the file is empty")
+    _check_text(path, data)
+    _check_three_fields(path, data)
+    fields = data.split()
+    return fields[0::3], fields[1::3], fields[2::3]
+
+
+def _check_text(path: StrPath, data: bytes) -> None:
+    """Refuse what is not UTF-8 text with Unix line ends."""
+    raw = np.frombuffer(data, np.uint8)
+    control = (raw < _BLANK) & (raw != _TAB) & (raw != _NEWLINE)
+    fault, at = "", 0
+    if control.any():
+        at = int(np.argmax(control))
+        carriage_return = raw[at] == _CR and data[at + 1 : at + 2] in (b"\n", b"")
+        fault = "Windows line end (CR LF)" if carriage_return else "a control character: not text"
+    elif not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            fault, at = "not a text file (not UTF-8)", error.start
+    if fault:
+        line = data.count(b"\n", 0, at) + 1
+        raise UserError(f"{path}:{line}: {fault}")
+
+
+def _check_three_fields(path: StrPath, data: bytes) -> None:
+    """Every line has exactly three fields, or UserError names the first that has not."""
+    raw = np.frombuffer(data, np.uint8)
+    separator = raw <= _BLANK  # after _check_text: blank, tab and newline only
+    starts = np.flatnonzero(~separator & np.concatenate(([True], separator[:-1])))
+    ends = np.flatnonzero(raw == _NEWLINE)
+    if raw[-1] != _NEWLINE:
+        ends = np.append(ends, len(raw))
+    if len(starts) == 3 * len(ends):
+        first, _, third = starts.reshape(-1, 3).T
+        if (third < ends).all() and (first[1:] > ends[:-1]).all():
+            return
+    counts = np.diff(np.searchsorted(starts, ends), prepend=0)
+    line = int(np.argmax(counts != 3))
+    raise UserError(f"{path}:{line + 1}: {counts[line]} fields where 3 are expected")
+
+
+def _parse_scores(path: StrPath, texts: list[bytes]) -> Float64:
+    """The numbers of a column; UserError names the first that is none or not finite."""
+    try:
+        values = np.fromiter(map(float, texts), np.float64, count=len(texts))
+    except ValueError:
+        values = np.array([_number(text) for text in texts])
+    if b"_" in b" ".join(texts):  # Python reads 1_000 as a number; nobody else does
+        values[[b"_" in text for text in texts]] = np.nan
+    finite = np.isfinite(values)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        raise UserError(f"{path}:{i + 1}: score {texts[i].decode()} is not a finite number")
+    return values
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _encode(column: list[Text], code: dict[Text, int]) -> Codes:
+    return np.fromiter(map(code.__getitem__, column), np.int64, count=len(column))
+
+
+def _decode(column: list[bytes]) -> Ids:
+    names = list(dict.fromkeys(column))
+    codes = _encode(column, {name: code for code, name in enumerate(names)})
+    return Ids(codes, [name.decode("utf-8") for name in names])
+
+
+def _keys(pairs: Trials | Scores) -> Codes:
+    """One whole number for each pair, the same for the same pair."""
+    enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
+    return enrol.codes * len(trial.names) + trial.codes
+
+
+def _check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
+    keys = _keys(pairs)
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
+    _, first = np.unique(keys, return_index=True)
+    again = np.ones(len(keys), np.bool_)
+    again[first] = False
+    i = int(np.argmax(again))
+    line = int(np.argmax(keys == keys[i])) + 1
+    raise UserError(
+        f"{path}:{i + 1}: {pairs.enrol[i]} {pairs.trial[i]} is {verb} twice (first on line {line})"
+    )
+
+
+def _shared_keys(trials: Trials, scores: Scores) -> tuple[Codes, Codes]:
+    """Pair keys of trials and of scores in one numbering; -1 for a scored pair of unknown ids."""
+    enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
+    e = _recode(Ids.of(scores.enrol), enrol.names)
+    t = _recode(Ids.of(scores.trial), trial.names)
+    given = np.where((e < 0) | (t < 0), -1, e * len(trial.names) + t)
+    return _keys(trials), given
+
+
+def _recode(column: Ids, names: list[str]) -> Codes:
+    """Codes of a column in another list of names, -1 for a name that is not in it."""
+    code = {name: i for i, name in enumerate(names)}
+    table = np.array([code.get(name, -1) for name in column.names], np.int64)
+    return table[column.codes]
