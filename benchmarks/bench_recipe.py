@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time and memory of the default recipe (egs/synth), from nothing to the report, after set-up.
+
+Goal: under 12 minutes on 2 cores, evaluator training included, and under 3 GB at its peak (sum of
+proportional set sizes over all processes of the recipe, sampled every half second). The recipe runs
+in a new folder beside egs/synth, which is removed at the end.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GOAL_MINUTES, GOAL_GB = 12.0, 3.0
+LINKS = ("run.sh", "steps", "utils", "local", "path.sh", "cmd.sh", "prepare.sh", "conf")
+
+
+def family(root_pid: int) -> list[int]:
+    """The process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue  # it ended meanwhile
+            children.setdefault(parent, []).append(int(entry.name))
+    found, todo = [], [root_pid]
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        todo += children.get(pid, [])
+    return found
+
+
+def resident_bytes(pid: int) -> int:
+    """Proportional set size: memory shared with other processes counts in shares."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # it ended meanwhile
+    return 0
+
+
+def main() -> int:
+    """Run the recipe once and print what it took."""
+    work = Path(tempfile.mkdtemp(prefix="bench.", dir=ROOT / "egs"))
+    try:
+        for name in LINKS:
+            (work / name).symlink_to(os.path.relpath((ROOT / "egs/synth" / name).resolve(), work))
+        start, peak = time.monotonic(), 0
+        with (work / "log").open("w") as log:
+            recipe = subprocess.Popen(["./run.sh", *sys.argv[1:]], cwd=work, stdout=log, stderr=log)
+            while recipe.poll() is None:
+                peak = max(peak, sum(resident_bytes(pid) for pid in family(recipe.pid)))
+                time.sleep(0.5)
+        minutes = (time.monotonic() - start) / 60
+        print((work / "log").read_text())
+    finally:
+        shutil.rmtree(work)
+    print(
+        f"recipe: {minutes:.1f} minutes, goal {GOAL_MINUTES:g}: ratio {minutes / GOAL_MINUTES:.2f}"
+    )
+    print(f"memory: {peak / 1e9:.2f} GB, goal {GOAL_GB:g}: ratio {peak / 1e9 / GOAL_GB:.2f}")
+    return int(recipe.returncode != 0 or minutes > GOAL_MINUTES or peak > GOAL_GB * 1e9)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
