@@ -1,0 +1,1 @@
+"""Synthetic speech: drawn voices, drawn sentences, eSpeak NG, rooms and microphones."""

@@ -1,0 +1,195 @@
+"""A corpus of synthetic speakers: audio files of each speaker, and the data directory of a set."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+from scipy.signal import resample_poly
+
+from steps.audio import SAMPLE_RATE, write_wav
+from steps.synthetic.channel import apply_channel, draw_channel
+from steps.synthetic.espeak import PcmArray, Synthesiser, make_data_folder
+from steps.synthetic.processes import run_each_apart
+from steps.synthetic.sentences import Sentence, draw_sentence
+from steps.synthetic.voices import Voice, draw_voice
+from utils.cli import UserError
+from utils.seeds import derive_seed, make_rng
+from utils.stamps import digest_code
+
+FloatArray = npt.NDArray[np.float64]
+
+_RECORD = "speaker.json"  # written last; a speaker's folder without it does not count
+_SD_RATE, _SD_PITCH = 0.06, 3.0  # of a speaker between utterances: log, eSpeak NG's units (1.4 %)
+_SILENCE = 64  # of 32768: what counts as the pause that the synthesiser adds
+_PAUSE = (0.10, 0.35)  # seconds before and after the speech
+_WAV_HEADER = 44  # bytes
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides how a speaker sounds. The number of speakers and processes is not among it."""
+
+    seed: int
+    utterances: int
+    spread: float
+    channel: float
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """`utt`: its id and file name; `seconds`: duration of the file; `text`: what is said."""
+
+    utt: str
+    seconds: float
+    text: str
+
+
+def speaker_ids(first: int, n: int) -> dict[str, str]:
+    """Speaker to gender of `n` speakers (even), half of each gender, from number `first` on.
+
+    >>> speaker_ids(21, 4)
+    {'synf021': 'f', 'synf022': 'f', 'synm021': 'm', 'synm022': 'm'}
+    """
+    return {
+        f"syn{gender}{number:03d}": gender
+        for gender in ("f", "m")
+        for number in range(first, first + n // 2)
+    }
+
+
+def settings_digest(settings: Settings) -> str:
+    """Digest of all but its id that a speaker depends on: settings, code, libraries."""
+    libraries = [np.__version__, scipy.__version__, version("espeakng-loader")]
+    parts = [asdict(settings), digest_code(Path(__file__)), libraries]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _draw_text(settings: Settings, utt: str) -> Sentence:
+    return draw_sentence(make_rng(settings.seed, "sentence", utt))
+
+
+def _trim(utt: str, samples: PcmArray) -> PcmArray:
+    loud = np.flatnonzero(np.abs(samples.astype(np.int32)) > _SILENCE)
+    if len(loud) == 0:
+        raise UserError(f"{utt}: eSpeak NG gave silence; this should not happen, please report it")
+    return samples[loud[0] : loud[-1] + 1]
+
+
+def _record(synthesiser: Synthesiser, voice: Voice, settings: Settings, utt: str) -> FloatArray:
+    """Speak the sentence of an utterance and send it through its channel: (n,) at SAMPLE_RATE."""
+    rng = make_rng(settings.seed, "delivery", utt)
+    spoken = synthesiser.speak(
+        _draw_text(settings, utt).spoken,
+        words_per_minute=round(voice.words_per_minute * np.exp(_SD_RATE * rng.standard_normal())),
+        pitch=round(50.0 + _SD_PITCH * rng.standard_normal()),
+    )
+    clean = _trim(utt, spoken).astype(np.float64) / 2**15
+    divisor = int(np.gcd(synthesiser.sample_rate, SAMPLE_RATE))
+    clean = resample_poly(clean, SAMPLE_RATE // divisor, synthesiser.sample_rate // divisor)
+    before, after = (int(SAMPLE_RATE * rng.uniform(*_PAUSE)) for _ in range(2))
+    rng = make_rng(settings.seed, "channel", utt)
+    channel = draw_channel(rng, settings.channel)
+    return apply_channel(np.pad(clean, (before, after)), channel, rng, SAMPLE_RATE)
+
+
+def _make_speaker(
+    audio: Path, settings: Settings, digest: str, voice_folder: Path, voice: Voice
+) -> None:
+    """Write `audio/<speaker>/<utt>.wav` and the speaker's record. For a process of its own.
+
+    The speaker's folder takes its place as a whole, so a killed run leaves no part of it.
+    """
+    target, beside = audio / voice.speaker, audio / f".{voice.speaker}.making"
+    if beside.exists():
+        shutil.rmtree(beside)
+    beside.mkdir()
+    noise_seed = derive_seed(settings.seed, "espeak", voice.speaker)
+    synthesiser = Synthesiser(voice_folder, voice.accent, voice.speaker, noise_seed)
+    utterances = []
+    for number in range(1, settings.utterances + 1):
+        utt = f"{voice.speaker}-{number:03d}"
+        samples = _record(synthesiser, voice, settings, utt)
+        write_wav(beside / f"{utt}.wav", samples)
+        text = _draw_text(settings, utt).words
+        utterances.append(asdict(Utterance(utt, len(samples) / SAMPLE_RATE, text)))
+    record = {"made_with": digest, "voice": asdict(voice), "utterances": utterances}
+    (beside / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    if target.exists():
+        shutil.rmtree(target)
+    beside.rename(target)
+
+
+def read_speaker(audio: Path, speaker: str, digest: str) -> list[Utterance] | None:
+    """The utterances of a speaker made before with the same settings, or None: made otherwise,
+    not at all, or with a file that is gone or has another size."""
+    folder = audio / speaker
+    try:
+        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        if record["made_with"] != digest:
+            return None
+        utterances = [Utterance(**fields) for fields in record["utterances"]]
+        for item in utterances:
+            size = (folder / f"{item.utt}.wav").stat().st_size
+            if size != _WAV_HEADER + 2 * round(item.seconds * SAMPLE_RATE):
+                return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return utterances
+
+
+@dataclass(frozen=True)
+class Made:
+    """`speakers`: utterances of each. `n_new`: how many speakers were made now, not before."""
+
+    speakers: dict[str, list[Utterance]]
+    n_new: int
+
+
+def make_corpus(
+    audio: Path, settings: Settings, genders: Mapping[str, str], processes: int
+) -> Made:
+    """Make the speakers that `audio` does not hold yet. `genders`: speaker to `f` or `m`."""
+    audio.mkdir(parents=True, exist_ok=True)
+    digest = settings_digest(settings)
+    missing = {
+        speaker: draw_voice(settings.seed, speaker, gender, settings.spread)
+        for speaker, gender in genders.items()
+        if read_speaker(audio, speaker, digest) is None
+    }
+    with TemporaryDirectory(prefix="espeak-") as folder:
+        make_data_folder(Path(folder), {name: voice.text for name, voice in missing.items()})
+        make = partial(_make_speaker, audio, settings, digest, Path(folder))
+        run_each_apart(make, missing, processes)
+    speakers = {}
+    for speaker in genders:
+        found = read_speaker(audio, speaker, digest)
+        if found is None:
+            raise UserError(f"{audio / speaker}: not as it was just written; is the disk full?")
+        speakers[speaker] = found
+    return Made(speakers, len(missing))
+
+
+def data_tables(
+    audio: Path, made: Made, genders: Mapping[str, str]
+) -> dict[str, dict[str, object]]:
+    """The tables of a data directory (`utils/datadir.py`) over the speakers that were made."""
+    tables: dict[str, dict[str, object]] = {
+        name: {} for name in ("wav.scp", "utt2spk", "spk2gender", "text", "utt2dur")
+    }
+    for speaker, utterances in made.speakers.items():
+        tables["spk2gender"][speaker] = genders[speaker]
+        for item in utterances:
+            tables["wav.scp"][item.utt] = audio / speaker / f"{item.utt}.wav"
+            tables["utt2spk"][item.utt] = speaker
+            tables["text"][item.utt] = item.text
+            tables["utt2dur"][item.utt] = f"{item.seconds:.4f}"
+    return tables
