@@ -87,7 +87,7 @@ def _advice_for_missing(name: str, path: StrPath) -> str:
     if name == "spk2utt":
         return f"make it with: utils/fix_data_dir.py {path}"
     if name == "utt2dur":
-        return f"make it with: utils/get_utt2dur.py {path}"
+        return f"make it with: utils/check_audio.py {path} {path}"
     return f"write it: {FILES[name].fields} fields a line" if name in FILES else "write it"
 
 

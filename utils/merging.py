@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Putting together what parallel jobs wrote to OUT/split<N>/<J>: checked first, then moved.
+
+Nothing in OUT changes before every part has been read and found right. Archives are linked, not
+moved, and the parts go last, in one rename: a killed merge can simply be run again.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from utils.cli import LossError, UserError
+from utils.datadir import DataDir, describe_difference
+from utils.datafiles import FILES
+from utils.tables import atomic_write, invert, read_lines, read_map, sort_ids, write_id_lists
+
+# A part may have none of these: they name some of the utterances only.
+PARTIAL = ("enrolls", "trials", "skipped.txt")
+
+
+@dataclass
+class Merged:
+    """What will be written: lines by file name and key, headers by file name, archives by name."""
+
+    tables: dict[str, dict[str, str]] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    arks: dict[str, Path] = field(default_factory=dict)
+
+
+def read_parts(out: Path, n: int) -> Merged:
+    """Read and check OUT/split<n>/1 ... n; UserError names the part and file that is wrong."""
+    logs = out / "log"
+    parts = [out / f"split{n}" / str(number) for number in range(1, n + 1)]
+    for part in parts:
+        if not part.is_dir() or not _files_of(part):
+            raise UserError(f"{part}: this job wrote nothing; see its log in {logs}")
+    files = {part: _files_of(part) for part in parts}
+    everywhere = sorted(set().union(*files.values()) - set(PARTIAL))
+    merged = Merged()
+    for number, part in enumerate(parts, start=1):
+        for name in everywhere:
+            if name not in files[part]:
+                raise UserError(
+                    f"{part / name}: is missing, but other jobs wrote it; see the logs in {logs}"
+                )
+        archives: set[str] = set()
+        scps = {name for name in files[part] if name.endswith(".scp")}
+        for name in scps:
+            _read_scp(part / name, merged, _Mover(out, part, number, files[part], archives))
+        for name in archives:
+            merged.arks[_moved(name, number)] = part / name
+        for name in files[part] - scps - archives:
+            _read_part(part / name, merged)
+    if "utt2spk" in merged.tables:
+        # Made again from the whole: a speaker may have been divided among the jobs.
+        merged.tables.pop("spk2utt", None)
+    return merged
+
+
+def _files_of(part: Path) -> set[str]:
+    """Names of the visible files of a part; a folder in it is an error, for it would be lost."""
+    visible = [path for path in part.iterdir() if not path.name.startswith(".")]
+    for path in visible:
+        if not path.is_file():
+            raise UserError(f"{path}: a folder cannot be merged; write its files elsewhere")
+    return {path.name for path in visible if ".tmp." not in path.name}
+
+
+def _moved(name: str, number: int) -> str:
+    """xvector.ark of job 3 becomes xvector.3.ark."""
+    return f"{name.removesuffix('.ark')}.{number}.ark"
+
+
+@dataclass
+class _Mover:
+    """Gives the entries of an .scp their final paths and notes the archives that they use."""
+
+    out: Path
+    part: Path
+    number: int
+    files: Collection[str]
+    archives: set[str]
+
+    def __call__(self, where: str, rxfilename: str) -> str:
+        match = re.fullmatch(r"(.+?\.ark)(:\d+(?:\[.*\])?)?", rxfilename)
+        name = Path(match[1] if match else rxfilename)
+        if not Path(os.path.abspath(name)).is_relative_to(os.path.abspath(self.part)):  # noqa: PTH100
+            return rxfilename
+        if match is None or name.name not in self.files:
+            raise UserError(
+                f"{where}: {rxfilename} is not there, or would be lost with {self.part}"
+            )
+        self.archives.add(name.name)
+        return f"{self.out / _moved(name.name, self.number)}{match[2] or ''}"
+
+
+def _read_scp(path: Path, merged: Merged, move: _Mover) -> None:
+    for key, rxfilename in read_map(path, rest_of_line=True).items():
+        _add(path, merged, key, f"{key} {move(f'{path}: {key}', rxfilename)}")
+
+
+def _read_part(path: Path, merged: Merged) -> None:
+    for number, line in read_lines(path):
+        if number == 1 and line.startswith("#"):
+            if merged.headers.setdefault(path.name, line) != line:
+                raise UserError(f"{path}:1: another header than in the other parts")
+            merged.tables.setdefault(path.name, {})
+        elif not line.strip():
+            raise UserError(f"{path}:{number}: empty line")
+        else:
+            key = " ".join(line.split()[: 2 if path.name == "trials" else 1])
+            _add(path, merged, key, line)
+
+
+def _add(path: Path, merged: Merged, key: str, line: str) -> None:
+    table = merged.tables.setdefault(path.name, {})
+    by_utterance = path.name in FILES and FILES[path.name].key == "utterance"
+    if key in table and (by_utterance or table[key] != line) and path.name != "spk2utt":
+        raise UserError(f"{path}: {key} is in another part too; each job must have its own")
+    table[key] = line
+
+
+def check_parts(out: Path, merged: Merged, data: DataDir, allow_loss: int) -> int:
+    """Compare the ids of every table with the data directory that was split; return how many lack.
+
+    Raises LossError naming counts and ids when more than `allow_loss` are missing from a table, and
+    UserError for ids that the data directory does not have.
+    """
+    worst = 0
+    for name, table in sorted(merged.tables.items()):
+        expected, what = _expected_ids(out / name, table, data, merged)
+        if expected is None:
+            continue
+        difference = describe_difference(table, expected, what)
+        if set(table) - set(expected):
+            raise UserError(f"{out / name}: compared with {data.path}, {difference}")
+        worst = max(worst, len(expected) - len(table))
+        if worst > allow_loss:
+            raise LossError(
+                f"{out / name}: {difference}; see the logs in {out / 'log'}, "
+                f"or accept the loss with --allow-loss {worst}"
+            )
+    return worst
+
+
+def _expected_ids(
+    path: Path, keys: Collection[str], data: DataDir, merged: Merged
+) -> tuple[Collection[str] | None, str]:
+    """The ids that a table should have, and what they are; None where nothing is known of it."""
+    by_kind: dict[str, Collection[str]] = {
+        "utterance": data.utt2spk,
+        "speaker": data.spk2utt,
+        "recording": data.wav or data.utt2spk,
+    }
+    if path.name in PARTIAL:
+        kept = merged.tables.get("utt2spk", data.utt2spk)
+        if path.name == "enrolls" and data.enrolls is not None:
+            return [utt for utt in data.enrolls if utt in kept], "utterance"
+        if path.name == "trials" and data.trials is not None:
+            return [f"{model} {utt}" for model, utt, _ in data.trials if utt in kept], "trial"
+        return None, ""
+    if path.name in FILES:
+        return by_kind[FILES[path.name].key], FILES[path.name].key
+    for kind, ids in by_kind.items():
+        if any(key in ids for key in keys):
+            return ids, kind
+    raise UserError(f"{path}: its first column has no utterance and no speaker of {data.path}")
+
+
+def write_merged(out: Path, n: int, merged: Merged) -> None:
+    """Put the archives and tables in place, each .scp after the archives, and remove the parts."""
+    for name in merged.tables:
+        if name.endswith(".scp"):
+            (out / name).unlink(missing_ok=True)
+    for name, source in merged.arks.items():
+        _link(source, out / name)
+    for name in sorted(merged.tables, key=lambda name: (name.endswith(".scp"), name == "wav.scp")):
+        if name == "utt2spk":
+            utt2spk = {utt: line.split()[1] for utt, line in merged.tables[name].items()}
+            write_id_lists(out / "spk2utt", invert(utt2spk))
+        with atomic_write(out / name) as stream:
+            if name in merged.headers:
+                stream.write(f"{merged.headers[name]}\n")
+            stream.writelines(f"{line}\n" for line in _sorted_lines(merged.tables[name]))
+    _remove_leftovers(out, n, merged)
+
+
+def _sorted_lines(table: dict[str, str]) -> list[str]:
+    return [table[key] for key in sort_ids(table)]
+
+
+def _link(source: Path, target: Path) -> None:
+    beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
+    beside.unlink(missing_ok=True)
+    try:
+        beside.hardlink_to(source)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, beside)
+    beside.replace(target)
+
+
+def remove_merged_parts(out: Path) -> bool:
+    """Finish the removal that a killed merge had begun; whether there was one."""
+    leftovers = list(out.glob(".merged.*"))
+    for path in leftovers:
+        shutil.rmtree(path)
+    return bool(leftovers)
+
+
+def _remove_leftovers(out: Path, n: int, merged: Merged) -> None:
+    """The parts, those of interrupted runs with another N, and archives of more jobs than now."""
+    (out / f"split{n}").rename(out / f".merged.{os.getpid()}")
+    stems = {name.rsplit(".", 2)[0] for name in merged.arks}
+    for path in out.iterdir():
+        if re.fullmatch(r"split\d+", path.name) and path.is_dir():
+            shutil.rmtree(path)
+        match = re.fullmatch(r"(.+)\.\d+\.ark", path.name)
+        if match and match[1] in stems and path.name not in merged.arks:
+            path.unlink()
+    remove_merged_parts(out)

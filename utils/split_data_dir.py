@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Split a data directory into DATA/split<N>/1 ... N for parallel jobs; print the N that was used.
+
+Speakers stay whole (--per-utt: need not) and the parts are about equally long, by utt2dur where it
+exists, else by number of utterances. With fewer speakers than jobs, N is lowered to the number of
+speakers, and a note says so; use the printed number.
+"""
+
+import argparse
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import DataDir, load_data_dir, select, write_data_dir
+from utils.selection import divide
+
+
+def split_data_dir(data: DataDir, n: int, *, per_utt: bool = False) -> int:
+    """Write DATA/split<N>/<k>, k = 1..N, and return N, which is n or the number of speakers."""
+    groups = {utt: [utt] for utt in data.utt2spk} if per_utt else data.spk2utt
+    weights = data.utt2dur or dict.fromkeys(data.utt2spk, 1.0)
+    parts = divide(groups, weights, n)
+    target = data.path / f"split{len(parts)}"
+    beside = data.path / f"split{len(parts)}.tmp.{os.getpid()}"
+    try:
+        for number, part in enumerate(parts, start=1):
+            write_data_dir(beside / str(number), *select(data, part))
+        if target.exists():
+            shutil.rmtree(target)
+        beside.rename(target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return len(parts)
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--per-utt", action="store_true", help="speakers need not stay whole")
+    parser.add_argument("data", metavar="DATA", help="data directory")
+    parser.add_argument("n", metavar="N", type=int, help="number of parts")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    if args.n < 1:
+        raise UserError(f"{args.n} parts are asked for; at least 1 is possible")
+    data = load_data_dir(args.data, need=("utt2spk",), allow_segments=True)
+    used = split_data_dir(data, args.n, per_utt=args.per_utt)
+    if used < args.n:
+        what = "utterances" if args.per_utt else "speakers"
+        logging.info(
+            "%s: %d parts instead of %d: it has %d %s", args.data, used, args.n, used, what
+        )
+    print(used)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
