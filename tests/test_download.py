@@ -1,0 +1,204 @@
+"""Downloads against a real HTTP server on this machine: resuming, broken transfers, checksums."""
+
+import hashlib
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from utils.cli import UserError
+from utils.download import download, read_checksum
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTENT = bytes(range(256)) * 4000  # 1,024,000 bytes
+MD5 = hashlib.md5(CONTENT).hexdigest()
+
+
+@dataclass
+class Server:
+    """What the server serves, and how badly. `cuts`: for each request to come, bytes until it hangs up."""
+
+    url: str = ""
+    ranges: bool = True
+    cuts: list[int] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+    asked: list[str | None] = field(default_factory=list)  # the Range header of each request
+
+
+def make_handler(state: Server) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            state.asked.append(wanted)
+            if state.statuses:
+                self.send_error(state.statuses.pop(0))
+                return
+            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and state.ranges else 0
+            if start >= len(CONTENT):
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(CONTENT)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206 if start else 200)
+            if start:
+                span = f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"
+                self.send_header("Content-Range", span)
+            self.send_header("Content-Length", str(len(CONTENT) - start))
+            self.end_headers()
+            cut = state.cuts.pop(0) if state.cuts else len(CONTENT)
+            self.wfile.write(CONTENT[start : start + cut])
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    state = Server()
+    http = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(state))
+    state.url = f"http://127.0.0.1:{http.server_port}/corpus.tar.gz"
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield state
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+def fetch(server: Server, target: Path, checksum: str | None = MD5, tries: int = 3) -> bool:
+    return download(server.url, target, checksum=checksum, tries=tries, pause=0.0)
+
+
+def test_whole_file_then_nothing_to_do(server: Server, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "corpus.tar.gz"
+    assert fetch(server, target)
+    assert target.read_bytes() == CONTENT
+    assert [path.name for path in target.parent.iterdir()] == ["corpus.tar.gz"]
+    assert not fetch(server, target)
+    assert server.asked == [None]
+
+
+def test_resumes_what_an_earlier_run_left(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "x.part").write_bytes(CONTENT[:700_000])
+    assert fetch(server, tmp_path / "x")
+    assert server.asked == ["bytes=700000-"]
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+def test_truncated_transfer_is_no_success(server: Server, tmp_path: Path) -> None:
+    """A server that hangs up early is no error to Python's http.client: the length must be compared."""
+    server.cuts = [300_000, 300_000]
+    assert fetch(server, tmp_path / "x", checksum=None)
+    assert server.asked == [None, "bytes=300000-", "bytes=600000-"]
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+def test_gives_up_keeps_the_part_and_goes_on_later(server: Server, tmp_path: Path) -> None:
+    server.cuts = [300_000] + [0] * 20
+    with pytest.raises(UserError, match=r"300000 bytes are in .*x\.part, run again to go on"):
+        fetch(server, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+    server.cuts = []
+    assert fetch(server, tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+def test_server_without_ranges_starts_again(server: Server, tmp_path: Path) -> None:
+    server.ranges = False
+    (tmp_path / "x.part").write_bytes(b"another beginning")
+    assert fetch(server, tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("extra", [0, 5])
+def test_part_that_is_whole_or_longer(server: Server, tmp_path: Path, extra: int) -> None:
+    (tmp_path / "x.part").write_bytes(CONTENT + b"z" * extra)
+    assert fetch(server, tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert len(server.asked) == (2 if extra else 1)
+
+
+def test_checksum_mismatch_leaves_nothing(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"1024000 bytes came, but their checksum is not 0000"):
+        fetch(server, tmp_path / "x", checksum="0" * 32)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_part_of_another_file_is_found_by_the_checksum(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "x.part").write_bytes(b"q" * 1000)
+    with pytest.raises(UserError, match="checksum"):
+        fetch(server, tmp_path / "x")
+    assert fetch(server, tmp_path / "x")  # the bad part is gone
+
+
+def test_without_a_checksum_an_old_part_is_not_trusted(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "x.part").write_bytes(b"q" * 1000)
+    assert fetch(server, tmp_path / "x", checksum=None)
+    assert server.asked == [None]
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+def test_file_there_with_a_wrong_checksum_is_kept_and_refused(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_bytes(b"half a corpus")
+    with pytest.raises(UserError, match="is there with a wrong checksum"):
+        fetch(server, tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == b"half a corpus"
+
+
+def test_busy_server_is_asked_again_missing_file_is_not(server: Server, tmp_path: Path) -> None:
+    server.statuses = [503, 503]
+    assert fetch(server, tmp_path / "x")
+    assert len(server.asked) == 3
+    server.statuses = [404]
+    with pytest.raises(UserError, match="HTTP 404"):
+        fetch(server, tmp_path / "y")
+    assert len(server.asked) == 4
+
+
+def test_no_server_and_other_schemes(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"127\.0\.0\.1:9/x: .*refused"):
+        download("http://127.0.0.1:9/x", tmp_path / "x", tries=2, pause=0.0)
+    with pytest.raises(UserError, match="only http"):
+        download(f"file://{ROOT}/LICENSE", tmp_path / "x")
+
+
+def test_list_of_checksums(tmp_path: Path) -> None:
+    sums = tmp_path / "sums"
+    sums.write_text(f"{MD5.upper()}  ./a.gz\n{'0' * 64} *b.gz\n")
+    assert read_checksum(sums, "a.gz") == MD5
+    assert read_checksum(sums, "b.gz") == "0" * 64
+    with pytest.raises(UserError, match=r"no checksum for c\.gz"):
+        read_checksum(sums, "c.gz")
+    sums.write_text("abc  a.gz\n")
+    with pytest.raises(UserError, match=r"sums:1: 'abc' is neither"):
+        read_checksum(sums, "a.gz")
+
+
+def test_program_says_what_it_did_in_one_line(server: Server, tmp_path: Path) -> None:
+    sums = tmp_path / "md5sum.txt"
+    sums.write_text(f"{MD5}  x\n{'1' * 32}  y\n")
+    command = [
+        sys.executable,
+        str(ROOT / "utils/download.py"),
+        "--checksums",
+        str(sums),
+        server.url,
+    ]
+    done = subprocess.run([*command, str(tmp_path / "x")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{tmp_path}/x: fetched, 1024000 bytes, checksum right\n"
+    bad = subprocess.run([*command, str(tmp_path / "y")], capture_output=True, text=True)
+    assert bad.returncode == 2
+    assert bad.stderr.count("\n") == 1
+    assert "checksum is not 1111" in bad.stderr
