@@ -28,6 +28,7 @@ __all__ = [
     "Problem",
     "describe_difference",
     "load_data_dir",
+    "other_files",
     "read_table",
     "select",
     "validate_data_dir",
@@ -199,6 +200,16 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
     tables = {name: table for name, table in tables.items() if table or FILES[name].complete}
     trials = [row for row in data.trials or [] if row[1] in chosen]
     return tables, trials or None
+
+
+def other_files(path: Path) -> list[str]:
+    """Names of the visible files that are no known tables; tools that copy leave them behind."""
+    known = {*FILES, "trials"}
+    return sorted(
+        file.name
+        for file in path.iterdir()
+        if file.is_file() and file.name not in known and not file.name.startswith(".")
+    )
 
 
 def describe_difference(got: Collection[str], expected: Collection[str], what: str) -> str:

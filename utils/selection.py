@@ -76,3 +76,13 @@ def divide(
         parts[lightest].update(groups[name])
         loads[lightest] += weight[name]
     return parts
+
+
+def known_utterances(data: DataDir, utts: Sequence[str], source: str) -> Sequence[str]:
+    """`utts` themselves; UserError where the data directory lacks one."""
+    if unknown := [utt for utt in utts if utt not in data.utt2spk]:
+        raise UserError(
+            f"{source}: {len(unknown)} of {len(utts)} utterances are not in {data.path} "
+            f"(first: {unknown[0]})"
+        )
+    return utts

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Open every audio file of a data directory once: write OUT/utt2dur (seconds), report rates.
+
+All files that are missing, unreadable, without samples or not mono are listed, and the exit status
+is 2. Files at another sampling rate than --rate are counted: they will be resampled when read. A
+utt2dur that DATA has is compared: durations that differ show that the audio was replaced. OUT may
+be DATA itself.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.audiofiles import probe_audio
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import DataDir, load_data_dir
+from utils.tables import write_map
+
+TOLERANCE = 0.1  # seconds between a listed and a true duration
+
+
+@dataclass(frozen=True)
+class AudioReport:
+    """seconds: utterance -> duration; rates: Hz -> number of files; problems: one line each."""
+
+    seconds: dict[str, float]
+    rates: Counter[int]
+    problems: list[str]
+
+
+def check_audio(data: DataDir) -> AudioReport:
+    """Open the header of each audio file of a data directory without segments."""
+    listed = data.utt2dur or {}
+    report = AudioReport({}, Counter(), [])
+    for utt, path in data.wav.items():
+        info = probe_audio(path)
+        where = f"{data.path / 'wav.scp'}: {utt}: audio file {path}"
+        if info.problem:
+            report.problems.append(f"{where} {info.problem}")
+            continue
+        report.rates[info.rate] += 1
+        report.seconds[utt] = info.seconds
+        if abs(listed.get(utt, info.seconds) - info.seconds) > TOLERANCE:
+            report.problems.append(
+                f"{where} lasts {info.seconds:.2f} s, but utt2dur says {listed[utt]:.2f} s"
+            )
+    return report
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--rate", metavar="HZ", type=int, default=16000, help="the usual rate")
+    parser.add_argument("data", metavar="DATA", help="data directory")
+    parser.add_argument("out", metavar="OUT", type=Path, help="folder for utt2dur")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    data = load_data_dir(args.data)
+    report = check_audio(data)
+    for problem in report.problems:
+        print(problem, file=sys.stderr)
+    if report.problems:
+        raise UserError(
+            f"{args.data}: {len(report.problems)} of {len(data.wav)} audio files cannot be used "
+            f"(listed above); mend them, or leave them out with: "
+            f"utils/fix_data_dir.py --check-audio --allow-drop N {args.data}"
+        )
+    write_map(args.out / "utt2dur", {utt: f"{s:.6f}" for utt, s in report.seconds.items()})
+    hours = sum(report.seconds.values()) / 3600
+    print(f"{args.data}: {len(report.seconds)} files, {hours:.3f} h")
+    for rate, count in sorted(report.rates.items()):
+        note = "" if rate == args.rate else f", not {args.rate} Hz: resampled when read"
+        print(f"{args.data}: {count} files at {rate} Hz{note}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Combine data directories into a new one: DST first, then the sources, as in Kaldi.
+
+An utterance (or recording) that two sources have is an error, as is a speaker whose gender differs.
+A table that one of the sources lacks is left out, and named; enrolls and trials are joined as they
+are.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import (
+    DataDir,
+    Tables,
+    Trial,
+    load_data_dir,
+    other_files,
+    write_data_dir,
+)
+from utils.datafiles import FILES
+from utils.tables import sort_ids
+
+
+def combine(sources: Sequence[DataDir]) -> tuple[Tables, list[Trial] | None]:
+    """The tables of all sources together; UserError where two of them disagree or overlap."""
+    names = set().union(*(source.tables for source in sources))
+    everywhere = {name for name in names if all(name in source.tables for source in sources)}
+    if "segments" in names - everywhere:
+        raise UserError("some sources have segments and some have not; cut the audio first")
+    tables: Tables = {}
+    for name in sorted(everywhere | (names & {"enrolls"})):
+        tables[name] = {}
+        for source in sources:
+            _join(name, tables[name], source, sources)
+    trials = [row for source in sources for row in source.trials or []]
+    return tables, trials or None
+
+
+def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[DataDir]) -> None:
+    new = source.tables.get(name, {})
+    common = sort_ids(key for key in new if key in table)
+    if FILES[name].key == "speaker":
+        common = [key for key in common if table[key] != new[key]]
+    if common:
+        first = next(other for other in sources if common[0] in other.tables.get(name, {}))
+        what = f"{FILES[name].key} {common[0]}"
+        more = f" and {len(common) - 1} more" if len(common) > 1 else ""
+        raise UserError(
+            f"{source.path / name}: {what}{more} stands in {first.path} too"
+            + (
+                " with another value"
+                if FILES[name].key == "speaker"
+                else "; give one source other ids with utils/copy_data_dir.py"
+            )
+        )
+    table.update(new)
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__)
+    parser.add_argument("target", metavar="DST", type=Path, help="data directory to make")
+    parser.add_argument("sources", metavar="SRC", nargs="+", help="data directories")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    sources = [load_data_dir(path, need=("utt2spk",), allow_segments=True) for path in args.sources]
+    if any(source.path.resolve() == args.target.resolve() for source in sources):
+        raise UserError(f"{args.target}: is one of the sources; give another folder")
+    tables, trials = combine(sources)
+    write_data_dir(args.target, tables, trials)
+    combined = load_data_dir(args.target, need=tables, allow_segments=True)
+    sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
+    print(
+        f"{args.target}: {sizes} = {len(combined.utt2spk)} utterances, "
+        f"{len(combined.spk2utt)} speakers"
+    )
+    for source in sources:
+        left = sort_ids({*source.tables, *other_files(source.path)} - set(tables))
+        if left:
+            print(f"{args.target}: not carried over from {source.path}: {' '.join(left)}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
