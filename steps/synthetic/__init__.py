@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Synthetic speech: drawn voices, drawn sentences, eSpeak NG, rooms and microphones."""

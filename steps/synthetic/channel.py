@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way from mouth to file: room, microphone, noise, level. Drawn anew for every utterance.
 
 A speaker's utterances share nothing of this, so an evaluator cannot know a speaker by the room.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A corpus of synthetic speakers: audio files of each speaker, and the data directory of a set."""
 
 import hashlib
@@ -17,7 +18,7 @@ from scipy.signal import resample_poly
 
 from steps.audio import SAMPLE_RATE, write_wav
 from steps.synthetic.channel import apply_channel, draw_channel
-from steps.synthetic.espeak import PcmArray, Synthesiser, make_data_folder
+from steps.synthetic.espeak import PcmArray, Synthesiser
 from steps.synthetic.processes import run_each_apart
 from steps.synthetic.sentences import Sentence, draw_sentence
 from steps.synthetic.voices import Voice, draw_voice
@@ -101,8 +102,22 @@ def _record(synthesiser: Synthesiser, voice: Voice, settings: Settings, utt: str
     return apply_channel(np.pad(clean, (before, after)), channel, rng, SAMPLE_RATE)
 
 
+def _speak_all(
+    synthesiser: Synthesiser, voice: Voice, settings: Settings, folder: Path
+) -> list[dict[str, object]]:
+    """Write the speaker's files into a folder; return their entries for the speaker's record."""
+    utterances = []
+    for number in range(1, settings.utterances + 1):
+        utt = f"{voice.speaker}-{number:03d}"
+        samples = _record(synthesiser, voice, settings, utt)
+        write_wav(folder / f"{utt}.wav", samples)
+        text = _draw_text(settings, utt).words
+        utterances.append(asdict(Utterance(utt, len(samples) / SAMPLE_RATE, text)))
+    return utterances
+
+
 def _make_speaker(
-    audio: Path, settings: Settings, digest: str, voice_folder: Path, voice: Voice
+    audio: Path, settings: Settings, digest: str, scratch: Path, voice: Voice
 ) -> None:
     """Write `audio/<speaker>/<utt>.wav` and the speaker's record. For a process of its own.
 
@@ -113,14 +128,9 @@ def _make_speaker(
         shutil.rmtree(beside)
     beside.mkdir()
     noise_seed = derive_seed(settings.seed, "espeak", voice.speaker)
-    synthesiser = Synthesiser(voice_folder, voice.accent, voice.speaker, noise_seed)
-    utterances = []
-    for number in range(1, settings.utterances + 1):
-        utt = f"{voice.speaker}-{number:03d}"
-        samples = _record(synthesiser, voice, settings, utt)
-        write_wav(beside / f"{utt}.wav", samples)
-        text = _draw_text(settings, utt).words
-        utterances.append(asdict(Utterance(utt, len(samples) / SAMPLE_RATE, text)))
+    with TemporaryDirectory(dir=scratch) as folder:
+        synthesiser = Synthesiser(Path(folder), voice.accent, voice.text, noise_seed)
+        utterances = _speak_all(synthesiser, voice, settings, beside)
     record = {"made_with": digest, "voice": asdict(voice), "utterances": utterances}
     (beside / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
     if target.exists():
@@ -158,16 +168,19 @@ def make_corpus(
     audio: Path, settings: Settings, genders: Mapping[str, str], processes: int
 ) -> Made:
     """Make the speakers that `audio` does not hold yet. `genders`: speaker to `f` or `m`."""
-    audio.mkdir(parents=True, exist_ok=True)
+    try:
+        audio.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{audio}: cannot be made: {error.strerror}") from error
     digest = settings_digest(settings)
     missing = {
         speaker: draw_voice(settings.seed, speaker, gender, settings.spread)
         for speaker, gender in genders.items()
         if read_speaker(audio, speaker, digest) is None
     }
-    with TemporaryDirectory(prefix="espeak-") as folder:
-        make_data_folder(Path(folder), {name: voice.text for name, voice in missing.items()})
-        make = partial(_make_speaker, audio, settings, digest, Path(folder))
+    # Here and not in the child, so that a child that is ended leaves nothing behind.
+    with TemporaryDirectory(prefix="espeak-") as scratch:
+        make = partial(_make_speaker, audio, settings, digest, Path(scratch))
         run_each_apart(make, missing, processes)
     speakers = {}
     for speaker in genders:

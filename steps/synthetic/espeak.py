@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """eSpeak NG through ctypes: one voice a process, voice files of our own, samples that repeat.
 
 The library and its data come with the package `espeakng-loader`; the system needs nothing.
@@ -10,7 +11,7 @@ What makes the samples repeat:
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import espeakng_loader
@@ -42,39 +43,38 @@ _RATE, _PITCH = 1, 3  # espeak_PARAMETER
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
+_VARIANT = "own"
 _started = False
 
 
-def make_data_folder(folder: Path, voice_files: Mapping[str, str]) -> None:
-    """Fill a folder with links to the package's data and with voice variants (name to text).
-
-    The folder should be new and have a short path.
-    """
+def _fill_data_folder(folder: Path, voice_file: str) -> None:
+    """Links to the package's data, and one variant of ours in place of the package's hundred."""
     for part in Path(espeakng_loader.get_data_path()).iterdir():
         if part.name != "voices":
             (folder / part.name).symlink_to(part)
     variants = folder / "voices" / "!v"
     variants.mkdir(parents=True)
-    for name, text in voice_files.items():
-        (variants / name).write_text(text, encoding="ascii")
+    (variants / _VARIANT).write_text(voice_file, encoding="ascii")
 
 
 class Synthesiser:
     """One voice: the only one of its process.
 
-    `folder`: from `make_data_folder`. `accent`: one of ACCENTS. `variant`: name of a voice file.
-    `seed`: of the noise in the voice. Raises UserError where the library does not start.
+    `folder`: empty, with a short path, for the library's data; the caller removes it afterwards.
+    `accent`: one of ACCENTS. `voice_file`: text of a voice variant. `seed`: of the voice's noise.
+    Raises UserError where the library does not start.
     """
 
-    def __init__(self, folder: Path, accent: str, variant: str, seed: int) -> None:
+    def __init__(self, folder: Path, accent: str, voice_file: str, seed: int) -> None:
         global _started
         if _started:
             raise RuntimeError("one voice a process: eSpeak NG keeps state between utterances")
         _started = True
+        _fill_data_folder(folder, voice_file)
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
         self.sample_rate = self._start(folder)
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed % 2**31))
-        self._check("espeak_SetVoiceByName", f"{accent}+{variant}".encode("ascii"))
+        self._check("espeak_SetVoiceByName", f"{accent}+{_VARIANT}".encode("ascii"))
         self._chunks: list[bytes] = []
         self._callback = _Callback(self._collect)  # kept, or ctypes would free it
         self._library.espeak_SetSynthCallback(self._callback)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run a function on every item, each item in a process of its own, several at a time."""
 
 import multiprocessing
@@ -17,9 +18,9 @@ def _run(function: Callable[[Item], None], item: Item) -> None:
     """What a child does: the parent's usual treatment of errors, in the child."""
     try:
         function(item)
-    except UserError as error:
-        print(error, file=sys.stderr, flush=True)
-        sys.exit(error.exit_status)
+    except (UserError, OSError) as error:  # an OSError: disk full, not allowed
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
 
 
 def run_each_apart(

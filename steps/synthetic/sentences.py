@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sentences drawn from templates: statements, commands, questions, numbers, digit strings.
 
 About 560 words in all, each spelt as it is said (`three hundred and twelve`), so that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speakers: a voice is drawn for a speaker id and stays the same whoever else is in the corpus."""
 
 from dataclasses import dataclass

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Synthetic speech, made here by eSpeak NG: nothing is fetched, nothing else is needed.
+# Makes data/<train_set> and data/<evaluation>_{enrolls,trials_f,trials_m}; the audio goes to the corpus folder.
+#   ./prepare.sh                 the corpus of RESULTS.md
+#   ./prepare.sh --spread 0.5    voices that lie further apart
+set -euo pipefail
+
+corpus=corpus         # folder for the audio that is made (460 MB)
+evaluation=synth_test # name of the evaluation sets
+train_set=train       # name of the training and pool set
+eval_speakers=40      # half of them women
+eval_utterances=14    # of each: enrolment and trials
+enrol_utterances=5    # of each, for enrolment
+train_speakers=320    # none of them in the evaluation
+train_utterances=13   # of each
+spread=0.35           # how far the voices of a gender lie apart; sets how hard it is to tell them
+channel=0.7           # rooms and microphones, anew for every utterance: 0 good, 1 poor
+seed=0                # of voices, sentences, channels, enrolment utterances
+nj=2                  # speakers made at a time; does not change the audio
+download=false        # accepted because every corpus is; there is nothing to fetch
+
+. ./path.sh
+. ./cmd.sh
+. utils/parse_options.sh
+[[ $# -eq 0 ]] || {
+  echo "prepare.sh: unexpected argument '$1'; see --help" >&2
+  exit 2
+}
+
+# One job of $nj processes: a speaker needs a process of its own in any case.
+make_speakers() { # SET FIRST SPEAKERS UTTERANCES
+  local log=data/local/log/make_$1.log
+  $cpu_cmd --num-threads "$nj" "$log" steps/make_synthetic_corpus.py --nj "$nj" --seed "$seed" \
+    --spread "$spread" --channel "$channel" --first "$2" --speakers "$3" --utterances "$4" \
+    "$corpus" "data/$1"
+  grep "^data/$1: " "$log"
+}
+
+[[ $download == false ]] || echo "prepare.sh: --download: nothing to fetch, the speech is made here"
+make_speakers "local/$evaluation" 1 "$eval_speakers" "$eval_utterances"
+make_speakers "$train_set" $((eval_speakers / 2 + 1)) "$train_speakers" "$train_utterances"
+local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utterances" \
+  "data/local/$evaluation" "data/$evaluation"

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The offline corpus: the same bits always, voices of two genders, nothing half-made."""
+
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import soundfile
+
+from steps.synthetic.channel import apply_channel, draw_channel
+from steps.synthetic.processes import run_each_apart
+from steps.synthetic.sentences import DIGITS, draw_sentence, say_number, say_ordinal
+from steps.synthetic.voices import draw_voice
+from utils.cli import UserError
+from utils.datadir import load_data_dir, validate_data_dir
+from utils.seeds import make_rng
+from utils.tables import read_ids
+from utils.trials import read_trials
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "steps" / "make_synthetic_corpus.py"
+
+
+def make(folder: Path, *options: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run the program with AUDIO folder/corpus and DATA folder/data, in that folder."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, str(PROGRAM), "--utterances", "3", *options, "corpus", "data"]
+    return subprocess.run(command, cwd=folder, check=check, capture_output=True, text=True)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of every file under a folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def median_f0(samples: npt.NDArray[np.float64]) -> float:
+    """Hz, from the autocorrelation of loud frames of 50 ms at 16 kHz."""
+    window = np.hanning(800)
+    bias = np.fft.irfft(np.abs(np.fft.rfft(window, 2048)) ** 2)[40:250]
+    found = []
+    for start in range(0, len(samples) - 800, 320):
+        frame = samples[start : start + 800] * window
+        power = np.abs(np.fft.rfft(frame, 2048)) ** 2
+        correlation = np.fft.irfft(power)
+        normal = correlation[40:250] / bias  # 64 to 400 Hz
+        if np.sqrt(np.mean(frame**2)) > 0.02 and normal.max() > 0.6 * correlation[0] / bias[0]:
+            found.append(16000 / (40 + int(np.argmax(normal))))
+    return float(np.median(found))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight speakers, three utterances each, one process at a time."""
+    folder = tmp_path_factory.mktemp("synthetic")
+    result = make(folder, "--speakers", "8", "--nj", "1")
+    assert result.stderr == ""  # eSpeak NG complains there of attributes that it does not know
+    return folder
+
+
+def test_the_same_bits_with_two_processes(corpus: Path, tmp_path: Path) -> None:
+    make(tmp_path / "two", "--speakers", "8", "--nj", "2")
+    assert digests(tmp_path / "two") == digests(corpus)
+
+
+def test_a_speaker_sounds_the_same_whoever_else_is_made(corpus: Path, tmp_path: Path) -> None:
+    make(tmp_path / "some", "--first", "3", "--speakers", "2")
+    some, every = digests(tmp_path / "some" / "corpus"), digests(corpus / "corpus")
+    assert {name.split("/")[0] for name in some} == {"synf003", "synm003"}
+    assert some == {name: every[name] for name in some}
+
+
+def test_another_seed_makes_other_speakers(corpus: Path, tmp_path: Path) -> None:
+    make(tmp_path / "other", "--speakers", "2", "--seed", "1")
+    other, every = digests(tmp_path / "other" / "corpus"), digests(corpus / "corpus")
+    assert len(other) == 8
+    assert not set(other.values()) & set(every.values())
+
+
+def test_the_data_directory_is_valid_and_true(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    assert validate_data_dir("data") == []
+    data = load_data_dir("data", need=("wav.scp", "utt2spk", "spk2gender", "text", "utt2dur"))
+    assert sorted(data.tables["spk2gender"].values()) == ["f"] * 4 + ["m"] * 4
+    assert len(data.tables["wav.scp"]) == 24
+    for utt, path in data.tables["wav.scp"].items():
+        assert utt.startswith(data.tables["utt2spk"][utt] + "-")
+        info = soundfile.info(path)
+        assert (info.samplerate, info.channels, info.subtype) == (16000, 1, "PCM_16")
+        assert abs(info.duration - float(data.tables["utt2dur"][utt])) < 1e-4
+        assert 1.5 < info.duration < 7.0
+        assert re.fullmatch(r"[A-Z']+( [A-Z']+)+", data.tables["text"][utt])
+
+
+def test_levels_are_sound(corpus: Path) -> None:
+    """No clipping, no digital silence (recognisers give up on it), levels that vary."""
+    levels = []
+    for path in sorted((corpus / "corpus").rglob("*.wav")):
+        samples, _ = soundfile.read(path)
+        assert 0.02 < np.max(np.abs(samples)) <= 0.9
+        changes = np.flatnonzero(np.diff(samples))
+        assert np.max(np.diff(changes, prepend=0)) < 160  # never 10 ms of the same sample
+        levels.append(20 * np.log10(np.sqrt(np.mean(samples**2))))
+    assert -45 < min(levels) < max(levels) < -10
+    assert np.std(levels) > 1.0
+
+
+def test_women_and_men_are_told_by_their_pitch(tmp_path: Path) -> None:
+    make(tmp_path, "--speakers", "6", "--channel", "0")
+    pitch: dict[str, list[float]] = {"f": [], "m": []}
+    for speaker in (tmp_path / "corpus").iterdir():
+        files = [soundfile.read(path)[0] for path in sorted(speaker.glob("*.wav"))]
+        pitch[speaker.name[3]].append(median_f0(np.concatenate(files)))
+    assert min(pitch["f"]) > 150 > max(pitch["m"])
+    assert all(80 < hertz < 280 for values in pitch.values() for hertz in values)
+
+
+def test_spread_sets_how_far_voices_lie_apart() -> None:
+    def base(spread: float) -> list[int]:
+        voices = [draw_voice(0, f"synf{i:03d}", "f", spread) for i in range(100)]
+        return [int(re.findall(r"pitch (\d+)", voice.text)[0]) for voice in voices]
+
+    assert np.std(base(0.0)) == 0
+    assert np.std(base(0.4)) < 0.6 * np.std(base(0.8))
+
+
+def test_numbers_are_spelt_as_they_are_said() -> None:
+    said = {
+        0: "zero",
+        13: "thirteen",
+        20: "twenty",
+        45: "forty five",
+        100: "one hundred",
+        312: "three hundred and twelve",
+        1005: "one thousand and five",
+        9999: "nine thousand nine hundred and ninety nine",
+    }
+    assert {number: say_number(number) for number in said} == said
+    with pytest.raises(ValueError, match="10000"):
+        say_number(10000)
+    ordinals = [say_ordinal(day) for day in (1, 2, 3, 5, 8, 9, 12, 20, 21, 30, 31)]
+    assert " ".join(ordinals) == (
+        "first second third fifth eighth ninth twelfth twentieth "
+        "twenty first thirtieth thirty first"
+    )
+
+
+def test_sentences_are_rich_and_whole() -> None:
+    sentences = [draw_sentence(make_rng(0, "test", str(i))) for i in range(2000)]
+    words = [sentence.words.split() for sentence in sentences]
+    assert all(6 <= len(line) <= 13 for line in words)
+    assert not [s for s in sentences if re.search(r"[^A-Za-z',.? ]", s.spoken)]
+    assert len({word for line in words for word in line}) > 450
+    assert len({sentence.words for sentence in sentences}) > 1900
+    digits = {digit.upper() for digit in DIGITS}
+    assert 0.08 < np.mean([set(line) <= digits for line in words]) < 0.16
+
+
+def test_noise_keeps_its_distance_and_rooms_ring() -> None:
+    speech = np.zeros(16000)
+    speech[4000:8000] = np.sin(2 * np.pi * 500 * np.arange(4000) / 16000)
+    tail = {}
+    for strength in (0.0, 1.0):
+        rng = make_rng(0, "channel", "test")
+        recorded = apply_channel(speech, draw_channel(rng, strength), rng, 16000)
+        assert len(recorded) == len(speech)
+        assert np.max(np.abs(recorded)) <= 0.9
+        loud, late = recorded[4500:7500], recorded[8200:9000]
+        tail[strength] = np.sqrt(np.mean(late**2) / np.mean(loud**2))
+    assert tail[1.0] > 3 * tail[0.0]
+
+
+def _wait_for(pattern: str, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    while not list(folder.glob(pattern)):
+        assert process.poll() is None
+        time.sleep(0.005)
+
+
+def test_a_killed_run_leaves_nothing_that_looks_finished(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "wav.scp").write_text("older tables\n", encoding="utf-8")
+    options = ["--utterances", "3", "--speakers", "8", "corpus", "data"]
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), *options], cwd=tmp_path, start_new_session=True
+    )
+    _wait_for("corpus/synf002", tmp_path, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "data" / "wav.scp").exists()
+    every = digests(corpus / "corpus")
+    for folder in (tmp_path / "corpus").glob("syn*"):
+        assert digests(folder) == {
+            name.split("/")[1]: digest
+            for name, digest in every.items()
+            if name.startswith(f"{folder.name}/")
+        }
+    result = make(tmp_path, "--speakers", "8")
+    assert re.search(r"8 speakers \([2-6] made now, [2-6] there before\)", result.stdout)
+    assert digests(tmp_path) == digests(corpus)
+
+
+def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
+    corpus: Path, tmp_path: Path
+) -> None:
+    make(tmp_path, "--speakers", "4")
+    (tmp_path / "corpus/synf001/synf001-002.wav").write_bytes(b"RIFF")
+    (tmp_path / "corpus/synm001/synm001-003.wav").unlink()
+    result = make(tmp_path, "--speakers", "4")
+    assert "4 speakers (2 made now, 2 there before), 12 utterances" in result.stdout
+    every = digests(corpus / "corpus")
+    assert digests(tmp_path / "corpus").items() <= every.items()
+    other = make(tmp_path, "--speakers", "4", "--channel", "0.1")
+    assert "(4 made now, 0 there before)" in other.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--speakers", "3"),
+        ("--speakers", "0"),
+        ("--first", "0"),
+        ("--utterances", "0"),
+        ("--spread", "-1.0"),
+        ("--spread", "nan"),
+        ("--channel", "9.0"),
+        ("--nj", "0"),
+    ],
+)
+def test_senseless_numbers_are_refused(option: str, value: str, tmp_path: Path) -> None:
+    result = make(tmp_path, option, value, check=False)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"make_synthetic_corpus.py: {option} {value}: give ")
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_audio_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "corpus").write_text("", encoding="utf-8")
+    result = make(tmp_path, "--speakers", "2", check=False)
+    assert result.returncode == 2
+    assert result.stderr == "make_synthetic_corpus.py: corpus: cannot be made: File exists\n"
+
+
+def test_a_long_path_is_refused_not_replaced_by_other_voices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """eSpeak NG silently looks elsewhere for its data when their path is too long for it."""
+    long = tmp_path / ("x" * 200)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    result = make(tmp_path / "run", "--speakers", "2", check=False)
+    assert result.returncode == 2
+    assert "set TMPDIR to a folder with a short path" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run" / "data").exists()
+    assert not list(long.iterdir())
+
+
+def _end_or_wait(folder: Path, name: str) -> None:
+    (folder / name).touch()
+    if name == "bad":
+        while not (folder / "good").exists():
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+    (folder / f"{name}.finished").touch()
+
+
+def test_a_killed_process_is_noticed_and_named(tmp_path: Path) -> None:
+    """multiprocessing.Pool would wait for ever."""
+    items = {name: name for name in ("good", "bad", "later")}
+    with pytest.raises(UserError, match="bad: its process failed with status -9"):
+        run_each_apart(partial(_end_or_wait, tmp_path), items, 2)
+    assert {path.name for path in tmp_path.iterdir()} == {"good", "bad"}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Iterator[Path]:
+    """A recipe folder like egs/synth, outside the project."""
+    folder = tmp_path / "egs" / "synth"
+    (folder / "conf").mkdir(parents=True)
+    for name in ("prepare.sh", "path.sh", "cmd.sh", "steps", "utils", "local"):
+        (folder / name).symlink_to(ROOT / "egs" / "synth" / name)
+    return folder
+
+
+def test_prepare_makes_the_sets_of_the_recipe(recipe: Path) -> None:
+    options = ["--eval-speakers", "4", "--eval-utterances", "4", "--enrol-utterances", "2"]
+    options += [
+        "--train-speakers",
+        "4",
+        "--train-utterances",
+        "2",
+        "--nj",
+        "2",
+        "--download",
+        "false",
+    ]
+    command = ["bash", "prepare.sh", *options, "--corpus", "speech"]
+    first = subprocess.run(command, cwd=recipe, check=True, capture_output=True, text=True)
+    assert "data/train: 4 speakers (4 made now, 0 there before), 8 utterances" in first.stdout
+    data = recipe / "data"
+    train = load_data_dir(data / "train").utt2spk
+    enrol = load_data_dir(data / "synth_test_enrolls").utt2spk
+    assert len(read_ids(data / "synth_test_enrolls" / "enrolls")) == 8
+    for gender in "fm":
+        trials = read_trials(data / f"synth_test_trials_{gender}" / "trials")
+        assert (len(trials.target), int(np.sum(trials.target))) == (8, 4)
+        assert not set(trials.trial) & set(enrol)
+        assert not {utt.split("-")[0] for utt in trials.trial} & set(train.values())
+        assert set(trials.enrol) <= set(enrol.values())
+    before = digests(recipe)
+    again = subprocess.run(command, cwd=recipe, check=True, capture_output=True, text=True)
+    assert "data/train: 4 speakers (0 made now, 4 there before), 8 utterances" in again.stdout
+    after = digests(recipe)
+    logs = {name for name in before if "/log/" in name}
+    assert {k: v for k, v in after.items() if k not in logs} == {
+        k: v for k, v in before.items() if k not in logs
+    }
