@@ -22,7 +22,7 @@ MD5 = hashlib.md5(CONTENT).hexdigest()
 
 @dataclass
 class Server:
-    """What the server serves, and how badly. `cuts`: for each request to come, bytes until it hangs up."""
+    """How badly the server serves. `cuts`: for each request to come, bytes until it hangs up."""
 
     url: str = ""
     ranges: bool = True
@@ -95,7 +95,7 @@ def test_resumes_what_an_earlier_run_left(server: Server, tmp_path: Path) -> Non
 
 
 def test_truncated_transfer_is_no_success(server: Server, tmp_path: Path) -> None:
-    """A server that hangs up early is no error to Python's http.client: the length must be compared."""
+    """That a server hangs up early is no error to http.client: the length must be compared."""
     server.cuts = [300_000, 300_000]
     assert fetch(server, tmp_path / "x", checksum=None)
     assert server.asked == [None, "bytes=300000-", "bytes=600000-"]

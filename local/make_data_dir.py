@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Make a data directory from a table of utterances, such as a corpus's prepare.sh writes.
+
+TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f or
+m) and `text` where the corpus has them. An empty field says that the corpus lacks it. Each audio
+file's header is read. OUT gets wav.scp utt2spk spk2utt utt2dur (seconds), spk2gender and text.
+
+An utterance is left out, with a line that says why, when its speaker does not begin its id, or it
+has no audio, gender or transcript, or its audio cannot be read, is empty or is not mono. Nothing
+is written when more are left out than --allow-loss (exit status 3).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.protocols.utterances import (
+    describe_faults,
+    find_faults,
+    make_tables,
+    probe_all,
+    read_utterances,
+)
+from utils.cli import LossError, UserError, make_parser, run_program
+from utils.datadir import write_data_dir
+
+SHOWN = 20  # faults printed; the rest is counted
+
+
+def make_data_dir(
+    table: Path, out: Path, *, allow_loss: int, jobs: int, genders_from: str = ""
+) -> None:
+    """Check every utterance of the table and write the good ones; see the head of this file."""
+    rows = read_utterances(table)
+    audio = probe_all(rows, jobs)
+    faults = list(find_faults(rows, audio, genders_from))
+    for fault in faults[:SHOWN]:
+        print(f"make_data_dir.py: {fault.message}", file=sys.stderr)
+    if len(faults) > SHOWN:
+        print(f"make_data_dir.py: and {len(faults) - SHOWN} more", file=sys.stderr)
+    left_out = {fault.utt for fault in faults}
+    good = [row for row in rows if row["utt"] not in left_out]
+    counts = f"{len(rows)} read / {len(good)} written / {len(faults)} skipped"
+    if faults:
+        counts += f" ({describe_faults(faults)})"
+    if len(faults) > allow_loss:
+        raise LossError(
+            f"{out}: not written: {len(faults)} of {len(rows)} utterances cannot be used "
+            f"({describe_faults(faults)}); mend the corpus, or allow the loss: "
+            f"--allow-loss {len(faults)}"
+        )
+    if not good:
+        raise UserError(f"{out}: not written: no utterance can be used")
+    write_data_dir(out, make_tables(good, audio))
+    speakers = len({row["spk"] for row in good})
+    hours = sum(audio[row["utt"]].seconds for row in good) / 3600
+    print(f"{out}: {counts}; {speakers} speakers, {hours:.3f} h")
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("table", type=Path, metavar="TABLE")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances to lose")
+    parser.add_argument("--nj", type=int, default=1, help="audio files read at a time")
+    parser.add_argument(
+        "--genders-from", default="", metavar="NAME", help="where genders come from, for messages"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    if args.nj < 1:
+        raise UserError(f"--nj {args.nj}: at least 1 is expected")
+    make_data_dir(
+        args.table,
+        args.out,
+        allow_loss=args.allow_loss,
+        jobs=args.nj,
+        genders_from=args.genders_from,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

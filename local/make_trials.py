@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Make the enrolment and trial sets of an evaluation, by the rules of the VoicePrivacy challenges.
+
+DATA is a data directory with the evaluation speech (wav.scp utt2spk spk2gender ...). For E = OUT
+the data directories E_enrolls (with `enrolls`), E_trials_f and E_trials_m (with `trials`, lines
+`<enrolled speaker> <utterance> target|nontarget`) are written.
+
+By the rules: each speaker who has enough speech is enrolled with --enrol-utts utterances, the
+others have trial utterances only; no utterance is in both roles, nor, with --sessions, any
+session; the trials of a gender are all its enrolled speakers times all its trial utterances. What
+is drawn depends on the seed and on the ids, not on their order.
+
+With --official DIR: the lists in DIR/<name of E>_{enrolls,trials_f,trials_m}, cut to the audio
+that is in DATA; how much of them is left is printed.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.protocols.trials import (
+    GENDERS,
+    Lists,
+    Rules,
+    Trial,
+    check_agreement,
+    check_lists,
+    choose_evaluation,
+    count_lists,
+    cut_lists,
+    make_lists,
+    read_official,
+)
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import DataDir, load_data_dir, select, write_data_dir
+from utils.tables import read_map
+
+COUNTED = (
+    "enrolment speakers",
+    "enrolment utterances",
+    "trial speakers",
+    "trial utterances",
+    "target trials",
+    "nontarget trials",
+)
+
+
+def official_lists(data: DataDir, folder: Path, evaluation: str) -> Lists:
+    """The official lists cut to the utterances of `data`; prints how much of them is left."""
+    whole, utt2spk, spk2gender = read_official(folder, evaluation)
+    check_agreement("the speaker", data.utt2spk, utt2spk)
+    check_agreement("the gender", data.spk2gender or {}, spk2gender)
+    lists = cut_lists(whole, data.utt2spk)
+    print(f"official lists {folder / evaluation}_* cut to the audio in {data.path}:")
+    for gender in GENDERS:
+        before = astuple(count_lists(whole, gender, utt2spk))
+        after = astuple(count_lists(lists, gender, utt2spk))
+        changes = zip(COUNTED, before, after, strict=True)
+        print(f"  {gender}: " + ", ".join(f"{name} {old} -> {new}" for name, old, new in changes))
+    return lists
+
+
+def ruled_lists(
+    data: DataDir, rules: Rules, seed: int, sessions: Mapping[str, str] | None
+) -> Lists:
+    """Lists by the rules; prints what they hold and who has trial utterances only."""
+    lists = make_lists(data.utt2spk, data.spk2gender or {}, rules, seed, sessions)
+    print(f"lists for {data.path}: seed {seed}, {rules.enrol_utts} enrolment utterances a speaker")
+    for gender in GENDERS:
+        counts = astuple(count_lists(lists, gender, data.utt2spk))
+        held = zip(COUNTED, counts, strict=True)
+        print(f"  {gender}: " + ", ".join(f"{name} {count}" for name, count in held))
+    if lists.trial_only:
+        print(f"  {len(lists.trial_only)} speakers are not enrolled and have trials only:")
+        for speaker, reason in lists.trial_only.items():
+            print(f"    {speaker}: {reason}")
+    return lists
+
+
+def write_sets(data: DataDir, out: Path, lists: Lists) -> None:
+    """Write the three data directories of the evaluation."""
+    enrol = [utt for utts in lists.enrolment.values() for utt in utts]
+    _write(data, Path(f"{out}_enrolls"), enrol, None)
+    for gender in GENDERS:
+        utts = lists.trial_utts(gender)
+        _write(data, Path(f"{out}_trials_{gender}"), utts, lists.trials[gender])
+
+
+def _write(data: DataDir, out: Path, utts: Sequence[str], trials: Sequence[Trial] | None) -> None:
+    tables: dict[str, Mapping[str, object]] = {**select(data, utts)[0]}
+    if trials is None:
+        tables["enrolls"] = dict.fromkeys(utts, "")
+    else:
+        tables.pop("enrolls", None)
+    write_data_dir(out, tables, trials)
+    print(f"{out}: {len(tables['utt2spk'])} utterances written")
+
+
+def split_off_rest(
+    data: DataDir,
+    per_gender: int,
+    rest: Path,
+    rules: Rules,
+    seed: int,
+    sessions: Mapping[str, str] | None,
+) -> DataDir:
+    """Keep the evaluation speakers, write all others to `rest`, and say who is where."""
+    chosen, unable = choose_evaluation(
+        data.utt2spk, data.spk2gender or {}, per_gender, rules, seed, sessions
+    )
+    others = [utt for utt, spk in data.utt2spk.items() if spk not in chosen]
+    if not others:
+        raise UserError(f"{rest}: no speaker is left for it; evaluate fewer than {per_gender}")
+    if unable:
+        print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
+    tables, _ = select(data, others)
+    write_data_dir(rest, tables)
+    print(f"{rest}: {len(set(data.utt2spk.values()) - chosen)} speakers, {len(others)} utterances")
+    kept, _ = select(data, [utt for utt, spk in data.utt2spk.items() if spk in chosen])
+    return DataDir(data.path, kept)
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT", help="path and name of the evaluation, E")
+    parser.add_argument("--seed", type=int, default=0, help="of all choices")
+    parser.add_argument(
+        "--enrol-utts", type=int, default=5, metavar="N", help="enrolment utterances a speaker"
+    )
+    parser.add_argument(
+        "--min-trial-utts", type=int, default=1, metavar="N",
+        help="an enrolled speaker must have so many trial utterances",
+    )  # fmt: skip
+    parser.add_argument(
+        "--enrol-speakers", type=int, metavar="N",
+        help="enrol so many speakers of each gender; without it all who have enough utterances",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sessions", type=Path, metavar="UTT2SESSION",
+        help="table of each utterance's session: enrolment and trials are of different sessions",
+    )  # fmt: skip
+    parser.add_argument(
+        "--speakers", type=int, metavar="N",
+        help="evaluate N speakers of each gender, drawn by the seed; needs --rest",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rest", type=Path, metavar="DIR", help="data directory for the speakers not evaluated"
+    )
+    parser.add_argument("--official", type=Path, metavar="DIR", help="folder of official lists")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    if (args.speakers is None) != (args.rest is None):
+        raise UserError("--speakers and --rest go together: who is not evaluated goes to --rest")
+    ruled = (args.enrol_speakers, args.sessions, args.speakers)
+    if args.official is not None and any(option is not None for option in ruled):
+        raise UserError("--official says who is enrolled and tried: leave out the options for it")
+    least = min(args.enrol_utts, args.min_trial_utts, args.enrol_speakers or 1)
+    if least < 1:
+        raise UserError("at least 1 utterance and speaker is needed for enrolment and for trials")
+    data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "spk2gender"))
+    if args.official is not None:
+        lists = official_lists(data, args.official, args.out.name)
+    else:
+        sessions = None if args.sessions is None else read_map(args.sessions)
+        rules = Rules(args.enrol_utts, args.min_trial_utts, args.enrol_speakers)
+        if args.speakers is not None:
+            data = split_off_rest(data, args.speakers, args.rest, rules, args.seed, sessions)
+        lists = ruled_lists(data, rules, args.seed, sessions)
+    check_lists(lists)
+    if lists.unused:
+        print(f"{len(lists.unused)} of {len(data.utt2spk)} utterances are in no list")
+    write_sets(data, args.out, lists)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

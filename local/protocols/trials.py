@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enrolment and trial lists as the VoicePrivacy challenges make them, or cut from theirs.
+
+The rules, as they show in the official LibriSpeech lists of 2020: every speaker of the evaluation
+set has trial utterances; speakers with enough speech are enrolled too, with utterances of one
+session (in LibriSpeech: one chapter) of which no utterance is in a trial; the trials of a gender
+are the full product of its enrolment speakers and all its trial utterances.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from utils.cli import UserError
+from utils.datadir import DataDir, load_data_dir
+from utils.seeds import derive_seed
+from utils.tables import invert, sort_ids
+
+GENDERS = ("f", "m")
+TARGET, NONTARGET = "target", "nontarget"
+
+Trial = tuple[str, str, str]  # enrolled speaker, utterance, target or nontarget
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How lists are made.
+
+    enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: what an enrolled
+    speaker must have left for trials. enrol_speakers: so many of each gender are enrolled; None:
+    all who can be.
+    """
+
+    enrol_utts: int = 5
+    min_trial_utts: int = 1
+    enrol_speakers: int | None = None
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of one evaluation.
+
+    enrolment: speaker -> utterances. trials: gender -> (speaker, utterance, label).
+    trial_only: speakers whom nobody enrolled -> why. unused: utterances in no list.
+    """
+
+    enrolment: Mapping[str, Sequence[str]]
+    trials: Mapping[str, Sequence[Trial]]
+    trial_only: Mapping[str, str] = field(default_factory=dict)
+    unused: Sequence[str] = ()
+
+    def enrolled(self, gender: str) -> list[str]:
+        """Enrolment speakers of a gender: those whom its trials name."""
+        return sort_ids({speaker for speaker, _, _ in self.trials[gender]})
+
+    def trial_utts(self, gender: str) -> list[str]:
+        """Trial utterances of a gender."""
+        return sort_ids({utt for _, utt, _ in self.trials[gender]})
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the lists of one gender hold."""
+
+    enrol_speakers: int
+    enrol_utts: int
+    trial_speakers: int
+    trial_utts: int
+    target: int
+    nontarget: int
+
+
+def count_lists(lists: Lists, gender: str, utt2spk: Mapping[str, str]) -> Counts:
+    """Speakers, utterances and trials of one gender; `utt2spk` knows every trial utterance."""
+    enrolled, utts = lists.enrolled(gender), lists.trial_utts(gender)
+    target = sum(label == TARGET for _, _, label in lists.trials[gender])
+    return Counts(
+        enrol_speakers=len(enrolled),
+        enrol_utts=sum(len(lists.enrolment[speaker]) for speaker in enrolled),
+        trial_speakers=len({utt2spk[utt] for utt in utts}),
+        trial_utts=len(utts),
+        target=target,
+        nontarget=len(lists.trials[gender]) - target,
+    )
+
+
+def by_hash(items: Iterable[str], seed: int, purpose: str, *context: str) -> list[str]:
+    """The items in an order that depends on the seed and on each item, not on the others."""
+    return sorted(items, key=lambda item: (derive_seed(seed, purpose, *context, item), item))
+
+
+def full_product(
+    enrolled: Iterable[str], utts: Iterable[str], utt2spk: Mapping[str, str]
+) -> list[Trial]:
+    """Every speaker with every utterance."""
+    listed = sort_ids(utts)
+    return [(spk, utt, label_of(spk, utt, utt2spk)) for spk in sort_ids(enrolled) for utt in listed]
+
+
+def label_of(speaker: str, utt: str, utt2spk: Mapping[str, str]) -> str:
+    """Whether the trial of a speaker and an utterance is target or nontarget."""
+    return TARGET if utt2spk[utt] == speaker else NONTARGET
+
+
+def split_speaker(
+    speaker: str, utts: Sequence[str], sessions: Mapping[str, str], rules: Rules, seed: int
+) -> tuple[list[str], list[str]] | str:
+    """(enrolment, trial) utterances of one speaker, or why this speaker cannot be enrolled.
+
+    An utterance that `sessions` does not name is a session of its own. Where sessions are known,
+    one that is long enough and leaves enough others is drawn for enrolment, and the rest of it is
+    not used.
+    """
+    in_session: dict[str, list[str]] = {}
+    for utt in utts:
+        in_session.setdefault(sessions.get(utt, ""), []).append(utt)
+    if "" in in_session and len(in_session) > 1:
+        raise UserError(
+            f"{in_session[''][0]}: has no session, but others of speaker {speaker} have"
+        )
+    least = rules.enrol_utts + rules.min_trial_utts
+    if "" in in_session:
+        if len(utts) < least:
+            return f"{len(utts)} utterances, {least} are needed"
+        ranked = by_hash(utts, seed, "enrolment-utterances", speaker)
+        return sort_ids(ranked[: rules.enrol_utts]), sort_ids(ranked[rules.enrol_utts :])
+    long_enough = [
+        session
+        for session, own in in_session.items()
+        if len(own) >= rules.enrol_utts and len(utts) - len(own) >= rules.min_trial_utts
+    ]
+    if not long_enough:
+        sizes = "+".join(str(len(own)) for own in in_session.values())
+        return (
+            f"{len(in_session)} session(s) of {sizes} utterances, but one of {rules.enrol_utts} "
+            f"or more and {rules.min_trial_utts} or more in others are needed"
+        )
+    session = by_hash(long_enough, seed, "enrolment-session", speaker)[0]
+    ranked = by_hash(in_session[session], seed, "enrolment-utterances", speaker)
+    trial = [utt for other, own in in_session.items() if other != session for utt in own]
+    return sort_ids(ranked[: rules.enrol_utts]), sort_ids(trial)
+
+
+def make_lists(
+    utt2spk: Mapping[str, str],
+    spk2gender: Mapping[str, str],
+    rules: Rules,
+    seed: int,
+    sessions: Mapping[str, str] | None = None,
+) -> Lists:
+    """Lists by the rules at the head of this module.
+
+    The choice for a speaker depends on the seed and that speaker's own utterances and sessions,
+    and which speakers are enrolled (`rules.enrol_speakers`) on the seed and their ids: not on any
+    order.
+    """
+    spk2utt = invert(utt2spk)
+    splits = {
+        speaker: split_speaker(speaker, utts, sessions or {}, rules, seed)
+        for speaker, utts in spk2utt.items()
+    }
+    able = [speaker for speaker, split in splits.items() if not isinstance(split, str)]
+    chosen = set(able)
+    if rules.enrol_speakers is not None:
+        chosen = choose_speakers(
+            {speaker: spk2gender[speaker] for speaker in able},
+            rules.enrol_speakers,
+            seed,
+            "enrolment-speakers",
+        )
+    enrolment: dict[str, list[str]] = {}
+    trial: dict[str, list[str]] = {gender: [] for gender in GENDERS}
+    trial_only: dict[str, str] = {}
+    for speaker, split in splits.items():
+        if isinstance(split, str) or speaker not in chosen:
+            trial_only[speaker] = split if isinstance(split, str) else "not drawn for enrolment"
+            trial[spk2gender[speaker]] += spk2utt[speaker]
+        else:
+            enrolment[speaker], own = split
+            trial[spk2gender[speaker]] += own
+    trials = {
+        gender: full_product((s for s in enrolment if spk2gender[s] == gender), utts, utt2spk)
+        for gender, utts in trial.items()
+    }
+    used = {utt for utts in (*enrolment.values(), *trial.values()) for utt in utts}
+    return Lists(enrolment, trials, trial_only, sort_ids(utt2spk.keys() - used))
+
+
+def choose_evaluation(
+    utt2spk: Mapping[str, str],
+    spk2gender: Mapping[str, str],
+    per_gender: int,
+    rules: Rules,
+    seed: int,
+    sessions: Mapping[str, str] | None = None,
+) -> tuple[set[str], list[str]]:
+    """(speakers to evaluate, so many of each gender; who has too few utterances for it)."""
+    unable = [
+        speaker
+        for speaker, utts in invert(utt2spk).items()
+        if isinstance(split_speaker(speaker, utts, sessions or {}, rules, seed), str)
+    ]
+    able = {spk: gender for spk, gender in spk2gender.items() if spk not in set(unable)}
+    return choose_speakers(able, per_gender, seed, "evaluation-speakers"), unable
+
+
+def choose_speakers(
+    spk2gender: Mapping[str, str], per_gender: int, seed: int, purpose: str
+) -> set[str]:
+    """So many speakers of each gender, by a seeded choice that does not depend on order.
+
+    Raises UserError with both numbers when a gender has fewer.
+    """
+    chosen: set[str] = set()
+    for gender in GENDERS:
+        speakers = [speaker for speaker, own in spk2gender.items() if own == gender]
+        if len(speakers) < per_gender:
+            raise UserError(
+                f"{per_gender} speakers of gender {gender} are wanted, but only {len(speakers)} "
+                "have enough utterances; ask for fewer"
+            )
+        chosen.update(by_hash(speakers, seed, purpose)[:per_gender])
+    return chosen
+
+
+def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str], dict[str, str]]:
+    """(lists, utt2spk, spk2gender) of `folder/<evaluation>_{enrolls,trials_f,trials_m}`.
+
+    Raises UserError for a missing table, or a trial that contradicts enrolment, speaker or gender.
+    """
+    home = folder / f"{evaluation}_enrolls"
+    if not home.is_dir():
+        there = sorted(path.name for path in folder.glob("*_enrolls"))
+        raise UserError(
+            f"{home}: no such folder; {folder} has {', '.join(there) or 'no *_enrolls'}"
+        )
+    enrolled = load_data_dir(home, need=("utt2spk", "spk2gender", "enrolls"))
+    enrolment: dict[str, list[str]] = {}
+    for utt in enrolled.enrolls or []:
+        enrolment.setdefault(enrolled.utt2spk[utt], []).append(utt)
+    utt2spk, spk2gender = dict(enrolled.utt2spk), dict(enrolled.spk2gender or {})
+    trials: dict[str, list[Trial]] = {}
+    for gender in GENDERS:
+        place = folder / f"{evaluation}_trials_{gender}"
+        data = load_data_dir(place, need=("utt2spk", "spk2gender", "trials"))
+        _check_official(data, gender, enrolment)
+        trials[gender] = data.trials or []
+        utt2spk |= data.utt2spk
+        spk2gender |= data.spk2gender or {}
+    return Lists(enrolment, trials), utt2spk, spk2gender
+
+
+def _check_official(data: DataDir, gender: str, enrolment: Mapping[str, Sequence[str]]) -> None:
+    """UserError for a trial that contradicts the enrolment, the speakers or the gender."""
+    path = data.path / "trials"
+    for number, (speaker, utt, label) in enumerate(data.trials or [], start=1):
+        trial = f"{path}:{number}: {speaker} {utt} {label}"
+        if speaker not in enrolment:
+            raise UserError(f"{trial}: speaker {speaker} has no enrolment utterance")
+        if label != label_of(speaker, utt, data.utt2spk):
+            raise UserError(f"{trial}: but {utt} is spoken by {data.utt2spk[utt]}")
+    for speaker, own in (data.spk2gender or {}).items():
+        if own != gender:
+            raise UserError(
+                f"{data.path / 'spk2gender'}: {speaker} is {own}, in the trials of {gender}"
+            )
+
+
+def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
+    """The lists without the utterances that are not there, and without speakers left with none."""
+    there = set(utts)
+    enrolment = {
+        speaker: kept
+        for speaker, own in lists.enrolment.items()
+        if (kept := [utt for utt in own if utt in there])
+    }
+    trials = {
+        gender: [row for row in rows if row[0] in enrolment and row[1] in there]
+        for gender, rows in lists.trials.items()
+    }
+    used = {utt for own in enrolment.values() for utt in own}
+    used.update(utt for rows in trials.values() for _, utt, _ in rows)
+    return Lists(enrolment, trials, lists.trial_only, sort_ids(there - used))
+
+
+def check_agreement(kind: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    """UserError when the corpus and the official lists say different things of one id."""
+    differ = [key for key in sort_ids(ours.keys() & theirs.keys()) if ours[key] != theirs[key]]
+    if differ:
+        first = differ[0]
+        raise UserError(
+            f"{first}: {kind} is {ours[first]} here, but {theirs[first]} in the official lists "
+            f"({len(differ)} such ids); are these the lists of this corpus?"
+        )
+
+
+def check_lists(lists: Lists) -> None:
+    """UserError unless each gender has trials of both kinds and no utterance has two roles."""
+    enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
+    for gender in GENDERS:
+        labels = {label for _, _, label in lists.trials[gender]}
+        for label in (TARGET, NONTARGET):
+            if label not in labels:
+                raise UserError(
+                    f"no {label} trial of gender {gender} is left ({len(lists.enrolled(gender))} "
+                    f"enrolment speakers, {len(lists.trial_utts(gender))} trial utterances)"
+                )
+        both = [utt for utt in lists.trial_utts(gender) if utt in enrolled]
+        if both:
+            raise UserError(f"{both[0]}: in the enrolment and in a trial ({len(both)} utterances)")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The utterances of a corpus as its prepare.sh lists them, each checked before any is written.
+
+The table is tab-separated with a header line: `utt spk audio`, and `gender` and `text` where the
+corpus has them; other columns are ignored. What the corpus lacks is an empty field: it is
+reported here with what else is wrong, so that nothing is lost on the way without a word.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.audiofiles import AudioInfo, probe_audio
+from utils.cli import UserError
+from utils.tables import StrPath, read_lines, sort_ids
+
+COLUMNS = ("utt", "spk", "audio")
+OPTIONAL_COLUMNS = ("gender", "text")
+GENDERS = ("f", "m")
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An utterance that cannot be used. `kind` groups alike faults; `message` names it."""
+
+    utt: str
+    kind: str
+    message: str
+
+
+def read_utterances(path: StrPath) -> list[Row]:
+    """The rows of the table, sorted by id. UserError for no rows, a ragged row, or an id twice."""
+    lines = read_lines(path)
+    header = next((line.split("\t") for _, line in lines), [])
+    if missing := [name for name in COLUMNS if name not in header]:
+        raise UserError(
+            f"{path}:1: no column {missing[0]}; the header line is {' '.join(COLUMNS)} ..."
+        )
+    rows: dict[str, Row] = {}
+    for number, line in lines:
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            raise UserError(
+                f"{path}:{number}: {len(fields)} tab-separated fields, but {len(header)} columns"
+            )
+        row = dict(zip(header, fields, strict=True))
+        if row["utt"].split() != [row["utt"]]:
+            raise UserError(f"{path}:{number}: {row['utt']!r} is no utterance id")
+        if row["utt"] in rows:
+            where = f"{rows[row['utt']]['audio']} and {row['audio']}"
+            raise UserError(f"{row['utt']}: is there twice: {where}; keep one of them")
+        rows[row["utt"]] = row
+    if not rows:
+        raise UserError(f"{path}: lists no utterance")
+    return [rows[utt] for utt in sort_ids(rows)]
+
+
+def find_faults(
+    rows: Sequence[Row], audio: Mapping[str, AudioInfo], genders_from: str = ""
+) -> Iterator[Fault]:
+    """The first fault of each utterance that has one, in the order of the rows.
+
+    audio: utterance -> what its audio file is (`probe_all`). genders_from: for the messages, where
+    the genders stand.
+    """
+    genders = _genders(rows)
+    where = f" in {genders_from}" if genders_from else ""
+    for row in rows:
+        utt, spk = row["utt"], row["spk"]
+        if not spk or not utt.startswith(spk):
+            kind, message = "speaker", f"the speaker {spk!r} does not begin the utterance id"
+        elif not row["audio"]:
+            kind, message = "audio", "there is no audio file for it"
+        elif len(genders.get(spk, ())) > 1:
+            kind, message = "gender", f"speaker {spk} has several genders{where}"
+        elif "gender" in row and not row["gender"]:
+            kind, message = "gender", f"speaker {spk} is not{where or ' given a gender'}"
+        elif "gender" in row and row["gender"] not in GENDERS:
+            kind = "gender"
+            message = f"speaker {spk} has gender {row['gender']!r}{where}, neither f nor m"
+        elif "text" in row and not row["text"].split():
+            kind, message = "transcript", f"there is no transcript for {row['audio']}"
+        elif problem := audio[utt].problem:
+            kind, message = "audio", f"{row['audio']} {problem}"
+        else:
+            continue
+        yield Fault(utt, kind, f"{utt}: {message}")
+
+
+def _genders(rows: Sequence[Row]) -> dict[str, set[str]]:
+    genders: dict[str, set[str]] = {}
+    for row in rows:
+        if row.get("gender"):
+            genders.setdefault(row["spk"], set()).add(row["gender"])
+    return genders
+
+
+def probe_all(
+    rows: Sequence[Row], jobs: int, probe: Callable[[StrPath], AudioInfo] = probe_audio
+) -> dict[str, AudioInfo]:
+    """What the audio file of each utterance is (those that have one), `jobs` files at a time."""
+    with_audio = [row for row in rows if row["audio"]]
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        found = pool.map(probe, [Path(row["audio"]) for row in with_audio])
+        return {row["utt"]: info for row, info in zip(with_audio, found, strict=True)}
+
+
+def make_tables(
+    rows: Sequence[Row], audio: Mapping[str, AudioInfo]
+) -> dict[str, dict[str, object]]:
+    """The tables of a data directory: file name -> key -> value."""
+    tables: dict[str, dict[str, object]] = {
+        "utt2spk": {row["utt"]: row["spk"] for row in rows},
+        "wav.scp": {row["utt"]: row["audio"] for row in rows},
+        "utt2dur": {row["utt"]: f"{audio[row['utt']].seconds:.4f}" for row in rows},
+    }
+    if "gender" in rows[0]:
+        tables["spk2gender"] = {row["spk"]: row["gender"] for row in rows}
+    if "text" in rows[0]:
+        tables["text"] = {row["utt"]: " ".join(row["text"].split()) for row in rows}
+    return tables
+
+
+def describe_faults(faults: Sequence[Fault]) -> str:
+    """`3 for their transcript, 1 for its audio`: how many of each kind, the most frequent first."""
+    counts = Counter(fault.kind for fault in faults)
+    return ", ".join(f"{count} for the {kind}" for kind, count in counts.most_common())

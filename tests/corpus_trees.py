@@ -1,0 +1,52 @@
+"""Small corpora on disk for the tests of prepare.sh, and a recipe folder to run it in."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from utils.seeds import make_rng
+
+ROOT = Path(__file__).resolve().parents[1]
+RATE = 16000
+
+
+def make_recipe(folder: Path, corpus: str) -> Path:
+    """A recipe folder like egs/<corpus>, without data: prepare.sh, conf and the links."""
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "egs" / corpus / "prepare.sh", folder)
+    shutil.copytree(ROOT / "egs" / corpus / "conf", folder / "conf", symlinks=True)
+    for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def prepare(recipe: Path, *options: object) -> subprocess.CompletedProcess[str]:
+    """Run prepare.sh in its folder; what it printed is in stdout and stderr."""
+    command = ["./prepare.sh", *map(str, options)]
+    return subprocess.run(command, cwd=recipe, capture_output=True, text=True)
+
+
+def write_audio(path: Path, seconds: float = 0.2) -> None:
+    """A short burst of noise, mono 16 kHz 16 bit, in the format of the file's suffix."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    samples = 0.1 * make_rng(0, "noise", path.name).standard_normal(int(seconds * RATE))
+    form = "NIST" if path.suffix == ".sph" else None
+    soundfile.write(path, np.clip(samples, -1, 1), RATE, subtype="PCM_16", format=form)
+
+
+def table(path: Path) -> dict[str, str]:
+    """A Kaldi table: key -> rest of the line."""
+    rows = (line.split(maxsplit=1) for line in path.read_text().splitlines())
+    return {row[0]: row[1] if len(row) == 2 else "" for row in rows}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

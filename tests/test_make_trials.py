@@ -1,0 +1,318 @@
+"""Enrolment and trial lists: made by the rules, and official ones cut to the audio at hand."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local.make_trials import main
+from local.protocols.trials import (
+    Lists,
+    Rules,
+    check_lists,
+    choose_evaluation,
+    choose_speakers,
+    cut_lists,
+    make_lists,
+    read_official,
+)
+from tests.corpus_trees import table
+from utils.cli import UserError
+from utils.datadir import load_data_dir, validate_data_dir, write_data_dir
+
+GENDER = {"f1": "f", "f2": "f", "f3": "f", "m1": "m", "m2": "m"}
+
+
+def corpus(sizes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, str], dict[str, str]]:
+    """utt2spk and utt2session of speakers with sessions of the given sizes."""
+    utt2spk, sessions = {}, {}
+    for spk, counts in sizes.items():
+        for session, count in enumerate(counts):
+            for number in range(count):
+                utt = f"{spk}-{session}-{number}"
+                utt2spk[utt], sessions[utt] = spk, f"{spk}-{session}"
+    return utt2spk, sessions
+
+
+UTT2SPK, SESSIONS = corpus({"f1": (4, 3), "f2": (3, 5), "f3": (6,), "m1": (3, 3), "m2": (1, 4, 2)})
+RULES = Rules(enrol_utts=3, min_trial_utts=2)
+
+
+def test_the_rules_by_hand() -> None:
+    lists = make_lists(UTT2SPK, GENDER, RULES, 0, SESSIONS)
+    # f3 has one session: trials only. m2 can only be enrolled with session 1 (4 utterances).
+    assert list(lists.trial_only) == ["f3"]
+    assert lists.trial_only["f3"].startswith("1 session(s) of 6 utterances, but one of 3 or more")
+    assert {spk: len(utts) for spk, utts in lists.enrolment.items()} == {
+        "f1": 3, "f2": 3, "m1": 3, "m2": 3,
+    }  # fmt: skip
+    assert {SESSIONS[utt] for utt in lists.enrolment["m2"]} == {"m2-1"}
+    trials_m = lists.trials["m"]
+    assert {utt for _, utt, _ in trials_m if utt.startswith("m2")} == {
+        "m2-0-0", "m2-2-0", "m2-2-1",
+    }  # fmt: skip
+    # The full product within the gender, each trial once, with the right label.
+    utts_m = lists.trial_utts("m")
+    assert len(utts_m) == 3 + 3
+    assert sorted(trials_m) == sorted(
+        (spk, utt, "target" if UTT2SPK[utt] == spk else "nontarget")
+        for spk in ("m1", "m2")
+        for utt in utts_m
+    )
+    # The rest of an enrolment session is in no list, and said to be.
+    assert set(lists.unused) == UTT2SPK.keys() - {
+        *(utt for utts in lists.enrolment.values() for utt in utts),
+        *lists.trial_utts("f"),
+        *utts_m,
+    }
+    assert "m2-1-" in "".join(lists.unused)
+
+
+def test_without_sessions_every_utterance_may_be_drawn() -> None:
+    lists = make_lists(UTT2SPK, GENDER, RULES, 0)
+    assert lists.enrolment.keys() == GENDER.keys()
+    assert not lists.unused
+    assert len(lists.trials["f"]) == 3 * (4 + 5 + 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(GENDER)), st.tuples(*[st.integers(1, 7)] * 3), min_size=1
+    ),
+    st.integers(1, 5),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_no_utterance_and_no_session_in_both_roles(
+    sizes: dict[str, tuple[int, ...]], enrol_utts: int, with_sessions: bool, seed: int
+) -> None:
+    utt2spk, sessions = corpus(sizes)
+    rules = Rules(enrol_utts=enrol_utts)
+    lists = make_lists(utt2spk, GENDER, rules, seed, sessions if with_sessions else None)
+    for speaker, utts in lists.enrolment.items():
+        assert len(set(utts)) == enrol_utts
+        assert {utt2spk[utt] for utt in utts} == {speaker}
+    enrol = {utt for utts in lists.enrolment.values() for utt in utts}
+    trial = {utt for rows in lists.trials.values() for _, utt, _ in rows}
+    assert not enrol & trial
+    if with_sessions:
+        assert not {sessions[utt] for utt in enrol} & {sessions[utt] for utt in trial}
+    assert lists.enrolment.keys() | lists.trial_only.keys() == set(utt2spk.values())
+
+
+def test_choice_does_not_depend_on_order_or_on_other_speakers() -> None:
+    lists = make_lists(UTT2SPK, GENDER, RULES, 7, SESSIONS)
+    shuffled = list(UTT2SPK.items())
+    random.Random(1).shuffle(shuffled)
+    assert make_lists(dict(shuffled), GENDER, RULES, 7, SESSIONS) == lists
+    fewer = {utt: spk for utt, spk in UTT2SPK.items() if spk != "f2"}
+    alone = make_lists(fewer, GENDER, RULES, 7, SESSIONS)
+    assert alone.enrolment == {s: u for s, u in lists.enrolment.items() if s != "f2"}
+    drawn = {tuple(make_lists(UTT2SPK, GENDER, RULES, s).enrolment["f3"]) for s in range(20)}
+    assert len(drawn) > 5  # the seed matters
+
+
+def test_some_speakers_are_enrolled_the_others_are_impostors() -> None:
+    rules = Rules(enrol_utts=3, enrol_speakers=1)
+    lists = make_lists(UTT2SPK, GENDER, rules, 0, SESSIONS)
+    assert sorted(GENDER[spk] for spk in lists.enrolment) == ["f", "m"]
+    drawn = [why for why in lists.trial_only.values() if why == "not drawn for enrolment"]
+    assert len(drawn) == 2
+    assert {spk for spk, _, _ in lists.trials["f"]} == {s for s in lists.enrolment if "f" in s}
+    with pytest.raises(UserError, match="3 speakers of gender f are wanted, but only 2"):
+        make_lists(UTT2SPK, GENDER, Rules(enrol_utts=3, enrol_speakers=3), 0, SESSIONS)
+
+
+def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
+    sizes = {f"{g}{n}": (9 if n else 2,) for g in "fm" for n in range(6)}
+    utt2spk, _ = corpus(sizes)
+    gender = {spk: spk[0] for spk in sizes}
+    chosen, unable = choose_evaluation(utt2spk, gender, 3, Rules(), 0)
+    assert unable == ["f0", "m0"]
+    assert sorted(spk[0] for spk in chosen) == list("fffmmm")
+    assert not chosen & set(unable)
+    grown = choose_speakers({**gender, "f9": "f"}, 3, 0, "evaluation-speakers")
+    assert len(grown - choose_speakers(gender, 3, 0, "evaluation-speakers")) <= 1
+
+
+def test_lists_must_have_both_labels_and_both_genders() -> None:
+    utt2spk, _ = corpus({"f1": (9,), "f2": (9,), "m1": (9,)})
+    with pytest.raises(UserError, match="no nontarget trial of gender m is left"):
+        check_lists(make_lists(utt2spk, GENDER, Rules(), 0))
+    utt2spk, _ = corpus({"f1": (9,), "f2": (9,)})
+    with pytest.raises(UserError, match=r"no target trial of gender m .*0 enrolment speakers"):
+        check_lists(make_lists(utt2spk, GENDER, Rules(), 0))
+    both = Lists(
+        {"f1": ["u"]}, {g: [("f1", "u", "target"), ("f1", "v", "nontarget")] for g in "fm"}
+    )
+    with pytest.raises(UserError, match="u: in the enrolment and in a trial"):
+        check_lists(both)
+
+
+def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
+    part = {utt: session for utt, session in SESSIONS.items() if utt != "f1-0-2"}
+    with pytest.raises(UserError, match="f1-0-2: has no session"):
+        make_lists(UTT2SPK, GENDER, RULES, 0, part)
+
+
+# The program, on data directories.
+
+
+def write_data(path: Path, utt2spk: Mapping[str, str]) -> Path:
+    tables = {
+        "utt2spk": utt2spk,
+        "spk2gender": {spk: GENDER[spk] for spk in utt2spk.values()},
+        "text": {utt: f"SPOKEN BY {spk}" for utt, spk in utt2spk.items()},
+        "utt2dur": dict.fromkeys(utt2spk, 1.5),
+        "wav.scp": {utt: f"/corpus/{utt}.flac" for utt in utt2spk},
+    }
+    write_data_dir(path, tables)
+    return path
+
+
+def write_official(folder: Path) -> Lists:
+    """Official lists of all speakers, as they are published: no audio, and no order in `trials`."""
+    lists = make_lists(UTT2SPK, GENDER, RULES, 99, SESSIONS)
+    data = load_data_dir(write_data(folder / "whole", UTT2SPK))
+    for name, utts, trials in (
+        ("enrolls", [utt for own in lists.enrolment.values() for utt in own], None),
+        ("trials_f", lists.trial_utts("f"), lists.trials["f"]),
+        ("trials_m", lists.trial_utts("m"), lists.trials["m"]),
+    ):
+        tables = {
+            "utt2spk": {utt: UTT2SPK[utt] for utt in utts},
+            "spk2gender": {UTT2SPK[utt]: GENDER[UTT2SPK[utt]] for utt in utts},
+            "text": {utt: (data.text or {})[utt] for utt in utts},
+        }
+        if trials is None:
+            tables["enrolls"] = dict.fromkeys(utts, "")
+        write_data_dir(folder / f"e_test_{name}", tables, trials)
+    return lists
+
+
+def test_program_writes_three_valid_sets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_data(tmp_path / "all", UTT2SPK)
+    sessions = tmp_path / "utt2session"
+    sessions.write_text("".join(f"{utt} {name}\n" for utt, name in sorted(SESSIONS.items())))
+    options = ["--enrol-utts", "3", "--min-trial-utts", "2", "--sessions", str(sessions)]
+    assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
+    printed = capsys.readouterr().out
+    assert "1 speakers are not enrolled and have trials only:\n    f3: 1 session(s)" in printed
+    expected = make_lists(UTT2SPK, GENDER, RULES, 0, SESSIONS)
+    utts = len(expected.trial_utts("f"))
+    assert (
+        "f: enrolment speakers 2, enrolment utterances 6, trial speakers 3, "
+        f"trial utterances {utts}, target trials {utts - 6}, nontarget trials {utts + 6}"
+    ) in printed
+    assert "trial utterances 6, target trials 6, nontarget trials 6" in printed
+    for name in ("enrolls", "trials_f", "trials_m"):
+        made = tmp_path / f"e_test_{name}"
+        problems = validate_data_dir(made, audio=False)
+        assert [str(p) for p in problems if p.fatal and p.kind != "audio"] == []
+        assert (made / "utt2dur").exists() and (made / "text").exists()
+    assert set(table(tmp_path / "e_test_enrolls/enrolls")) == {
+        utt for utts in expected.enrolment.values() for utt in utts
+    }
+    rows = [
+        tuple(x.split()) for x in (tmp_path / "e_test_trials_f/trials").read_text().splitlines()
+    ]
+    assert sorted(rows) == sorted(expected.trials["f"])
+
+
+def test_official_lists_are_cut_to_the_audio_with_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists = write_official(tmp_path / "official")
+    gone = {lists.enrolment["f1"][0], *lists.enrolment["f2"], lists.trial_utts("f")[-1]}
+    there = {utt: spk for utt, spk in UTT2SPK.items() if utt not in gone}
+    data = write_data(tmp_path / "all", there)
+    command = ["--official", str(tmp_path / "official"), str(data), str(tmp_path / "e_test")]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    n = len(lists.trial_utts("f"))
+    assert "enrolment speakers 2 -> 1, enrolment utterances 6 -> 2" in printed
+    assert f"trial speakers 3 -> 3, trial utterances {n} -> {n - 1}" in printed
+    assert "target trials 6 -> 6, nontarget trials 6 -> 6" in printed  # the men are all there
+    assert len(table(tmp_path / "e_test_enrolls/enrolls")) == 2 + 6
+    cut = load_data_dir(tmp_path / "e_test_trials_f", need=("trials",))
+    assert cut.trials is not None and len(cut.trials) == n - 1
+    assert {spk for spk, _, _ in cut.trials} == {"f1"}
+    assert cut_lists(lists, UTT2SPK) == Lists(
+        lists.enrolment, lists.trials, lists.trial_only, lists.unused
+    )
+
+
+def test_official_lists_that_do_not_fit(tmp_path: Path) -> None:
+    lists = write_official(tmp_path / "official")
+    out, official = str(tmp_path / "e_test"), ["--official", str(tmp_path / "official")]
+    women = write_data(tmp_path / "f", {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"})
+    with pytest.raises(UserError, match="no target trial of gender m is left"):
+        main([*official, str(women), out])
+    none = write_data(tmp_path / "none", {"f1-9-9": "f1"})
+    with pytest.raises(UserError, match=r"gender f is left \(0 enrolment speakers"):
+        main([*official, str(none), out])
+    utt = lists.trial_utts("f")[0]
+    wrong = write_data(tmp_path / "wrong", {**UTT2SPK, utt: "f3" if utt[:2] != "f3" else "f2"})
+    with pytest.raises(UserError, match=rf"{utt}: the speaker is f.*lists of this corpus\?"):
+        main([*official, str(wrong), out])
+    data = write_data(tmp_path / "all", UTT2SPK)
+    with pytest.raises(UserError, match=r"other_enrolls: no such folder; .* has e_test_enrolls"):
+        main([*official, str(data), str(tmp_path / "other")])
+    assert not list(tmp_path.glob("e_test*"))  # nothing was written by any of these
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (" target", " nontarget", r"trials:1: .* but .* is spoken by"),
+        ("f1 ", "f3 ", r"trials:1: .*speaker f3 has no enrolment utterance"),
+        (" target", " maybe", r"trials:1: label 'maybe'"),
+    ],
+)
+def test_official_trials_that_contradict_themselves(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    write_official(tmp_path)
+    path = tmp_path / "e_test_trials_f/trials"
+    lines = path.read_text().splitlines()
+    first = next(line for line in lines if line.startswith("f1 ") and line.endswith(" target"))
+    lines.remove(first)
+    path.write_text("\n".join([first.replace(old, new, 1), *lines]) + "\n")
+    with pytest.raises(UserError, match=message):
+        read_official(tmp_path, "e_test")
+
+
+def test_evaluation_speakers_and_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_data(tmp_path / "all", UTT2SPK)
+    options = ["--speakers", "2", "--rest", str(tmp_path / "train"), "--enrol-utts", "2"]
+    assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
+    train = load_data_dir(tmp_path / "train", need=("wav.scp", "spk2gender", "text", "utt2dur"))
+    assert len(train.spk2utt) == 1
+    assert train.trials is None and train.enrolls is None
+    tried = {s for g in "fm" for s in table(tmp_path / f"e_test_trials_{g}/utt2spk").values()}
+    assert tried == GENDER.keys() - train.spk2utt.keys()
+    assert f"{tmp_path}/train: 1 speakers" in capsys.readouterr().out
+    options[1] = "4"
+    with pytest.raises(UserError, match="4 speakers of gender f are wanted, but only 3"):
+        main([*options, str(data), str(tmp_path / "e_test")])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--speakers", "2"], "--speakers and --rest go together"),
+        (["--official", "x", "--enrol-speakers", "2"], "leave out the options"),
+        (["--enrol-utts", "0"], "at least 1 utterance"),
+    ],
+)
+def test_options_that_contradict(tmp_path: Path, options: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        main([*options, str(tmp_path), str(tmp_path / "e")])
