@@ -1,0 +1,181 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by a script after its configuration block: the variables of the block become its options.
+#
+#   nj=4           # jobs at a time        ->  --nj 8, --nj=8
+#   dry_run=false  # only say what to do   ->  --dry-run, --dry-run true, --dry-run=false
+#   . utils/parse_options.sh
+#
+# --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
+# wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
+# options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
+# Where the default is true or false, or a number, so must the value be. Wrong usage exits with 2.
+
+_po_fail() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 2
+}
+
+# Reads the block of the script "$1": names and comments of its variables, and the script's own head.
+_po_read_block() {
+  local line name='' in_head=true
+  while IFS= read -r line || [[ -n $line ]]; do
+    if [[ $line =~ ^(\.|source)[[:blank:]].*parse_options\.sh ]]; then return 0; fi
+    if [[ $line =~ ^([a-z][a-z0-9_]*)= ]]; then
+      name=${BASH_REMATCH[1]} in_head=false
+      [[ -v _po_comment[$name] ]] || _po_names+=("$name")
+      _po_comment[$name]=
+      [[ $line != *' # '* ]] || _po_comment[$name]=${line##* \# }
+    elif [[ -n $name && $line =~ ^[[:blank:]]+\#[[:blank:]]*(.*)$ ]]; then
+      _po_comment[$name]+=" ${BASH_REMATCH[1]}"
+    elif $in_head && [[ $line =~ ^\#[[:blank:]]?([^!].*)?$ ]]; then
+      _po_head+="${BASH_REMATCH[1]}"$'\n'
+    else
+      name=
+      [[ $line == '#!'* ]] || in_head=false
+    fi
+  done <"$1"
+  _po_fail "parse_options.sh: $1 has no line '. utils/parse_options.sh'"
+}
+
+_po_help() {
+  local name width=0 option
+  for name in "${_po_names[@]}"; do
+    option="--${name//_/-} ${_po_default[$name]-}"
+    [[ ${#option} -le $width ]] || width=${#option}
+  done
+  [[ $width -le 34 ]] || width=34
+  printf 'Usage: %s [options]\n%s\nOptions, with their values when not given:\n' "$0" "${_po_head:+$'\n'$_po_head}"
+  for name in "${_po_names[@]}"; do
+    printf "  %-${width}s  %s\n" "--${name//_/-} ${_po_default[$name]-}" "${_po_comment[$name]}"
+  done
+  printf "  %-${width}s  %s\n" "--config FILE" "read options from name=value lines" "--help" "show this"
+}
+
+# The number of letters to change, add or leave out to get from $1 to $2, in _po_distance.
+_po_measure() {
+  local a=$1 b=$2 i j above row=() last=()
+  for ((j = 0; j <= ${#b}; j++)); do last[j]=$j; done
+  for ((i = 1; i <= ${#a}; i++)); do
+    row=("$i")
+    for ((j = 1; j <= ${#b}; j++)); do
+      above=$((last[j] + 1))
+      row[j]=$((last[j - 1]))
+      [[ ${a:i-1:1} == "${b:j-1:1}" ]] || row[j]=$((row[j] + 1))
+      if ((above < row[j])); then row[j]=$above; fi
+      if ((row[j - 1] + 1 < row[j])); then row[j]=$((row[j - 1] + 1)); fi
+    done
+    last=("${row[@]}")
+  done
+  _po_distance=${last[${#b}]}
+}
+
+# Fails for a name that is not in the block, and names a near one. $1: name, $2: as given, with place.
+_po_check_name() {
+  [[ $1 =~ ^[a-z][a-z0-9_]*$ && -v _po_default[$1] ]] && return 0
+  local name near='' nearest=3
+  for name in "${_po_names[@]}"; do
+    _po_measure "$1" "$name"
+    if ((_po_distance < nearest)); then nearest=$_po_distance near=$name; fi
+  done
+  _po_fail "$2: no such option${near:+; did you mean --${near//_/-}?}; see --help"
+}
+
+# Fails for a value that is not of the default's kind. $1: name, $2: value, $3: as given, with place.
+_po_check_value() {
+  local default=${_po_default[$1]} number='^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$'
+  if [[ $default =~ ^(true|false)$ ]]; then
+    [[ $2 =~ ^(true|false)$ ]] || _po_fail "$3: expected true or false, not '$2'"
+  elif [[ $default =~ ^[-+]?[0-9]+$ ]]; then
+    [[ $2 =~ $number ]] || _po_fail "$3: expected a number, not '$2'"
+  elif [[ -z $2 && $1 =~ ^(.*_)?cmd$ ]]; then
+    _po_fail "$3: the value is empty"
+  fi
+}
+
+# Reads `name=value` lines into _po_set; quotes around a value and comments after it go, that is all.
+_po_read_config() {
+  local line name value number=0
+  [[ -r $1 && ! -d $1 ]] || _po_fail "--config $1: cannot be read"
+  while IFS= read -r line || [[ -n $line ]]; do
+    number=$((number + 1))
+    [[ ! $line =~ ^[[:blank:]]*(\#.*)?$ ]] || continue
+    [[ $line =~ ^[[:blank:]]*([A-Za-z0-9_-]+)=(.*)$ ]] || _po_fail "$1:$number: not a name=value line: $line"
+    name=${BASH_REMATCH[1]//-/_} value=${BASH_REMATCH[2]}
+    if [[ $value =~ ^\"([^\"]*)\"[[:blank:]]*(\#.*)?$ || $value =~ ^\'([^\']*)\'[[:blank:]]*(\#.*)?$ ]]; then
+      value=${BASH_REMATCH[1]}
+    elif [[ $value =~ ^(.*[^[:blank:]])?[[:blank:]]+\# || $value =~ ^()\# ]]; then
+      value=${BASH_REMATCH[1]}
+    fi
+    while [[ $value == *[[:blank:]] ]]; do value=${value%?}; done
+    _po_check_name "$name" "$1:$number: $name"
+    _po_check_value "$name" "$value" "$1:$number: $name"
+    _po_set+=("$name" "$value")
+  done <"$1"
+}
+
+[[ -f ${BASH_SOURCE[1]-} ]] || _po_fail "parse_options.sh: to be sourced by a script"
+declare -A _po_comment=() _po_default=()
+_po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false
+_po_read_block "${BASH_SOURCE[1]}"
+for _po_name in "${_po_names[@]}"; do
+  if [[ -v $_po_name ]]; then _po_default[$_po_name]=${!_po_name}; fi
+done
+
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --)
+      _po_ended=true
+      shift
+      break
+      ;;
+    --help | -h)
+      _po_wants_help=true
+      shift
+      continue
+      ;;
+    --?*) ;;
+    -[!0-9.]*) _po_fail "$1: no such option; options begin with '--', see --help" ;;
+    *) break ;;
+  esac
+  _po_option=${1%%=*}
+  _po_name=${_po_option#--}
+  _po_name=${_po_name//-/_}
+  [[ $_po_name == config ]] || _po_check_name "$_po_name" "$_po_option"
+  if [[ $1 == *=* ]]; then
+    _po_value=${1#*=}
+  elif [[ ${_po_default[$_po_name]-} =~ ^(true|false)$ && ! ${2-} =~ ^(true|false)$ ]]; then
+    _po_value=true
+  elif [[ $# -lt 2 || $2 == --* ]]; then
+    _po_fail "$_po_option: the value is missing (a value that begins with '--' is given as $_po_option=VALUE)"
+  else
+    _po_value=$2
+    shift
+  fi
+  shift
+  if [[ $_po_name == config ]]; then
+    _po_configs+=("$_po_value")
+  else
+    _po_check_value "$_po_name" "$_po_value" "$_po_option"
+    _po_given+=("$_po_name" "$_po_value")
+  fi
+done
+
+if ! $_po_ended; then
+  for _po_value in "${@:2}"; do
+    [[ $_po_value != --?* ]] || _po_fail "$_po_value: options go before '$1' (after '--' nothing is an option)"
+  done
+fi
+for _po_value in "${_po_configs[@]}"; do _po_read_config "$_po_value"; done
+_po_set+=("${_po_given[@]}") # last, for the command line wins
+for ((_po_i = 0; _po_i < ${#_po_set[@]}; _po_i += 2)); do
+  printf -v "${_po_set[_po_i]}" %s "${_po_set[_po_i + 1]}"
+done
+if $_po_wants_help; then
+  _po_help
+  exit 0
+fi
+
+unset -f _po_fail _po_read_block _po_help _po_measure _po_check_name _po_check_value _po_read_config
+unset _po_comment _po_default _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
+  _po_name _po_option _po_value _po_distance _po_i
