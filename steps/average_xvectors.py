@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Average x-vectors by speaker.
+
+XVECTORS is a folder of steps/extract_xvectors.py, DATA the data directory (utt2spk; where it has
+`enrolls`, only the utterances listed there count). OUT gets spk_xvector.{ark,scp}, the plain mean of
+the raw x-vectors, and num_utts.ark (text), how many went into each. Every utterance must have an
+x-vector.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.speaker.averaging import (
+    average_by_speaker,
+    check_complete,
+    read_xvectors,
+    speakers_of,
+)
+from utils.archives import ArchiveWriter, write_counts
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    data = load_data_dir(args.data, need=("utt2spk",))
+    vectors = read_xvectors(args.xvectors)
+    utt2spk = speakers_of(args.xvectors, data)
+    check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
+    if data.enrolls is not None and utt2spk is data.utt2spk:
+        enrolled = set(data.enrolls)
+        vectors = {utt: vector for utt, vector in vectors.items() if utt in enrolled}
+    means, counts = average_by_speaker(vectors, utt2spk)
+    write_counts(args.out / "num_utts.ark", counts)
+    with ArchiveWriter(args.out / "spk_xvector") as writer:
+        for speaker, mean in means.items():
+            writer.write(speaker, mean)
+    print(f"read {len(vectors)} x-vectors / written {len(means)} speakers / skipped 0")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

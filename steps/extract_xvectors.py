@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Extract one x-vector an utterance.
+
+ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained, optional extra) or
+hub:<model> (SpeechBrain hub, or hub:<folder>). DATA needs wav.scp and utt2spk. OUT gets
+xvector.{ark,scp} (float32, neither centred nor scaled) and, where utterances were lost, skipped.txt
+(<utterance> <reason>).
+
+With --chunk-seconds S every utterance is cut into equal pieces of S to 2 S seconds, each with an
+x-vector of its own, <utterance>-c0000, <utterance>-c0001, ...; OUT/utt2spk gives their speakers.
+This stands in for sessions when a back end is trained on speakers of one or few utterances.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--batch-seconds",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="audio a batch, padding included; changes the speed, not the x-vectors",
+    )
+    parser.add_argument(
+        "--chunk-seconds", type=float, metavar="S", help="cut utterances (see above)"
+    )
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to compute")
+    parser.add_argument("encoder", metavar="ENCODER")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    for name in ("batch_seconds", "chunk_seconds"):
+        if (value := getattr(args, name)) is not None and not value > 0:
+            raise UserError(f"--{name.replace('_', '-')} {value:g}: a positive number is needed")
+    data = load_data_dir(args.data)
+
+    from steps.speaker.encoders import load_encoder
+    from steps.speaker.extraction import extract, write_extraction
+
+    encoder = load_encoder(args.encoder, args.device)
+    result = extract(
+        encoder, data.wav, data.utt2spk, args.batch_seconds, chunk_seconds=args.chunk_seconds
+    )
+    print(result.summary())
+    write_extraction(args.out, result, args.allow_loss)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

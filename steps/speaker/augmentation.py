@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training crop goes through: speed, noise, babble, a random channel, and masks on features.
+
+Noise is made, not read: coloured noise from random numbers, babble from other training crops. So
+no noise corpus is needed. All randomness comes from the generator that is passed.
+"""
+
+from collections.abc import Callable, Sequence
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import fftconvolve, resample_poly
+
+from steps.audio import SAMPLE_RATE
+from steps.speaker.config import AugmentConfig
+
+Samples = npt.NDArray[np.float32]
+
+
+def speed_ratio(speed: float) -> tuple[int, int]:
+    """(up, down) of a speed in hundredths: at 1.1, 11 samples become 10."""
+    hundredths = round(speed * 100)
+    divisor = gcd(100, hundredths)
+    return 100 // divisor, hundredths // divisor
+
+
+def change_speed(samples: Samples, speed: float, n_samples: int) -> Samples:
+    """Play `samples` faster (pitch and tempo), cut to `n_samples`."""
+    up, down = speed_ratio(speed)
+    if up != down:
+        samples = resample_poly(samples, up, down).astype(np.float32)
+    return samples[:n_samples]
+
+
+def power(samples: Samples) -> float:
+    """Mean square, never quite zero."""
+    return float(np.mean(np.square(samples, dtype=np.float64))) + 1e-12
+
+
+def add_at_snr(speech: Samples, noise: Samples, snr_db: float) -> Samples:
+    """Speech with noise so loud that the powers have the given ratio."""
+    gain = np.sqrt(power(speech) / power(noise) / 10 ** (snr_db / 10))
+    return speech + np.float32(gain) * noise
+
+
+def coloured_noise(rng: np.random.Generator, n_samples: int) -> Samples:
+    """Gaussian noise whose power falls as 1/f^a, a drawn from 0 (white) to 2 (brown)."""
+    spectrum = np.fft.rfft(rng.standard_normal(n_samples).astype(np.float32))
+    frequency = np.maximum(np.arange(len(spectrum)), 1.0)
+    return np.fft.irfft(spectrum * frequency ** (-rng.uniform(0.0, 1.0)), n_samples).astype(
+        np.float32
+    )
+
+
+def babble(crops: Sequence[Samples]) -> Samples:
+    """Several talkers at once, equally loud."""
+    return np.sum([crop / np.sqrt(power(crop)) for crop in crops], axis=0, dtype=np.float32)
+
+
+def equalise(rng: np.random.Generator, samples: Samples, spread_db: float) -> Samples:
+    """A random smooth frequency response: 8 points over the band, +-spread_db, interpolated."""
+    spectrum = np.fft.rfft(samples)
+    points = rng.uniform(-spread_db, spread_db, 8)
+    response_db = np.interp(np.linspace(0, 7, len(spectrum)), np.arange(8), points)
+    return np.fft.irfft(spectrum * 10 ** (response_db / 20), len(samples)).astype(np.float32)
+
+
+def reverberate(rng: np.random.Generator, samples: Samples, seconds: float) -> Samples:
+    """Convolution with exponentially falling noise of the given reverberation time (60 dB)."""
+    time = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
+    response = rng.standard_normal(len(time)) * 10 ** (-3 * time / seconds)
+    response *= rng.uniform(0.05, 0.4) / np.sqrt(np.sum(response**2))
+    response[0] = 1.0
+    return fftconvolve(samples, response)[: len(samples)].astype(np.float32)
+
+
+def augment(
+    rng: np.random.Generator,
+    samples: Samples,
+    config: AugmentConfig,
+    draw_crop: Callable[[], Samples],
+) -> Samples:
+    """One crop with what was drawn for it; `draw_crop` gives another training crop (for babble)."""
+    if rng.random() < config.equaliser_probability:
+        samples = equalise(rng, samples, config.equaliser_db)
+    if rng.random() < config.reverberation_probability:
+        samples = reverberate(rng, samples, rng.uniform(*config.reverberation_seconds))
+    if rng.random() < config.babble_probability:
+        talkers = [draw_crop() for _ in range(int(rng.integers(3, 7)))]
+        samples = add_at_snr(samples, babble(talkers), rng.uniform(*config.babble_snr_db))
+    if rng.random() < config.noise_probability:
+        noise = coloured_noise(rng, len(samples))
+        samples = add_at_snr(samples, noise, rng.uniform(*config.noise_snr_db))
+    return samples
+
+
+def mask_features(
+    rng: np.random.Generator, features: npt.NDArray[np.float32], config: AugmentConfig
+) -> None:
+    """SpecAugment: set random stretches of frames and bands to zero, the mean. features: (B, T, D)."""
+    n_items, n_frames, n_bins = features.shape
+    for item in range(n_items):
+        for _ in range(config.time_masks):
+            width = int(rng.integers(0, config.time_mask_frames + 1))
+            start = int(rng.integers(0, max(1, n_frames - width)))
+            features[item, start : start + width] = 0.0
+        for _ in range(config.band_masks):
+            width = int(rng.integers(0, config.band_mask_bins + 1))
+            start = int(rng.integers(0, max(1, n_bins - width)))
+            features[item, :, start : start + width] = 0.0

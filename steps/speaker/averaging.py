@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speaker x-vectors: the plain mean of a speaker's utterances, before any centring or scaling."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from utils.archives import read_vectors
+from utils.cli import LossError, UserError
+from utils.datadir import DataDir
+from utils.tables import StrPath, invert, read_map
+
+Float32 = npt.NDArray[np.float32]
+
+
+def read_xvectors(folder: StrPath, name: str = "xvector") -> dict[str, Float32]:
+    """`<name>.scp` of a folder of x-vectors; UserError says what makes it."""
+    path = Path(folder) / f"{name}.scp"
+    if not path.is_file():
+        program = "average_xvectors.py" if name == "spk_xvector" else "extract_xvectors.py"
+        raise UserError(f"{path}: is missing; make it with steps/{program}")
+    return read_vectors(path)
+
+
+def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
+    """utt2spk of the x-vectors in a folder: its own where it has chunks, else the data's.
+
+    Speakers of chunks must be speakers of the data.
+    """
+    path = Path(folder) / "utt2spk"
+    if not path.is_file():
+        return data.utt2spk
+    utt2spk = read_map(path)
+    if foreign := sorted(set(utt2spk.values()) - set(data.utt2spk.values())):
+        raise UserError(f"{path}: {foreign[0]} is no speaker of {data.path}; make the folder again")
+    return utt2spk
+
+
+def check_complete(
+    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], where: StrPath, allow_loss: int
+) -> None:
+    """Every x-vector has a speaker, and at most `allow_loss` utterances have no x-vector."""
+    if unknown := [utt for utt in vectors if utt not in utt2spk]:
+        raise UserError(
+            f"{where}: {len(unknown)} x-vectors of utterances without a speaker in utt2spk, the "
+            f"first {unknown[0]}"
+        )
+    missing = [utt for utt in utt2spk if utt not in vectors]
+    if len(missing) > allow_loss:
+        raise LossError(
+            f"{where}: {len(missing)} of {len(utt2spk)} utterances have no x-vector "
+            f"({' '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}); "
+            f"--allow-loss is {allow_loss}"
+        )
+
+
+def average_by_speaker(
+    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]
+) -> tuple[dict[str, Float32], dict[str, int]]:
+    """Mean (in float64) and number of the x-vectors of each speaker: (spk -> (d,), spk -> n).
+
+    As Kaldi's ivector-mean: nothing is centred or scaled first. The order matters: averaging
+    vectors of length 1 gives other scores.
+
+    >>> mean, count = average_by_speaker({"a-1": np.ones(1), "a-2": np.zeros(1)}, {"a-1": "a", "a-2": "a"})
+    >>> float(mean["a"][0]), count
+    (0.5, {'a': 2})
+    """
+    spk2utt = invert({utt: utt2spk[utt] for utt in vectors})
+    means, counts = {}, {}
+    for speaker, utts in spk2utt.items():
+        stack = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
+        means[speaker] = stack.mean(axis=0).astype(np.float32)
+        counts[speaker] = len(utts)
+    return means, counts

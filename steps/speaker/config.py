@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of a speaker encoder: a YAML file (conf/encoders/*.yaml) as checked values.
+
+Every name in the file must be known and of the right kind, so that a typo is an error and not a
+default.
+"""
+
+import dataclasses
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from utils.cli import UserError
+from utils.tables import StrPath, atomic_write
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Layers of the network; `channels`, `kernel_sizes` and `dilations` have one entry a layer.
+
+    The last layer of ECAPA is the aggregation of the ones before. `attention_channels`,
+    `se_channels` and `res2net_scale` are ECAPA's only.
+    """
+
+    channels: tuple[int, ...]
+    kernel_sizes: tuple[int, ...]
+    dilations: tuple[int, ...]
+    embedding: int
+    attention_channels: int = 128
+    se_channels: int = 128
+    res2net_scale: int = 8
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """25 ms frames every 10 ms. `mean` is what is subtracted: the sentence's, a sliding one, none."""
+
+    kind: str = "fbank"  # fbank (log mel energies) or mfcc
+    bins: int = 80  # mel bins, or cepstra
+    low_hz: float = 0.0
+    high_hz: float = 8000.0
+    mean: str = "sentence"  # sentence, sliding (over 300 frames) or none
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """What happens to a training crop. Probabilities per crop, signal-to-noise ratios in dB.
+
+    Every speed makes a class of its own of each speaker. Masks are at most so wide.
+    """
+
+    speeds: tuple[float, ...] = (0.9, 1.0, 1.1)
+    noise_probability: float = 0.5
+    noise_snr_db: tuple[float, float] = (0.0, 20.0)
+    babble_probability: float = 0.3
+    babble_snr_db: tuple[float, float] = (8.0, 20.0)
+    equaliser_probability: float = 0.0
+    equaliser_db: float = 6.0
+    reverberation_probability: float = 0.0
+    reverberation_seconds: tuple[float, float] = (0.1, 0.6)
+    time_masks: int = 1
+    time_mask_frames: int = 15
+    band_masks: int = 1
+    band_mask_bins: int = 10
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the encoder is trained. Fractions are of all steps."""
+
+    steps: int
+    batch: int = 32  # crops a step
+    crop_seconds: tuple[float, float] = (2.0, 2.0)  # drawn once a step
+    loss: str = "aam"  # aam (additive angular margin) or softmax
+    margin: float = 0.2  # radian
+    margin_ramp: float = 0.33  # the margin grows from 0 over this fraction
+    scale: float = 30.0
+    optimiser: str = "adamw"  # adamw, adam or sgd
+    learning_rate: float = 1e-3
+    final_rate: float = 1e-5
+    warm_up: float = 0.05
+    weight_decay: float = 1e-4
+    momentum: float = 0.5  # sgd only
+    gradient_norm: float = 5.0
+    precision: str = "float32"  # float32 or bfloat16
+    keep: str = "final"  # final, or best by validation EER
+    valid_speakers: int = 16
+    valid_segments: int = 6  # a speaker
+    valid_every: int = 250
+    checkpoint_every: int = 250
+    keep_checkpoints: int = 2
+    cache_gb: float = 1.0  # decoded audio up to this size is held in memory
+    minimum_seconds: float = 0.5  # shorter training utterances are left out, counted
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """All settings of one encoder."""
+
+    encoder: str
+    network: NetworkConfig
+    training: TrainingConfig
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    augmentation: AugmentConfig = field(default_factory=AugmentConfig)
+
+
+CHOICES = {
+    "encoder": ("ecapa", "xvector"),
+    "features.kind": ("fbank", "mfcc"),
+    "features.mean": ("sentence", "sliding", "none"),
+    "training.loss": ("aam", "softmax"),
+    "training.optimiser": ("adamw", "adam", "sgd"),
+    "training.precision": ("float32", "bfloat16"),
+    "training.keep": ("final", "best"),
+}
+
+
+def read_yaml(path: StrPath) -> dict[str, Any]:
+    """The mapping in a YAML file; UserError when there is none."""
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: settings (`name: value` lines) are expected")
+    return data
+
+
+def write_config(path: StrPath, config: EncoderConfig, **more: object) -> None:
+    """Write the settings, and what else is to be known of the encoder, as YAML."""
+    with atomic_write(path) as stream:
+        yaml.safe_dump({**to_plain(config), **more}, stream, sort_keys=False)
+
+
+def to_plain(config: EncoderConfig) -> dict[str, Any]:
+    """The settings as dicts, lists and numbers."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+    return typing.cast(dict[str, Any], plain(dataclasses.asdict(config)))
+
+
+def read_config(path: StrPath) -> EncoderConfig:
+    """The settings in a file, checked; `trained` (written by the training) is passed over."""
+    data = read_yaml(path)
+    data.pop("trained", None)
+    config = _build(EncoderConfig, data, str(path), "")
+    for name, choices in CHOICES.items():
+        value: object = config
+        for part in name.split("."):
+            value = getattr(value, part)
+        if value not in choices:
+            raise UserError(f"{path}: {name}: {value!r}; choose one of: {', '.join(choices)}")
+    _check_values(config, str(path))
+    return config
+
+
+def _check_values(config: EncoderConfig, path: str) -> None:
+    network, training, augment = config.network, config.training, config.augmentation
+    if not len(network.channels) == len(network.kernel_sizes) == len(network.dilations):
+        raise UserError(f"{path}: network: channels, kernel_sizes and dilations differ in length")
+    if config.encoder == "ecapa" and any(
+        channels % network.res2net_scale for channels in network.channels[:-1]
+    ):
+        raise UserError(f"{path}: network.channels: not multiples of {network.res2net_scale}")
+    if not 0.2 <= training.crop_seconds[0] <= training.crop_seconds[1]:
+        raise UserError(f"{path}: training.crop_seconds: shortest and longest, from 0.2 s on")
+    positive = ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints")
+    for name in positive:
+        if getattr(training, name) < 1:
+            raise UserError(f"{path}: training.{name}: at least 1 is needed")
+    if not augment.speeds or not all(0.5 <= speed <= 2.0 for speed in augment.speeds):
+        raise UserError(f"{path}: augmentation.speeds: numbers between 0.5 and 2 are needed")
+
+
+def _build(kind: type[T], data: object, path: str, where: str) -> T:
+    """A dataclass from a mapping, recursively; UserError names what is unknown, missing or wrong."""
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: {where or 'the file'}: `name: value` lines are expected")
+    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        full = f"{where}{name}"
+        if name not in hints:
+            raise UserError(f"{path}: {full}: unknown; known here: {', '.join(hints)}")
+        values[name] = _convert(hints[name], value, path, full)
+    required = [
+        item.name
+        for item in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if missing := [name for name in required if name not in values]:
+        raise UserError(f"{path}: {where}{missing[0]}: missing")
+    return kind(**values)
+
+
+def _convert(hint: Any, value: object, path: str, where: str) -> object:
+    if dataclasses.is_dataclass(hint):
+        return _build(typing.cast(type[object], hint), value, path, f"{where}.")
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)
+        n_wanted = None if inner[-1] is ... else len(inner)
+        if not isinstance(value, list) or (n_wanted is not None and len(value) != n_wanted):
+            raise UserError(f"{path}: {where}: a list of {n_wanted or 'some'} numbers is expected")
+        return tuple(_convert(inner[0], item, path, where) for item in value)
+    accepted: tuple[type, ...] = (int, float) if hint is float else (hint,)
+    if not isinstance(value, accepted) or isinstance(value, bool):
+        raise UserError(f"{path}: {where}: {value!r} where {hint.__name__} is expected")
+    return hint(value)

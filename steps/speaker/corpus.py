@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training audio: held in memory as 16-bit samples where it fits, else read where it is needed."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+
+from steps.audio import SAMPLE_RATE, read_audio
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.tables import invert, sort_ids
+
+Samples = npt.NDArray[np.float32]
+_FULL_SCALE = 32768.0
+
+
+@dataclass
+class TrainingAudio:
+    """Utterances of several speakers. `lengths`: samples at 16 kHz; `cache`: those in memory."""
+
+    wav: Mapping[str, str]
+    spk2utt: dict[str, list[str]]
+    lengths: dict[str, int]
+    cache: dict[str, npt.NDArray[np.int16]] = field(default_factory=dict)
+
+    @property
+    def speakers(self) -> list[str]:
+        """Speaker ids in C order; the place is the class."""
+        return list(self.spk2utt)
+
+    @property
+    def seconds(self) -> float:
+        """Duration of all utterances."""
+        return sum(self.lengths.values()) / SAMPLE_RATE
+
+    def subset(self, speakers: Sequence[str]) -> "TrainingAudio":
+        """The same audio, of some speakers only."""
+        spk2utt = {spk: self.spk2utt[spk] for spk in sort_ids(speakers)}
+        return TrainingAudio(self.wav, spk2utt, self.lengths, self.cache)
+
+    def read(self, utt: str, start: int, n_samples: int) -> Samples:
+        """`n_samples` of an utterance from `start` on; it begins anew where it ends."""
+        samples = self._samples(utt)
+        stop = start + n_samples
+        if stop <= len(samples):
+            return samples[start:stop].astype(np.float32) / _FULL_SCALE
+        index = np.arange(start, stop) % len(samples)
+        return samples[index].astype(np.float32) / _FULL_SCALE
+
+    def _samples(self, utt: str) -> npt.NDArray[np.int16]:
+        cached = self.cache.get(utt)
+        return _to_int16(read_audio(utt, self.wav[utt]).samples) if cached is None else cached
+
+
+def _to_int16(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+    return np.clip(np.rint(samples * _FULL_SCALE), -32768, 32767).astype(np.int16)
+
+
+def load_training_audio(
+    wav: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    *,
+    cache_gb: float,
+    minimum_seconds: float,
+) -> TrainingAudio:
+    """Open every utterance; leave out, counted and named, what is too short.
+
+    Raises UserError for audio that cannot be read and when fewer than two speakers remain.
+    """
+    lengths: dict[str, int] = {}
+    cache: dict[str, npt.NDArray[np.int16]] = {}
+    room = cache_gb * 1e9
+    short = []
+    for utt in utt2spk:
+        if room > 0:
+            samples = _to_int16(read_audio(utt, wav[utt]).samples)
+            n_samples = len(samples)
+            room -= samples.nbytes
+            if room > 0:
+                cache[utt] = samples
+        else:
+            n_samples = _length(utt, wav[utt])
+        if n_samples < minimum_seconds * SAMPLE_RATE:
+            short.append(utt)
+            cache.pop(utt, None)
+        else:
+            lengths[utt] = n_samples
+    spk2utt = invert({utt: spk for utt, spk in utt2spk.items() if utt in lengths})
+    _report(utt2spk, short, lengths, cache, minimum_seconds)
+    if len(spk2utt) < 2:
+        raise UserError(
+            f"{len(spk2utt)} training speaker(s) with usable audio; at least 2 are needed"
+        )
+    return TrainingAudio(wav, spk2utt, lengths, cache)
+
+
+def _length(utt: str, path: str) -> int:
+    try:
+        info = soundfile.info(path)
+    except (soundfile.LibsndfileError, OSError) as error:
+        raise UserError(f"{utt}: {path}: cannot be read as audio: {error}") from error
+    return int(info.frames * SAMPLE_RATE / info.samplerate)
+
+
+def _report(
+    utt2spk: Mapping[str, str],
+    short: Sequence[str],
+    lengths: Mapping[str, int],
+    cache: Mapping[str, object],
+    minimum_seconds: float,
+) -> None:
+    hours = sum(lengths.values()) / SAMPLE_RATE / 3600
+    logging.info(
+        "audio: %d read / %d used (%.2f h, %d of them in memory) / %d skipped (under %g s)%s",
+        len(utt2spk),
+        len(lengths),
+        hours,
+        len(cache),
+        len(short),
+        minimum_seconds,
+        f": {' '.join(short[:10])}" if short else "",
+    )
+
+
+def hold_out(audio: TrainingAudio, n_speakers: int, seed: int) -> tuple[TrainingAudio, list[str]]:
+    """Audio without `n_speakers` speakers drawn from `seed`, and these speakers.
+
+    At most a tenth of the speakers are held out, so a small corpus may have none.
+    """
+    order = make_rng(seed, "encoder-held-out").permutation(len(audio.speakers))
+    n_held = min(n_speakers, len(audio.speakers) // 10)
+    held = sort_ids(audio.speakers[i] for i in order[:n_held])
+    kept = [spk for spk in audio.speakers if spk not in set(held)]
+    return audio.subset(kept), held

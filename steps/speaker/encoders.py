@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speaker encoders behind one interface: audio in, one vector out.
+
+| name | what it is | vector |
+|---|---|---|
+| a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
+| `resemblyzer` | pretrained d-vector encoder, comes with its package (an optional extra) | 256, length 1 |
+| `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a local folder of one | the model's |
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from steps.audio import SAMPLE_RATE
+from steps.speaker.config import EncoderConfig, read_config
+from steps.speaker.features import Features
+from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
+from utils.cli import UserError
+
+Float32 = npt.NDArray[np.float32]
+Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
+
+
+class TooShortError(Exception):
+    """An utterance has too little speech for a vector."""
+
+
+class Encoder(Protocol):
+    """A vector of fixed length for an utterance of any length."""
+
+    name: str
+    batches: bool  # whether several utterances at a time may be faster
+
+    def embed(self, samples: Samples) -> Float32:
+        """(n,) samples at 16 kHz, full scale 1 -> (d,) float32. Raises TooShortError."""
+        ...
+
+    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
+        """The same for several, each as if it were alone (within 1e-4)."""
+        ...
+
+
+class NetworkEncoder:
+    """A network of this project with its features."""
+
+    batches = True
+
+    def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
+        self.name = config.encoder
+        self.device = device
+        self.features = Features(config.features).to(device)
+        self.network = network.to(device)
+
+    def embed(self, samples: Samples) -> Float32:
+        """See Encoder."""
+        return self.embed_batch([samples])[0]
+
+    @torch.inference_mode()
+    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
+        """See Encoder. Features are made one by one; the network reflects each at its own end."""
+        self.network.eval()
+        features = [self._features(samples) for samples in batch]
+        frames = torch.tensor([len(f) for f in features], device=self.device)
+        alike = bool((frames == frames[0]).all())
+        padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
+        vectors = self.network(padded, None if alike else frames)
+        return list(vectors.cpu().numpy())
+
+    def _features(self, samples: Samples) -> torch.Tensor:
+        need_seconds(samples, MINIMUM_SECONDS)
+        wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
+        features: torch.Tensor = self.features(wave[None])[0]
+        return features
+
+
+class ResemblyzerEncoder:
+    """The pretrained encoder of the package resemblyzer, on the CPU.
+
+    As its authors use it: levels raised to -30 dBFS, pauses cut out (WebRTC's detector), partial
+    vectors of 1.6 s averaged and scaled to length 1.
+    """
+
+    name = "resemblyzer"
+    batches = False
+
+    def __init__(self) -> None:
+        try:
+            import resemblyzer
+        except ImportError as error:
+            raise UserError(
+                f"resemblyzer: not installed ({error}); it is an optional extra: make extra"
+            ) from error
+        self._preprocess = resemblyzer.preprocess_wav
+        self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
+
+    def embed(self, samples: Samples) -> Float32:
+        """See Encoder."""
+        speech = self._preprocess(np.asarray(samples, dtype=np.float32), source_sr=SAMPLE_RATE)
+        need_seconds(speech, MINIMUM_SECONDS, "of speech after its pauses were cut out")
+        return np.asarray(self._encoder.embed_utterance(speech), dtype=np.float32)
+
+    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
+        """See Encoder."""
+        return [self.embed(samples) for samples in batch]
+
+
+class HubEncoder:
+    """A SpeechBrain model of the hub, or a folder that holds one; embedding not normalised.
+
+    Loading runs what its hyperparams.yaml names, so only load models that you trust.
+    """
+
+    batches = False  # its convolutions see the padding of a batch
+
+    def __init__(self, source: str, device: str = "cpu") -> None:
+        from speechbrain.inference.classifiers import EncoderClassifier
+
+        self.name = f"hub:{source}"
+        try:
+            self._model: Any = EncoderClassifier.from_hparams(
+                source=source, run_opts={"device": device}, **_hub_storage(source)
+            )
+        except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
+                "network, an earlier download, or a folder with hyperparams.yaml"
+            ) from error
+        self._model.eval()
+
+    @torch.inference_mode()
+    def embed(self, samples: Samples) -> Float32:
+        """See Encoder."""
+        need_seconds(samples, MINIMUM_SECONDS)
+        wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
+        vector: Float32 = self._model.encode_batch(wave).reshape(-1).cpu().numpy()
+        return vector
+
+    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
+        """See Encoder."""
+        return [self.embed(samples) for samples in batch]
+
+
+def _hub_storage(source: str) -> dict[str, Any]:
+    """Where SpeechBrain may put files: nowhere for a local folder, the hub's own cache otherwise."""
+    from speechbrain.utils.fetching import LocalStrategy
+
+    if Path(source).is_dir():
+        return {"savedir": None, "local_strategy": LocalStrategy.NO_LINK}
+    os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", "30")
+    return {"savedir": None, "local_strategy": LocalStrategy.NO_LINK}
+
+
+def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
+    """Raise TooShortError below `seconds`."""
+    if len(samples) < seconds * SAMPLE_RATE:
+        found = len(samples) / SAMPLE_RATE
+        raise TooShortError(f"{found:.2f} s {what}; at least {seconds:g} s are needed")
+
+
+def load_encoder(name: str, device: str = "cpu") -> Encoder:
+    """The encoder of a name (table above); `device`: cpu or cuda. One thread a process."""
+    torch.set_num_threads(1)
+    check_device(device)
+    if name == "resemblyzer":
+        return ResemblyzerEncoder()
+    if name.startswith("hub:"):
+        return HubEncoder(name.removeprefix("hub:"), device)
+    folder = Path(name)
+    for part in ("encoder.yaml", "final.pt"):
+        if not (folder / part).is_file():
+            raise UserError(
+                f"{name}: no {part} there; an encoder is a folder that steps/train_encoder.py "
+                "finished, resemblyzer, or hub:<model>"
+            )
+    config = read_config(folder / "encoder.yaml")
+    network = EncoderNetwork(config)
+    network.load_state_dict(load_state(folder / "final.pt"))
+    return NetworkEncoder(config, network, device)
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """What torch saved: tensors and plain values only (no code is run)."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for a damaged file
+        raise UserError(f"{path}: not readable as a saved model; train it again") from error
+    return state
+
+
+def check_device(device: str) -> None:
+    """UserError where `cuda` is asked for and not there."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: no CUDA device is visible here; use --device cpu")
+
+
+def length_sorted_batches(lengths: Sequence[int], batch_samples: int) -> Iterator[list[int]]:
+    """Indices in batches of similar length: padded, a batch has at most `batch_samples` samples.
+
+    >>> list(length_sorted_batches([5, 1, 4, 2], 8))
+    [[1, 3], [2], [0]]
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if batch and lengths[index] * (len(batch) + 1) > batch_samples:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def embed_all(encoder: Encoder, signals: Iterable[Samples], batch_seconds: float) -> Float32:
+    """Vectors (n, d) of signals in their order, batched by length where that helps."""
+    items = list(signals)
+    limit = int(batch_seconds * SAMPLE_RATE) if encoder.batches else 0
+    vectors: list[Float32] = [np.empty(0, np.float32)] * len(items)
+    for batch in length_sorted_batches([len(item) for item in items], limit):
+        for index, vector in zip(
+            batch, encoder.embed_batch([items[i] for i in batch]), strict=True
+        ):
+            vectors[index] = vector
+    return np.stack(vectors)

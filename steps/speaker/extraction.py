@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""x-vectors of a data directory: whole utterances, or cut into chunks."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+
+from steps.audio import SAMPLE_RATE, read_audio
+from steps.speaker.encoders import Encoder, TooShortError, length_sorted_batches
+from utils.archives import ArchiveWriter
+from utils.cli import LossError, UserError
+from utils.tables import write_map
+
+Float32 = npt.NDArray[np.float32]
+
+
+@dataclass
+class Extraction:
+    """vectors: by id; utt2spk: of these ids; skipped: utterance -> reason; chunked: ids are chunks."""
+
+    chunked: bool
+    vectors: dict[str, Float32] = field(default_factory=dict)
+    utt2spk: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    n_read: int = 0
+    n_resampled: int = 0
+
+    def summary(self) -> str:
+        """Counts in one line."""
+        resampled = f" ({self.n_resampled} resampled to 16 kHz)" if self.n_resampled else ""
+        return (
+            f"read {self.n_read} utterances{resampled} / written {len(self.vectors)} x-vectors"
+            f"{' of chunks' if self.chunked else ''} / skipped {len(self.skipped)}"
+        )
+
+
+def extract(
+    encoder: Encoder,
+    wav: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    batch_seconds: float,
+    *,
+    chunk_seconds: float | None = None,
+) -> Extraction:
+    """The x-vectors of all utterances; what cannot be used is noted with its reason."""
+    result = Extraction(chunked=chunk_seconds is not None)
+    lengths = {}
+    for utt in utt2spk:
+        try:
+            lengths[utt] = _length(utt, wav[utt])
+        except UserError as error:
+            _skip(result, utt, str(error))
+    utts = list(lengths)
+    limit = int(batch_seconds * SAMPLE_RATE) if encoder.batches else 0
+    for batch in length_sorted_batches([lengths[utt] for utt in utts], limit):
+        pieces = list(_read_pieces(result, [utts[i] for i in batch], wav, chunk_seconds))
+        _embed(encoder, result, pieces, utt2spk)
+    return result
+
+
+def _length(utt: str, path: str) -> int:
+    try:
+        info = soundfile.info(path)
+    except (soundfile.LibsndfileError, OSError) as error:
+        raise UserError(f"{utt}: {path}: cannot be read as audio: {error}") from error
+    return int(info.frames * SAMPLE_RATE / info.samplerate)
+
+
+def _skip(result: Extraction, utt: str, reason: str) -> None:
+    logging.warning("skipped: %s", reason if utt in reason else f"{utt}: {reason}")
+    result.skipped[utt] = " ".join(reason.split())
+
+
+def _read_pieces(
+    result: Extraction, utts: Sequence[str], wav: Mapping[str, str], chunk_seconds: float | None
+) -> Iterator[tuple[str, str, Float32]]:
+    """(id, utterance, samples) of the utterances or of their chunks."""
+    for utt in utts:
+        try:
+            audio = read_audio(utt, wav[utt])
+        except UserError as error:
+            _skip(result, utt, str(error))
+            continue
+        result.n_read += 1
+        result.n_resampled += audio.file_rate != audio.rate
+        samples = audio.samples.astype(np.float32)
+        if chunk_seconds is None:
+            yield utt, utt, samples
+            continue
+        for number, chunk in enumerate(cut(samples, chunk_seconds)):
+            yield f"{utt}-c{number:04d}", utt, chunk
+
+
+def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
+    """Equal pieces of `chunk_seconds` to twice that; a shorter signal stays whole.
+
+    >>> [len(piece) for piece in cut(np.zeros(80000, np.float32), 2.0)]
+    [40000, 40000]
+    """
+    n_chunks = max(1, int(len(samples) / (chunk_seconds * SAMPLE_RATE)))
+    return list(np.array_split(samples, n_chunks))
+
+
+def _embed(
+    encoder: Encoder,
+    result: Extraction,
+    pieces: Sequence[tuple[str, str, Float32]],
+    utt2spk: Mapping[str, str],
+) -> None:
+    try:
+        vectors = encoder.embed_batch([samples for _, _, samples in pieces]) if pieces else []
+    except TooShortError as error:
+        if len(pieces) == 1:
+            _skip(result, pieces[0][1], str(error))
+            return
+        for piece in pieces:  # find out which
+            _embed(encoder, result, [piece], utt2spk)
+        return
+    for (key, utt, _), vector in zip(pieces, vectors, strict=True):
+        if not np.isfinite(vector).all():
+            _skip(result, utt, "its x-vector is not finite")
+            continue
+        result.vectors[key] = vector
+        result.utt2spk[key] = utt2spk[utt]
+
+
+def write_extraction(out: Path, result: Extraction, allow_loss: int) -> None:
+    """xvector.{ark,scp}, utt2spk of chunks, skipped.txt of losses; LossError when there are too many."""
+    if len(result.skipped) > allow_loss:
+        utt, reason = next(iter(result.skipped.items()))
+        raise LossError(
+            f"{len(result.skipped)} utterances lost, {allow_loss} allowed (--allow-loss); the "
+            f"first: {reason if utt in reason else f'{utt}: {reason}'}"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("utt2spk", "skipped.txt"):
+        (out / name).unlink(missing_ok=True)
+    if result.skipped:
+        write_map(out / "skipped.txt", result.skipped)
+    if result.chunked:
+        write_map(out / "utt2spk", result.utt2spk)
+    with ArchiveWriter(out / "xvector") as writer:
+        for key in sorted(result.vectors):
+            writer.write(key, result.vectors[key])

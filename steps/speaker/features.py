@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Features of the speaker encoders: log mel energies or cepstra, mean subtracted, on the fly."""
+
+import torch
+from speechbrain.lobes.features import MFCC, Fbank
+from torch import Tensor, nn
+
+from steps.audio import SAMPLE_RATE
+from steps.speaker.config import FeatureConfig
+
+SLIDING_FRAMES = 300
+
+
+class Features(nn.Module):
+    """Samples (B, n) at 16 kHz -> features (B, T, D), T = 1 + n // 160.
+
+    All signals of a batch have the same length. Subtracting the mean of a log spectrum removes the
+    level and the constant part of the channel.
+    """
+
+    def __init__(self, config: FeatureConfig) -> None:
+        super().__init__()
+        self.mean = config.mean
+        limits = {"f_min": config.low_hz, "f_max": config.high_hz, "sample_rate": SAMPLE_RATE}
+        self.compute: nn.Module
+        if config.kind == "fbank":
+            self.compute = Fbank(n_mels=config.bins, **limits)
+        else:
+            self.compute = MFCC(
+                n_mels=config.bins, n_mfcc=config.bins, deltas=False, context=False, **limits
+            )
+
+    @torch.no_grad()
+    def forward(self, samples: Tensor) -> Tensor:
+        """float32 samples -> float32 features."""
+        features: Tensor = self.compute(samples)
+        if self.mean == "sentence":
+            return features - features.mean(dim=1, keepdim=True)
+        return features - sliding_mean(features) if self.mean == "sliding" else features
+
+
+def sliding_mean(features: Tensor, window: int = SLIDING_FRAMES) -> Tensor:
+    """Mean over the `window` frames around each frame, as Kaldi's apply-cmvn-sliding --center.
+
+    At the ends the window is moved inwards; a signal shorter than it is averaged as a whole.
+    features: (B, T, D) -> (B, T, D).
+    """
+    n_frames = features.shape[1]
+    window = min(window, n_frames)
+    sums = torch.cumsum(features.double(), dim=1)
+    sums = torch.cat([torch.zeros_like(sums[:, :1]), sums], dim=1)
+    first = (torch.arange(n_frames, device=features.device) - window // 2).clamp(
+        0, n_frames - window
+    )
+    return ((sums[:, first + window] - sums[:, first]) / window).to(features.dtype)

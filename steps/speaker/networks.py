@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The encoder networks (SpeechBrain's ECAPA-TDNN and x-vector TDNN) and their training heads.
+
+Two things of SpeechBrain's are replaced because they make an embedding depend on more than its
+utterance: its convolutions reflect at the end of the *padded* batch (here: at the end of each
+utterance), and its statistics pooling adds random noise (here: none).
+"""
+
+from typing import Any
+
+import torch
+from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
+from speechbrain.lobes.models.ECAPA_TDNN import Classifier as CosineClassifier
+from speechbrain.lobes.models.Xvector import Classifier as SoftmaxClassifier
+from speechbrain.lobes.models.Xvector import Xvector
+from speechbrain.nnet.CNN import Conv1d
+from speechbrain.nnet.losses import AdditiveAngularMargin, LogSoftmaxWrapper
+from speechbrain.nnet.pooling import StatisticsPooling
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steps.speaker.config import EncoderConfig
+
+MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
+
+
+class _OwnEndPadding:
+    """Reflects each signal of a batch at its own end, so that padding to a batch changes nothing."""
+
+    def __init__(self) -> None:
+        self.frames: Tensor | None = None  # (B,) valid frames; None when all are full
+
+    def __call__(self, x: Tensor, kernel_size: int, dilation: int, stride: int) -> Tensor:
+        """x: (B, C, T) -> (B, C, T + 2 pad), for stride 1."""
+        if stride != 1:
+            raise ValueError("only stride 1 is padded here")
+        pad = dilation * (kernel_size - 1) // 2
+        if pad == 0:
+            return x
+        if self.frames is None:
+            return functional.pad(x, (pad, pad), mode="reflect")
+        time = torch.arange(-pad, x.shape[2] + pad, device=x.device).abs()
+        last = (self.frames - 1)[:, None]
+        index = torch.where(time > last, 2 * last - time, time).clamp(0, x.shape[2] - 1)
+        return x.gather(2, index[:, None].expand(-1, x.shape[1], -1))
+
+
+class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
+    """Mean and standard deviation without the noise that SpeechBrain adds to the mean."""
+
+    def _get_gauss_noise(self, shape_of_tensor: Any, device: Any = "cpu") -> Tensor:
+        return torch.zeros(shape_of_tensor, device=device)
+
+
+class EncoderNetwork(nn.Module):
+    """Features (B, T, D) -> embeddings (B, E)."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.body = _make_body(config)
+        self._padding = _OwnEndPadding()
+        for module in self.body.modules():
+            if isinstance(module, Conv1d):
+                module._manage_padding = self._padding
+
+    def forward(self, features: Tensor, frames: Tensor | None = None) -> Tensor:
+        """`frames`: (B,) integer, valid frames of each utterance; None when all are full."""
+        self._padding.frames = frames
+        lengths = None
+        if frames is not None:
+            # SpeechBrain multiplies by T and compares or rounds: a quarter below is right for both.
+            lengths = (frames - 0.25) / features.shape[1]
+        embeddings: Tensor = self.body(features, lengths)
+        return embeddings.squeeze(1)
+
+
+def _make_body(config: EncoderConfig) -> nn.Module:
+    network = config.network
+    if config.encoder == "ecapa":
+        body: nn.Module = ECAPA_TDNN(
+            config.features.bins,
+            lin_neurons=network.embedding,
+            channels=list(network.channels),
+            kernel_sizes=list(network.kernel_sizes),
+            dilations=list(network.dilations),
+            attention_channels=network.attention_channels,
+            res2net_scale=network.res2net_scale,
+            se_channels=network.se_channels,
+            groups=[1] * len(network.channels),
+        )
+        return body
+    tdnn = Xvector(
+        tdnn_blocks=len(network.channels),
+        tdnn_channels=list(network.channels),
+        tdnn_kernel_sizes=list(network.kernel_sizes),
+        tdnn_dilations=list(network.dilations),
+        lin_neurons=network.embedding,
+        in_channels=config.features.bins,
+    )
+    tdnn.blocks = nn.ModuleList(
+        _QuietPooling() if isinstance(block, StatisticsPooling) else block for block in tdnn.blocks
+    )
+    return tdnn
+
+
+class TrainingHead(nn.Module):
+    """Embeddings (B, E) and classes (B,) -> loss. Only used in training."""
+
+    def __init__(self, config: EncoderConfig, n_classes: int) -> None:
+        super().__init__()
+        self.training_config = config.training
+        size = config.network.embedding
+        self.classifier: nn.Module
+        if config.training.loss == "aam":
+            self.classifier = CosineClassifier(size, lin_neurons=size, out_neurons=n_classes)
+        else:
+            self.classifier = SoftmaxClassifier(
+                input_shape=[None, None, size], lin_neurons=size, out_neurons=n_classes
+            )
+
+    def forward(self, embeddings: Tensor, classes: Tensor, margin: float) -> Tensor:
+        """`margin`: radian, of the additive angular margin at this step."""
+        outputs: Tensor = self.classifier(embeddings.unsqueeze(1))
+        if self.training_config.loss == "softmax":
+            return functional.nll_loss(outputs.squeeze(1), classes)
+        loss = LogSoftmaxWrapper(AdditiveAngularMargin(margin, self.training_config.scale))
+        value: Tensor = loss(outputs, classes.unsqueeze(1))
+        return value
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Number of trained numbers."""
+    return sum(p.numel() for p in module.parameters())

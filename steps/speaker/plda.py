@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two-covariance PLDA as Kaldi's (plda.cc; Ioffe 2006): training, scores, and its file.
+
+A vector is x = m + A (y + e), y ~ N(0, Psi) the same for all of a speaker's vectors, e ~ N(0, I)
+new for each, Psi diagonal. `transform` is the inverse of A, so that u = transform (x - m).
+"""
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.speaker.lda import class_statistics
+from utils.cli import UserError
+from utils.tables import StrPath, atomic_write
+
+Float64 = npt.NDArray[np.float64]
+N_ITERATIONS = 10  # Kaldi's --num-em-iters
+
+
+@dataclass(frozen=True)
+class Plda:
+    """mean: (d,); transform: (d, d); psi: (d,) between-speaker variances, largest first."""
+
+    mean: Float64
+    transform: Float64
+    psi: Float64
+
+    def project(self, vectors: Float64, counts: Float64) -> Float64:
+        """u (n, d), scaled to the length that a mean of `counts` (n,) vectors has on average.
+
+        Kaldi's TransformIvector with --normalize-length=true and --simple-length-normalization=false:
+        u'u / (psi + 1/n) summed over the dimensions becomes d.
+        """
+        u = (vectors - self.mean) @ self.transform.T
+        expected = self.psi + 1.0 / counts[:, None]
+        return u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
+
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
+        """(n, 2d + 1) such that left @ right.T is the log-likelihood ratio.
+
+        With n vectors of mean u the speaker's next vector v is N(m, V), m = n psi u / (n psi + 1),
+        V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The log ratio is quadratic in v:
+        its coefficients stand here, (v, v^2, 1) in `right`.
+        """
+        n = counts[:, None]
+        u = self.project(vectors, counts)
+        mean = n * self.psi / (n * self.psi + 1) * u
+        variance = 1 + self.psi / (n * self.psi + 1)
+        stranger = 1 + self.psi
+        constant = -0.5 * np.sum(np.log(variance / stranger) + mean**2 / variance, axis=1)
+        return np.hstack([mean / variance, -0.5 * (1 / variance - 1 / stranger), constant[:, None]])
+
+    def right(self, vectors: Float64) -> Float64:
+        """(n, 2d + 1), see `left`."""
+        v = self.project(vectors, np.ones(len(vectors)))
+        return np.hstack([v, v**2, np.ones((len(v), 1))])
+
+
+def train_plda(
+    vectors: Float64, classes: npt.NDArray[np.int64], n_iterations: int = N_ITERATIONS
+) -> Plda:
+    """Expectation-maximisation from unit covariances, as Kaldi's PldaEstimator.
+
+    vectors: (N, d); classes: (N,) from 0 to S - 1. Every speaker counts once in the mean and in
+    the between-speaker covariance, however many vectors it has.
+    """
+    means, counts, scatter = class_statistics(vectors, classes)
+    mean = means.mean(axis=0)
+    deviations = means - mean
+    within = between = np.eye(vectors.shape[1])
+    for _ in range(n_iterations):
+        within, between = _iterate(within, between, deviations, counts, scatter)
+    return _diagonalise(mean, within, between)
+
+
+def _iterate(
+    within: Float64, between: Float64, deviations: Float64, counts: Float64, scatter: Float64
+) -> tuple[Float64, Float64]:
+    """One step: the new (within, between) from the posterior of each speaker's y."""
+    n_speakers = len(counts)
+    within_inverse, between_inverse = np.linalg.inv(within), np.linalg.inv(between)
+    within_sum, between_sum = scatter.copy(), np.zeros_like(scatter)
+    for n in np.unique(counts):  # the posterior covariance depends on n only
+        m = deviations[counts == n]
+        covariance = np.linalg.inv(between_inverse + n * within_inverse)
+        y = m @ (n * within_inverse) @ covariance
+        between_sum += len(m) * covariance + y.T @ y
+        within_sum += n * (len(m) * covariance + (m - y).T @ (m - y))
+    # Degrees of freedom: N - S of the scatter, S of the class means.
+    return within_sum / counts.sum(), between_sum / n_speakers
+
+
+def _diagonalise(mean: Float64, within: Float64, between: Float64) -> Plda:
+    """Whiten the within-speaker covariance and rotate the between-speaker one to a diagonal."""
+    white = np.linalg.inv(np.linalg.cholesky(within))
+    psi, rotation = np.linalg.eigh(white @ between @ white.T)
+    order = np.argsort(-psi, kind="stable")
+    return Plda(mean, rotation[:, order].T @ white, np.maximum(psi[order], 0.0))
+
+
+def write_plda(path: StrPath, plda: Plda) -> None:
+    """Write Kaldi's binary object (doubles), atomically."""
+    with atomic_write(path, "wb") as stream:
+        stream.write(b"\0B<Plda> ")
+        for array in (plda.mean, plda.transform, plda.psi):
+            stream.write(b"DV " if array.ndim == 1 else b"DM ")
+            for size in array.shape:
+                stream.write(struct.pack("<bi", 4, size))
+            stream.write(np.ascontiguousarray(array, dtype="<f8").tobytes())
+        stream.write(b"</Plda> ")
+
+
+def read_plda(path: StrPath) -> Plda:
+    """Read Kaldi's object, binary (single or double) or text; UserError for anything else."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        plda = Plda(*(_parse_binary(data) if data.startswith(b"\0B") else _parse_text(data)))
+        d = len(plda.mean)
+        if plda.transform.shape != (d, d) or plda.psi.shape != (d,) or d == 0:
+            raise ValueError("sizes do not agree")
+    except (ValueError, struct.error) as error:
+        raise UserError(f"{path}: not a Kaldi PLDA object, or damaged ({error})") from error
+    if not all(np.isfinite(a).all() for a in (plda.mean, plda.transform, plda.psi)):
+        raise UserError(f"{path}: holds a value that is not a finite number; train it again")
+    return plda
+
+
+def _parse_binary(data: bytes) -> tuple[Float64, Float64, Float64]:
+    place = _skip(data, 2, b"<Plda> ")
+    mean, place = _parse_array(data, place, 1)
+    transform, place = _parse_array(data, place, 2)
+    psi, place = _parse_array(data, place, 1)
+    _skip(data, place, b"</Plda> ")
+    return mean, transform, psi
+
+
+def _skip(data: bytes, place: int, token: bytes) -> int:
+    if data[place : place + len(token)] != token:
+        raise ValueError(f"no {token.decode().strip()} at byte {place}")
+    return place + len(token)
+
+
+def _parse_array(data: bytes, place: int, ndim: int) -> tuple[Float64, int]:
+    tag = data[place : place + 3]
+    kinds = {b"F": "<f4", b"D": "<f8"}
+    if tag[:1] not in kinds or tag[1:] != (b"V " if ndim == 1 else b"M "):
+        raise ValueError(f"no array at byte {place}")
+    place += 3
+    shape = [struct.unpack_from("<xi", data, place + 5 * axis)[0] for axis in range(ndim)]
+    place += 5 * ndim
+    kind = np.dtype(kinds[tag[:1]])
+    n_values = int(np.prod(shape))
+    array = np.frombuffer(data, kind, n_values, place).reshape(shape).astype(np.float64)
+    return array, place + n_values * kind.itemsize
+
+
+def _parse_text(data: bytes) -> tuple[Float64, Float64, Float64]:
+    text = data.decode("ascii").strip()
+    if not (text.startswith("<Plda>") and text.endswith("</Plda>")):
+        raise ValueError("no <Plda> ... </Plda>")
+    parts = [part.split("[") for part in text[6:-7].split("]")]
+    if len(parts) != 4 or any(len(part) != 2 or part[0].strip() for part in parts[:3]):
+        raise ValueError("three arrays in brackets are expected")
+    if parts[3][0].strip():
+        raise ValueError("something stands after the third array")
+    rows = [[float(x) for x in row.split()] for row in parts[1][1].splitlines() if row.strip()]
+    vectors = [np.array([float(x) for x in parts[i][1].split()]) for i in (0, 2)]
+    return vectors[0], np.array(rows), vectors[1]

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
+
+XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data
+directory of the training speakers. OUT gets mean.vec, transform.mat and plda. LDA has at most as many
+dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S speakers.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
+from steps.speaker.backends import train_backend, write_backend
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--lda-dim", type=int, default=100, metavar="D", help="dimensions kept")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    if args.lda_dim < 1:
+        raise UserError(f"--lda-dim {args.lda_dim}: at least 1 is needed")
+    data = load_data_dir(args.data, need=("utt2spk",))
+    vectors = read_xvectors(args.xvectors)
+    utt2spk = speakers_of(args.xvectors, data)
+    check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
+    backend = train_backend(vectors, utt2spk, args.lda_dim)
+    write_backend(args.out, backend)
+    n_speakers = len({utt2spk[utt] for utt in vectors})
+    print(
+        f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {args.out}/plda of "
+        f"{len(backend.plda.psi)} dimensions / skipped 0"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

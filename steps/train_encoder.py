@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Train a speaker encoder on a data directory.
+
+CONF is a YAML file such as conf/encoders/ecapa_mini.yaml; DATA needs wav.scp and utt2spk (audio of
+another rate is resampled to 16 kHz). OUT gets encoder.yaml (the settings and what was trained on),
+valid_eer.tsv (validation EER in percent against steps), checkpoints/ and, last, final.pt.
+
+A stopped training goes on from its last checkpoint when the same command is given again, and ends
+with the same network as one that was not stopped. One thread computes and --workers processes
+prepare the crops.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, crops and augmentation")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes that prepare crops; the result is the same",
+    )
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.speaker.config import read_config
+
+    if args.workers < 0:
+        raise UserError(f"--workers {args.workers}: 0 or more are needed")
+    config = read_config(args.conf)
+    data = load_data_dir(args.data)
+
+    from steps.speaker.corpus import load_training_audio
+    from steps.speaker.training import train_encoder
+
+    audio = load_training_audio(
+        data.wav,
+        data.utt2spk,
+        cache_gb=config.training.cache_gb,
+        minimum_seconds=config.training.minimum_seconds,
+    )
+    train_encoder(
+        config, audio, args.out, seed=args.seed, device=args.device, n_workers=args.workers
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
