@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Singling Out and legal Linkability: two criteria of data-protection law as attacks on x-vectors.
+
+Source: Vauquier, Srivastava, Hosseini and Vincent, Interspeech 2025, after Opinion 05/2014 of the
+Article 29 Working Party. The authors' package voice-anonymization-legal-eval does the averaging,
+the cosines, the thresholds and the counting; here stands what a recipe of few speakers must settle
+before (who is compared, which utterances, what a tie means) and after (means by speaker, intervals,
+chance levels). Neither figure is D_sys, the "linkability" of 001: see docs/metrics/legal.md.
+"""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+import numpy.typing as npt
+from legal_eval import (
+    average_embeddings,
+    build_conversations,
+    build_speaker_embeddings,
+    linkability,
+    singling_out,
+)
+from legal_eval.embeddings import SpeakerConversations
+from legal_eval.io import ScoreMatrix
+from legal_eval.metrics.singling_out import ConversationScores, score_conversations
+from legal_eval.scoring import cosine_similarity_matrix
+
+from local.metrics.intervals import Figures, interval_report
+from utils.cli import UserError
+from utils.seeds import derive_seed, make_rng
+from utils.tables import StrPath, invert, sort_ids
+
+Float64 = npt.NDArray[np.float64]
+Vectors = dict[str, Float64]
+
+PACKAGE = "voice-anonymization-legal-eval"
+MAX_CALIBRATION = 9  # calibration conversations of a speaker (the paper's M)
+SINGLING_OUT_LIMIT = math.exp(-1.0)  # of any predicate of weight 1/N, as N grows
+FEWEST_SPEAKERS = 2
+# Cosines that differ by less are equal: the last digits depend on where a row stands in a matrix.
+COSINE_DIGITS = 12
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of the attack: vectors of unit length, (D,) each, by utterance; who spoke what."""
+
+    vectors: Vectors
+    spk2utt: dict[str, list[str]]
+
+    def only(self, speakers: Sequence[str]) -> "Side":
+        """The same of some speakers."""
+        kept = {speaker: self.spk2utt[speaker] for speaker in speakers}
+        return Side({utt: self.vectors[utt] for utts in kept.values() for utt in utts}, kept)
+
+
+def make_side(
+    vectors: Mapping[str, npt.NDArray[np.float32]],
+    utt2spk: Mapping[str, str],
+    *,
+    vectors_path: StrPath,
+    utt2spk_path: StrPath,
+) -> Side:
+    """Group x-vectors by speaker and bring them to unit length, which the package expects.
+
+    Raises UserError naming the utterance where one file misses it, or where a vector is all zeros.
+    """
+    for utt in sort_ids(vectors.keys() ^ utt2spk.keys()):
+        if utt in vectors:
+            raise UserError(f"{vectors_path}: utterance {utt} is not in {utt2spk_path}")
+        raise UserError(f"{utt2spk_path}: utterance {utt} has no vector in {vectors_path}")
+    normed: Vectors = {}
+    for utt, vector in vectors.items():
+        x = vector.astype(np.float64)
+        norm = float(np.linalg.norm(x))
+        if norm == 0.0:
+            raise UserError(f"{vectors_path}: {utt} is all zeros and has no cosine; make it again")
+        normed[utt] = x / norm
+    return Side(normed, invert(utt2spk))
+
+
+def check_sides(enrol: Side, trial: Side, *, enrol_path: StrPath, trial_path: StrPath) -> None:
+    """Refuse sides that cannot be compared: other sizes, a shared utterance, no shared speaker."""
+    sizes = [next(iter(side.vectors.values())).size for side in (enrol, trial)]
+    if sizes[0] != sizes[1]:
+        raise UserError(
+            f"{trial_path}: vectors of {sizes[1]} values, but of {sizes[0]} in {enrol_path}; "
+            "take both from one encoder"
+        )
+    twice = enrol.vectors.keys() & trial.vectors.keys()
+    if twice:
+        raise UserError(
+            f"{trial_path}: utterance {sort_ids(twice)[0]} is in {enrol_path} too; "
+            "an attacker who holds the very recording proves nothing, so keep the sets apart"
+        )
+    if not enrol.spk2utt.keys() & trial.spk2utt.keys():
+        raise UserError(f"{trial_path}: no speaker of {enrol_path} is in it; is it the right file?")
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A rate as the mean over `by_speaker`, which is empty where it is undefined; its chance level.
+
+    n_calibration: conversations of each speaker that set the threshold, of Singling Out only.
+    """
+
+    by_speaker: dict[str, float]
+    chance: float | None
+    n_calibration: int | None = None
+
+    def report(self, name: str) -> dict[str, object]:
+        """The figure and what must be known to read it, under keys made of `name`."""
+        rates = list(self.by_speaker.values())
+        report: dict[str, object] = {
+            name: float(np.mean(rates)) if rates else None,
+            f"chance_{name}": self.chance,
+            f"n_speakers_{name}": len(rates),
+        }
+        if self.n_calibration is not None:
+            report[f"n_calibration_{name}"] = self.n_calibration
+        else:
+            report[f"{name}_per_speaker"] = self.by_speaker or None
+        return report
+
+
+def legal_metrics(
+    enrol: Side,
+    trial: Side,
+    *,
+    lengths: Sequence[int] = (1, 3),
+    n_folds: int = 50,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Both figures for each conversation length L in `lengths`; keys are in docs/metrics/legal.md.
+
+    The N speakers with utterances on both sides are the candidates; others are left out with a
+    warning. None stands for what is undefined, and a warning says why.
+    """
+    speakers = sort_ids(enrol.spk2utt.keys() & trial.spk2utt.keys())
+    _warn_of_left_out(enrol, trial, len(speakers))
+    enrol, trial = enrol.only(speakers), trial.only(speakers)
+    figures: dict[str, Figure] = {}
+    for length in lengths:
+        figures[f"legal_linkability_l{length}"] = _linkability(enrol, trial, length, seed)
+        figures[f"legal_singling_out_l{length}"] = _singling_out(
+            enrol, trial, length, n_folds, seed
+        )
+    report: dict[str, object] = {
+        "n_speakers": len(speakers),
+        "n_segments": len(trial.vectors),
+        "n_enrol_segments": len(enrol.vectors),
+    }
+    for name, figure in figures.items():
+        report |= figure.report(name)
+    report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
+    report["legal_design"] = _design(n_folds, seed)
+    if n_bootstrap:
+        report |= _intervals(figures, speakers, n_bootstrap, seed)
+    return report
+
+
+def _warn_of_left_out(enrol: Side, trial: Side, n_shared: int) -> None:
+    for side, other in ((enrol, "trial"), (trial, "enrolment")):
+        lone = len(side.spk2utt) - n_shared
+        if lone:
+            logger.warning("%d speakers without %s utterances are left out", lone, other)
+
+
+def _linkability(enrol: Side, trial: Side, length: int, seed: int) -> Figure:
+    name, n_speakers = f"legal_linkability_l{length}", len(enrol.spk2utt)
+    if n_speakers < FEWEST_SPEAKERS:
+        logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
+        return Figure({}, None)
+    rates = linkability_by_speaker(enrol, trial, length, seed)
+    if not rates:
+        logger.warning("%s is undefined: no speaker has %d trial utterances", name, length)
+    elif len(rates) < n_speakers:
+        logger.warning(
+            "%s is over %d of %d speakers: the others have fewer than %d trial utterances "
+            "(they stay candidates)",
+            *(name, len(rates), n_speakers, length),
+        )
+    return Figure(rates, 1.0 / n_speakers)
+
+
+def _singling_out(enrol: Side, trial: Side, length: int, n_folds: int, seed: int) -> Figure:
+    name = f"legal_singling_out_l{length}"
+    counts = calibration_counts(trial.spk2utt, length)
+    if len(counts) < FEWEST_SPEAKERS:
+        logger.warning(
+            "%s is undefined: %d speakers have the %d trial utterances that a test and a "
+            "calibration conversation take, and at least %d are needed",
+            *(name, len(counts), 2 * length, FEWEST_SPEAKERS),
+        )
+        return Figure({}, None, 0)
+    if len(counts) < len(trial.spk2utt):
+        logger.warning(
+            "%s is over %d of %d speakers: the others have fewer than %d trial utterances",
+            *(name, len(counts), len(trial.spk2utt), 2 * length),
+        )
+    n_calibration = min(counts.values())
+    chance = chance_of_singling_out(len(counts), n_calibration)
+    if n_calibration < MAX_CALIBRATION:
+        logger.warning(
+            "%s: %d calibration conversations a speaker where the method takes %d (speaker %s has "
+            "no more); a threshold so coarse lowers the chance level to %.3f",
+            *(name, n_calibration, MAX_CALIBRATION, min(counts, key=counts.__getitem__), chance),
+        )
+    eligible = trial.only(list(counts))
+    rates = singling_out_by_speaker(enrol, eligible, length, n_calibration, n_folds, seed)
+    return Figure(rates, chance, n_calibration)
+
+
+def chance_of_singling_out(n_speakers: int, n_calibration: int) -> float:
+    """Singling Out of an attacker whose scores say nothing: independent and alike for everybody.
+
+    Among M·N such calibration scores the share p of test scores above the threshold is the sum of
+    M of the M·N + 1 gaps (uniform spacings) and half of the next, so S ~ Beta(M, R + 1) and, given
+    S, D/(1 − S) ~ Beta(1, R), with R = M(N − 1). The rate is the mean of N·p·(1 − p)^(N − 1),
+    p = S + D/2; it approaches 1/e as M and N grow, and is 0.27 for M = 1.
+    """
+    from scipy.special import betaincinv
+
+    n, m = n_speakers, n_calibration
+    rest = m * (n - 1)
+    share = (np.arange(400) + 0.5) / 400  # quantiles of S (rows) and D (columns): midpoint rule
+    s = betaincinv(m, rest + 1, share)[:, np.newaxis]
+    d = (1.0 - s) * (1.0 - (1.0 - share) ** (1.0 / rest))
+    p = s + 0.5 * d
+    return float(np.mean(n * p * (1.0 - p) ** (n - 1)))
+
+
+def _design(n_folds: int, seed: int) -> dict[str, object]:
+    """What was done, in words and numbers that belong beside the figures."""
+    return {
+        "package": f"{PACKAGE} {version(PACKAGE)}",
+        "seed": seed,
+        "n_folds": n_folds,
+        "score": "cosine of x-vectors of unit length, not centred",
+        "enrolment": "mean of all enrolment utterances of a speaker, for every conversation length",
+        "candidates": "the n_speakers speakers with enrolment and trial utterances, all of them",
+        "linkability_test": "all disjoint conversations of a speaker, then the mean over speakers",
+        "linkability_ties": "not linked",
+        "singling_out_set": "one test conversation of each speaker that has 2 L trial utterances",
+        "singling_out_calibration": "other trial utterances of the same speakers, never those of "
+        "the test conversations of the fold; equally many conversations of each speaker",
+        "intervals": "bootstrap over the attacked (linkability) or enrolled (singling out) "
+        "speakers, the candidates held fixed; none where all speakers have the same rate",
+    }
+
+
+def _intervals(
+    figures: Mapping[str, Figure], speakers: Sequence[str], n_bootstrap: int, seed: int
+) -> dict[str, object]:
+    """95 % intervals over speakers; the candidates stay, so nobody drawn twice is their own rival.
+
+    Where all speakers have the same rate no resample differs, and a width of 0 would be a lie.
+    """
+    varied = {n: f for n, f in figures.items() if len(set(f.by_speaker.values())) > 1}
+    for name in figures.keys() - varied.keys():
+        if figures[name].by_speaker:
+            logger.warning("%s has no interval: all speakers have the same rate", name)
+    rates = {
+        name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
+        for name, figure in varied.items()
+    }
+
+    def evaluate(drawn: Float64) -> Figures:
+        return {name: _weighted_mean(rate, drawn) for name, rate in rates.items()}
+
+    none: dict[str, object] = dict.fromkeys(figures)
+    if not rates:
+        return {"intervals": none}
+    report = interval_report(evaluate, len(speakers), n_bootstrap, seed)
+    intervals = report["intervals"]
+    assert isinstance(intervals, dict)
+    return report | {"intervals": none | intervals}
+
+
+def _weighted_mean(rate: Float64, drawn: Float64) -> float:
+    """Mean of the defined rates, each as often as its speaker was drawn; NaN if none was."""
+    weight = np.where(np.isnan(rate), 0.0, drawn)
+    total = float(weight.sum())
+    return float(np.nansum(weight * rate)) / total if total else math.nan
+
+
+def linkability_by_speaker(enrol: Side, trial: Side, length: int, seed: int) -> dict[str, float]:
+    """Share of each speaker's conversations of `length` utterances that lead the attacker to them.
+
+    Success (Eq. of π_link): the own enrolment vector scores above those of all other speakers. The
+    paper tests one conversation a speaker; here every disjoint one is tested, and the mean taken,
+    since with 13 to 40 speakers the luck of one draw would drown the figure. Speakers with fewer
+    than `length` utterances are absent as test speakers, not as candidates.
+    """
+    models = build_speaker_embeddings(enrol.spk2utt, enrol.vectors)
+    place = {speaker: row for row, speaker in enumerate(models)}
+    rates = {}
+    for speaker, conversations in _disjoint_conversations(trial, length, seed).items():
+        cosines = cosine_similarity_matrix(np.array(list(models.values())), conversations)
+        scores = np.round(cosines, COSINE_DIGITS)
+        # The package lets a tie link; the paper's ">" does not, and a tie names nobody.
+        own = scores[place[speaker]]
+        not_below = np.count_nonzero(scores >= own, axis=0) - 1
+        matrix = ScoreMatrix(scores, list(models), [speaker] * scores.shape[1], {})
+        rates[speaker] = linkability(matrix, len(models), estimator="exact", beaters=not_below)[0]
+    return rates
+
+
+def _disjoint_conversations(trial: Side, length: int, seed: int) -> dict[str, Float64]:
+    """(n, D) averaged vectors by speaker: the utterances shuffled and cut into runs of `length`."""
+    conversations = {}
+    for speaker, utts in trial.spk2utt.items():
+        order = make_rng(seed, "legal linkability", str(length), speaker).permutation(len(utts))
+        starts = range(0, len(utts) - length + 1, length)
+        runs = [[trial.vectors[utts[i]] for i in order[a : a + length]] for a in starts]
+        if runs:
+            conversations[speaker] = np.array([average_embeddings(run) for run in runs])
+    return conversations
+
+
+def calibration_counts(spk2utt: Mapping[str, Sequence[str]], length: int) -> dict[str, int]:
+    """Calibration conversations that each speaker can give beside one test conversation.
+
+    Those with fewer than 2·length utterances can give none and are absent.
+    """
+    return {
+        speaker: min(MAX_CALIBRATION, math.comb(len(utts) - length, length))
+        for speaker, utts in spk2utt.items()
+        if len(utts) >= 2 * length
+    }
+
+
+def singling_out_by_speaker(
+    enrol: Side, trial: Side, length: int, n_calibration: int, n_folds: int, seed: int
+) -> dict[str, float]:
+    """Share of folds in which the predicate of each enrolled speaker isolates exactly one of N.
+
+    trial: only speakers with 2·length utterances or more. In each fold each speaker's utterances
+    are split anew into one test conversation and `n_calibration` others, the same number for all:
+    the threshold lets through M of the M·N calibration scores, and 1/N only if all give M.
+    """
+    models = build_speaker_embeddings(enrol.only(list(trial.spk2utt)).spk2utt, enrol.vectors)
+    outcomes: dict[str, list[int]] = {speaker: [] for speaker in models}
+    for fold in range(n_folds):
+        scores = _score_fold(models, trial, length, n_calibration, fold, seed)
+        # All N speakers are in the set, so there is nothing to draw and one run is all.
+        for speaker, isolated in singling_out(scores, len(models), n_runs=1).items():
+            outcomes[speaker] += isolated
+    return {speaker: float(np.mean(isolated)) for speaker, isolated in outcomes.items()}
+
+
+def _score_fold(
+    models: Vectors, trial: Side, length: int, n_calibration: int, fold: int, seed: int
+) -> ConversationScores:
+    conversations: dict[str, SpeakerConversations] = {}
+    for speaker, utts in trial.spk2utt.items():
+        # One speaker at a time: the package would seed by the place in the list, we by the name.
+        own = derive_seed(seed, "legal singling out", str(length), speaker)
+        conversations |= build_conversations(
+            {speaker: utts}, trial.vectors, length, n_calibration, seed=own, fold=fold
+        )
+    scores = score_conversations(models, conversations)
+    scores.test_scores = np.round(scores.test_scores, COSINE_DIGITS)
+    scores.calibration_scores = np.round(scores.calibration_scores, COSINE_DIGITS)
+    return scores
