@@ -9,6 +9,7 @@
 # --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
 # wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
 # options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
+# $command_line keeps what the script was called with, quoted for a shell.
 # Where the default is true or false, or a number, so must the value be. Wrong usage exits with 2.
 
 _po_fail() {
@@ -114,6 +115,8 @@ _po_read_config() {
   done <"$1"
 }
 
+printf -v command_line '%q ' "$0" "$@"
+command_line=${command_line% }
 [[ -f ${BASH_SOURCE[1]-} ]] || _po_fail "parse_options.sh: to be sourced by a script"
 declare -A _po_comment=() _po_default=()
 _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false
