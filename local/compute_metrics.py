@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the privacy figures of scores or x-vectors and write them as JSON.
+
+Trials are `<enrol> <trial> target|nontarget`, scores `<enrol> <trial> <score>` (higher: more
+alike); they are joined by the id pair. x-vectors are .scp or .ark, binary or text. OUT is a file,
+or - for standard output. Values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit. An infinite
+value is "inf" or "-inf"; an undefined one is null, and a warning says why. The cards in
+docs/metrics explain every key.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.tables import atomic_write, read_map
+
+Report = Mapping[str, object]
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, run: Any, files: Sequence[str], text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name, help=text, description=text, formatter_class=parser.formatter_class,
+            allow_abbrev=False,
+        )  # fmt: skip
+        command.set_defaults(run=run)
+        for file in files:
+            command.add_argument(file.lower(), type=Path, metavar=file)
+        command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")
+        return command
+
+    command = add(
+        "verification", _verification, ["TRIALS", "SCORES"],
+        "Detection, ZEBRA and linkability of a trial list.",
+    )  # fmt: skip
+    command.add_argument("--utt2spk", type=Path, metavar="F", help="speakers of the utterances")
+    command.add_argument(
+        "--omega", type=_omega, action="append", default=[], metavar="X",
+        help="prior odds of a mated pair: adds linkability_omega_<X> (may be given again)",
+    )  # fmt: skip
+    _add_bootstrap(command, "needs --utt2spk")
+    add(
+        "calibration", _calibration, ["TRIALS", "SCORES_F0", "SCORES_F1"],
+        "Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.",
+    )  # fmt: skip
+    command = add(
+        "similarity", _similarity,
+        ["TRIALS_OO", "SCORES_OO", "TRIALS_OP", "SCORES_OP", "TRIALS_PP", "SCORES_PP"],
+        "Voice similarity matrices, de-identification and voice distinctiveness from the scores "
+        "of all pairs of original (O) and protected (P) segments.",
+    )  # fmt: skip
+    command.add_argument("--utt2spk", type=Path, metavar="F", required=True)
+    _add_bootstrap(command)
+    command = add(
+        "leakage", _leakage, ["ORIGINAL_XVECTORS", "PROTECTED_XVECTORS"],
+        "Rank search, canonical correlation and Procrustes alignment of x-vectors.",
+    )  # fmt: skip
+    command.add_argument("--utt2spk", type=Path, metavar="F", required=True)
+    _add_bootstrap(command)
+    return parser
+
+
+def _add_bootstrap(command: argparse.ArgumentParser, note: str = "") -> None:
+    command.add_argument(
+        "--bootstrap", type=_count, default=0, metavar="N",
+        help="resamples of the speakers for 95 %% intervals" + (f"; {note}" if note else ""),
+    )  # fmt: skip
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
+
+
+def _omega(text: str) -> tuple[str, float]:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a positive number, not {text!r}")
+    return text, value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number of resamples, not {text!r}")
+    return int(text)
+
+
+def _read_utt2spk(path: Path) -> dict[str, str]:
+    utt2spk = read_map(path)
+    if not utt2spk:
+        raise UserError(f"{path}:1: the file is empty")
+    return utt2spk
+
+
+def _read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
+    """Trials with targets and nontargets, and the score of each in each score file."""
+    from utils.trials import join_scores, read_scores, read_trials
+
+    trials = read_trials(trials_path)
+    for value, label in ((True, "target"), (False, "nontarget")):
+        if not (trials.target == value).any():
+            raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
+    return trials, *(
+        join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
+        for path in scores_paths
+    )
+
+
+def _verification(args: argparse.Namespace) -> Report:
+    from local.metrics.verification import find_speakers, verification
+
+    if args.bootstrap and not args.utt2spk:
+        raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
+    trials, score = _read_scored(args.trials, args.scores)
+    speakers = None
+    if args.utt2spk:
+        speakers = find_speakers(
+            trials, _read_utt2spk(args.utt2spk),
+            trials_path=args.trials, utt2spk_path=args.utt2spk,
+        )  # fmt: skip
+    return verification(
+        trials, score, omegas=dict(args.omega), speakers=speakers,
+        n_bootstrap=args.bootstrap, seed=args.seed,
+    )  # fmt: skip
+
+
+def _calibration(args: argparse.Namespace) -> Report:
+    from local.metrics.calibration import calibration
+
+    trials, f0, f1 = _read_scored(args.trials, args.scores_f0, args.scores_f1)
+    return calibration(trials.target, f0, f1)
+
+
+def _similarity(args: argparse.Namespace) -> Report:
+    from local.metrics.pairs import check_cells, common_speakers, segment_pairs
+    from local.metrics.similarity import SETTINGS, similarity
+
+    utt2spk, sets, paths = _read_utt2spk(args.utt2spk), {}, {}
+    for setting in SETTINGS:
+        paths[setting] = getattr(args, f"trials_{setting}")
+        trials, score = _read_scored(paths[setting], getattr(args, f"scores_{setting}"))
+        sets[setting] = segment_pairs(
+            trials, score, utt2spk, trials_path=paths[setting], utt2spk_path=args.utt2spk
+        )
+    names = common_speakers(sets, paths)
+    for setting, pairs in sets.items():
+        check_cells(pairs, paths[setting], symmetric=setting != "op")
+    return similarity(sets, names, n_bootstrap=args.bootstrap, seed=args.seed)
+
+
+def _leakage(args: argparse.Namespace) -> Report:
+    from local.metrics.leakage import check_same_space, embeddings, leakage
+    from utils.archives import read_vectors
+
+    utt2spk = _read_utt2spk(args.utt2spk)
+    paths = (args.original_xvectors, args.protected_xvectors)
+    original, protected = (
+        embeddings(read_vectors(path), utt2spk, path=path, utt2spk_path=args.utt2spk)
+        for path in paths
+    )
+    original, protected = check_same_space(original, protected, *paths)
+    return leakage(original, protected, n_bootstrap=args.bootstrap, seed=args.seed)
+
+
+def to_json(value: object) -> object:
+    """What JSON can hold: infinities as text, undefined (NaN) as null."""
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def _write(out: str, report: Report) -> None:
+    text = json.dumps(to_json(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if out == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with atomic_write(out) as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    _write(args.out, args.run(args))
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

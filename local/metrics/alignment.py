@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Similarity of two embedding spaces: canonical correlation and Procrustes alignment.
+
+Source: paper 003 (Seo et al. 2025), section 3.6.2 and Table 8. Both fit a map on the very pairs
+they report on, so both rise with the number of dimensions and fall with the number of rows even
+where nothing is shared: read them beside their chance level (the same rows, paired at random).
+"""
+
+import logging
+import math
+
+import numpy as np
+
+from local.metrics.detection import Float64
+from utils.seeds import make_rng
+
+N_CORRELATIONS = 10
+N_PERMUTATIONS = 5
+
+logger = logging.getLogger(__name__)
+
+
+def alignment(x: Float64, y: Float64) -> dict[str, object]:
+    """cca_top10, p_cos, p_mse and their chance levels for n paired rows.
+
+    x, y: (n, D), no zero rows. Undefined figures are NaN, with a warning.
+    """
+    names = ("cca_top10", "p_cos", "p_mse")
+    undefined = dict.fromkeys((*names, *(f"chance_{name}" for name in names)), math.nan)
+    report: dict[str, object] = {"n_paired": len(x), **undefined}
+    if len(x) == 0:
+        logger.warning("cca_top10, p_cos and p_mse are undefined: no utterance is in both sets")
+        return report
+    rng = make_rng(0, "chance pairing of x-vectors")
+    permutations = [rng.permutation(len(x)) for _ in range(N_PERMUTATIONS)]
+    u, v = basis(x), basis(y)
+    if _check_ranks(u.shape[1], v.shape[1], len(x)):
+        report["cca_top10"] = cca_top10(u, v)
+        chance = [cca_top10(u, v[rows]) for rows in permutations]
+        report["chance_cca_top10"] = float(np.mean(chance))
+    xn, yn = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (x, y))
+    cosines = {"p": procrustes_cosine(xn, yn)}
+    cosines["chance_p"] = float(np.mean([procrustes_cosine(xn, yn[rows]) for rows in permutations]))
+    for name, cosine in cosines.items():
+        report[f"{name}_cos"] = cosine
+        report[f"{name}_mse"] = 2.0 * (1.0 - cosine) / x.shape[1]  # of unit rows, mean of elements
+    return report
+
+
+def basis(x: Float64) -> Float64:
+    """Orthonormal basis of the centred columns, (n, rank), by SVD. x: (n, D).
+
+    Directions below the rounding error of the uncentred data do not count.
+    """
+    left, size, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    tolerance = max(x.shape) * np.finfo(np.float64).eps * np.linalg.norm(x)
+    return np.asarray(left[:, size > tolerance], np.float64)
+
+
+def cca_top10(u: Float64, v: Float64) -> float:
+    """Mean of the ten largest canonical correlations. u, v: `basis` of either side, (n, rank)."""
+    correlations = np.linalg.svd(u.T @ v, compute_uv=False)
+    return float(np.minimum(correlations[:N_CORRELATIONS], 1.0).mean())
+
+
+def procrustes_cosine(x: Float64, y: Float64) -> float:
+    """Mean cosine of rows after the best orthogonal map of x onto y, reflections included.
+
+    x, y: (n, D) unit rows. The map is UVᵀ of the SVD of xᵀy, and the sum of the cosines after it
+    is the sum of the singular values.
+    """
+    return float(np.linalg.svd(x.T @ y, compute_uv=False).sum() / len(x))
+
+
+def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
+    """Warn where canonical correlation says little; False where it says nothing."""
+    least = min(rank_x, rank_y)
+    if least == 0:
+        logger.warning("cca_top10 is undefined: the x-vectors of one side are all equal")
+        return False
+    if least < N_CORRELATIONS:
+        logger.warning("cca_top10 is over %d correlations: there are no more", least)
+    # Subspaces of an (n − 1)-dimensional space share rank_x + rank_y − (n − 1) dimensions at least.
+    if rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, least):
+        logger.warning(
+            "cca_top10 is 1 by construction: %d paired segments are too few for %d and %d "
+            "dimensions",
+            *(n, rank_x, rank_y),
+        )
+    return True

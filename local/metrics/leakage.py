@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identity leakage in embedding space: rank search, canonical correlation, Procrustes alignment.
+
+Source: paper 003 (Seo et al. 2025), section 3.6. A query is a protected segment, the gallery all
+original segments, both as x-vectors; similarity is the cosine. Paper 003 leaves definitions open;
+those here reproduce its tables where these are consistent (docs/metrics: cmc, mean_rank, chance).
+"""
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from local.metrics.alignment import alignment
+from local.metrics.detection import Float64, Int64
+from local.metrics.intervals import Figures, interval_report
+from utils.cli import UserError
+from utils.tables import StrPath, sort_ids
+
+RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc goes to the last
+_DECIMALS = 12  # of cosines: what differs less is a tie (x-vectors have seven digits)
+_QUERIES_AT_ONCE = 512
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """x-vectors of segments. ids: (n,) in C order; x: (n, D); speaker: (n,) places in names."""
+
+    ids: list[str]
+    x: Float64
+    speaker: Int64
+    names: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where each query finds each speaker in the gallery; S speakers.
+
+    best: (n_queries, S) 1 + the number of other people's segments that are as near as the nearest
+    one of the speaker or nearer; inf for a speaker without segments. own: (n_queries,) the query's
+    speaker; mates: (n_queries,) segments of it in the gallery; mate_ranks: (n_queries,) sum of
+    their ranks in the whole gallery, ties at mid-rank; gallery: (n_queries,) segments in it.
+    """
+
+    best: Float64
+    own: Int64
+    mates: Int64
+    mate_ranks: Float64
+    gallery: Int64
+
+
+def embeddings(
+    vectors: Mapping[str, np.ndarray[tuple[int], np.dtype[np.float32]]],
+    utt2spk: Mapping[str, str],
+    *,
+    path: StrPath,
+    utt2spk_path: StrPath,
+) -> Embeddings:
+    """x-vectors with their speakers; UserError names a key without speaker or of no length."""
+    ids = sort_ids(vectors)
+    if not ids:
+        raise UserError(f"{path}:1: no x-vectors")
+    for key in ids:
+        if key not in utt2spk:
+            raise UserError(f"{path}: {key} is not in {utt2spk_path}")
+        if not vectors[key].any():
+            raise UserError(f"{path}: {key} is all zeros, which has no direction")
+    names = sort_ids({utt2spk[key] for key in ids})
+    place = {name: i for i, name in enumerate(names)}
+    x = np.stack([vectors[key] for key in ids]).astype(np.float64)
+    return Embeddings(ids, x, np.array([place[utt2spk[key]] for key in ids]), names)
+
+
+def unit(x: Float64) -> Float64:
+    """Rows scaled to length 1."""
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True), np.float64)
+
+
+def search(original: Embeddings, protected: Embeddings, *, same_utt: bool) -> Search:
+    """Search every protected segment among the originals (with its own source, or without).
+
+    Both sides have the same list of names for their speakers; (n, D) with the same D.
+    """
+    order = np.argsort(original.speaker, kind="stable")  # a speaker's segments side by side
+    gallery, speaker = unit(original.x)[order], original.speaker[order]
+    # Equal vectors must have equal cosines to the last bit: no promise of a matrix product.
+    distinct, copy = np.unique(gallery, axis=0, return_inverse=True)
+    column = {original.ids[row]: j for j, row in enumerate(order.tolist())}
+    source = np.array([column.get(key, -1) for key in protected.ids])
+    queries, parts = unit(protected.x), []
+    for at in range(0, len(queries), _QUERIES_AT_ONCE):
+        here = slice(at, at + _QUERIES_AT_ONCE)
+        cosine = np.round(queries[here] @ distinct.T, _DECIMALS)[:, copy.ravel()]
+        if not same_utt:
+            rows = np.flatnonzero(source[here] >= 0)
+            cosine[rows, source[here][rows]] = -np.inf
+        parts.append(_ranks(cosine, speaker, protected.speaker[here], len(original.names)))
+    best, mates, mate_ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
+    left_out = np.zeros(len(source), np.int64) if same_utt else (source >= 0).astype(np.int64)
+    return Search(best, protected.speaker, mates, mate_ranks, len(gallery) - left_out)
+
+
+def _ranks(
+    cosine: Float64, speaker: Int64, own: Int64, n_speakers: int
+) -> tuple[Float64, Int64, Float64]:
+    """`best`, `mates` and `mate_ranks` of some queries. cosine: (q, gallery), -inf for what is left
+    out; speaker: (gallery,) rising; own: (q,)."""
+    start = np.flatnonzero(np.concatenate(([True], speaker[1:] != speaker[:-1])))
+    column = np.repeat(np.arange(len(start)), np.diff(start, append=len(speaker)))
+    nearest = np.maximum.reduceat(cosine, start, axis=1)
+    tied = np.add.reduceat(cosine == nearest[:, column], start, axis=1)
+    ordered = np.sort(cosine, axis=1)
+    size = cosine.shape[1]
+    best = np.full((len(cosine), n_speakers), np.inf)
+    mates, mate_ranks = np.zeros(len(cosine), np.int64), np.zeros(len(cosine))
+    end = np.append(start[1:], size)
+    place = {int(speaker[s]): i for i, s in enumerate(start)}
+    for q, row in enumerate(ordered):
+        as_near = size - np.searchsorted(row, nearest[q])
+        best[q, speaker[start]] = np.where(np.isfinite(nearest[q]), 1 + as_near - tied[q], np.inf)
+        i = place[int(own[q])]
+        mine = cosine[q, start[i] : end[i]]
+        mine = mine[np.isfinite(mine)]
+        nearer = size - np.searchsorted(row, mine, side="right")
+        mates[q] = len(mine)
+        mate_ranks[q] = (0.5 * (nearer + 1 + size - np.searchsorted(row, mine))).sum()
+    return best, mates, mate_ranks
+
+
+def rank_figures(found: Search, drawn: Float64 | None = None) -> Figures | None:
+    """cmc_<k>, auc_cmc, mean_rank, mean_rank_all_mates; None without any query that has a mate.
+
+    drawn: (S,) how often a resample holds each speaker (its queries; the gallery stays).
+    """
+    weight = (found.mates > 0).astype(np.float64)
+    if drawn is not None:
+        weight *= drawn[found.own]
+    if not weight.any():
+        return None
+    rank = found.best[np.arange(len(found.own)), found.own]
+    share = weight / weight.sum()
+    kept = weight > 0
+    figures = _cmc_figures(share @ (rank[:, None] <= _ks()), found)
+    figures["mean_rank"] = float(share[kept] @ rank[kept])
+    figures["mean_rank_all_mates"] = float(weight @ found.mate_ranks / (weight @ found.mates))
+    return figures
+
+
+def chance_figures(found: Search) -> Figures:
+    """Both chance levels of the same figures, exact expectations instead of simulations.
+
+    `chance_*` permutes the labels of the gallery: m mates fall anywhere among G segments, so
+    P(none among the k nearest) = (G−m choose k)/(G choose k). `chance_clustered_*` permutes the
+    identities of the queries' speakers and keeps the gallery's clusters: each query is looked for
+    under the name of each of these speakers in turn.
+    """
+    queries = found.mates > 0
+    m, size = found.mates[queries], found.gallery[queries]
+    i = _ks() - 1
+    others = np.maximum(size[:, None] - m[:, None] - i, 0) / np.maximum(size[:, None] - i, 1)
+    plain = _cmc_figures((1.0 - np.cumprod(others, axis=1)).mean(axis=0), found)
+    plain["mean_rank"] = float((1.0 + (size - m) / (m + 1.0)).mean())
+    plain["mean_rank_all_mates"] = float(m @ (0.5 * (size + 1.0)) / m.sum())
+    best = found.best[queries][:, np.unique(found.own)]
+    clustered = _cmc_figures(np.array([(best <= k).mean() for k in _ks()]), found)
+    clustered["mean_rank"] = float(best[np.isfinite(best)].mean())
+    return {
+        **{f"chance_{name}": value for name, value in plain.items()},
+        **{f"chance_clustered_{name}": value for name, value in clustered.items()},
+    }
+
+
+def _ks() -> Int64:
+    return np.arange(1, RANKS[-1] + 1)
+
+
+def _cmc_figures(cmc: Float64, found: Search) -> Figures:
+    """cmc_<k>, and auc_cmc: their mean over ranks 1..min(50, gallery). cmc: (50,)."""
+    figures = {f"cmc_{k}": float(cmc[k - 1]) for k in RANKS}
+    figures["auc_cmc"] = float(cmc[: int(min(RANKS[-1], found.gallery.min()))].mean())
+    return figures
+
+
+def leakage(
+    original: Embeddings, protected: Embeddings, *, n_bootstrap: int = 0, seed: int = 0
+) -> dict[str, object]:
+    """All figures of two sets of x-vectors (keys of the JSON: docs/metrics).
+
+    Every protected speaker must have original segments (see `check_same_space`).
+    """
+    report: dict[str, object] = {
+        "n_queries": len(protected.ids),
+        "n_gallery": len(original.ids),
+        "n_speakers": len(np.unique(protected.speaker)),
+        "n_dimensions": original.x.shape[1],
+    }
+    searches = {
+        "": search(original, protected, same_utt=True),
+        "_no_same_utt": search(original, protected, same_utt=False),
+    }
+    for suffix, found in searches.items():
+        figures = _figures_or_undefined(found, suffix, protected)
+        report |= {f"{name}{suffix}": value for name, value in figures.items()}
+    report |= alignment(*_paired(original, protected))
+    if n_bootstrap:
+        report |= _intervals(searches, len(original.names), n_bootstrap, seed)
+    return report
+
+
+def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> Figures:
+    alone = found.mates == 0
+    if alone.any():
+        names = sort_ids({protected.names[i] for i in found.own[alone].tolist()})
+        logger.warning(
+            "%d queries have no segment of their own speaker to find and are left out of *%s: %s",
+            *(int(alone.sum()), suffix, ", ".join(names)),
+        )
+    figures = rank_figures(found)
+    if figures is not None:
+        return figures | chance_figures(found)
+    logger.warning("*%s is undefined: no query has a segment of its own speaker to find", suffix)
+    names = [*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank", "mean_rank_all_mates"]
+    return dict.fromkeys(names, math.nan)
+
+
+def _intervals(
+    searches: Mapping[str, Search], n_speakers: int, n_bootstrap: int, seed: int
+) -> dict[str, object]:
+    """Intervals of the search figures over the queries' speakers; the gallery stays as it is."""
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        figures: Figures = {}
+        for suffix, found in searches.items():
+            resampled = rank_figures(found, drawn)
+            if resampled is None:
+                return None
+            figures |= {f"{name}{suffix}": value for name, value in resampled.items()}
+        return figures
+
+    return interval_report(evaluate, n_speakers, n_bootstrap, seed)
+
+
+def check_same_space(
+    original: Embeddings, protected: Embeddings, original_path: StrPath, protected_path: StrPath
+) -> tuple[Embeddings, Embeddings]:
+    """Both sides with one list of speakers; UserError for different sizes or a speaker without
+    original segments."""
+    dimensions = (original.x.shape[1], protected.x.shape[1])
+    if dimensions[0] != dimensions[1]:
+        raise UserError(
+            f"{protected_path}: {protected.ids[0]} has {dimensions[1]} dimensions, but "
+            f"{original.ids[0]} in {original_path} has {dimensions[0]}"
+        )
+    strangers = sort_ids(set(protected.names) - set(original.names))
+    if strangers:
+        raise UserError(
+            f"{protected_path}: speaker {strangers[0]} has no segment in {original_path}"
+            + (f" (nor have {len(strangers) - 1} more)" if len(strangers) > 1 else "")
+        )
+    place = {name: i for i, name in enumerate(original.names)}
+    renumbered = np.array([place[name] for name in protected.names])[protected.speaker]
+    return original, Embeddings(protected.ids, protected.x, renumbered, original.names)
+
+
+def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float64]:
+    """Rows of the same utterance ids, (n_pairs, D) each."""
+    row = {key: i for i, key in enumerate(original.ids)}
+    pairs = [(row[key], i) for i, key in enumerate(protected.ids) if key in row]
+    if len(pairs) < max(len(original.ids), len(protected.ids)):
+        logger.warning(
+            "%d utterances are in both sets of x-vectors (%d original, %d protected); CCA and "
+            "Procrustes use these",
+            *(len(pairs), len(original.ids), len(protected.ids)),
+        )
+    at = np.array(pairs, np.int64).reshape(-1, 2)
+    return original.x[at[:, 0]], protected.x[at[:, 1]]

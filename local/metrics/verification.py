@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All figures of one trial list: detection, ZEBRA and linkability from one sort, with intervals."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from local.metrics import detection, linkability, zebra
+from local.metrics.detection import Float64, Int64, Ranking
+from local.metrics.intervals import Figures, interval_report, pair_weights
+from utils.cli import UserError
+from utils.tables import StrPath, sort_ids
+from utils.trials import Ids, Trials
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Speakers:
+    """Who stands on each side of each trial, as positions in `names` (C order)."""
+
+    names: list[str]
+    enrol: Int64
+    trial: Int64
+
+
+def find_speakers(
+    trials: Trials, utt2spk: Mapping[str, str], *, trials_path: StrPath, utt2spk_path: StrPath
+) -> Speakers:
+    """Speakers of both sides of a trial list.
+
+    The trial side must be in utt2spk. The enrolment side is an utterance of it, or a speaker of it,
+    or else a model: of the one speaker of its target trials, or, without any, of nobody else.
+    """
+    enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
+    known = [utt2spk.get(name) for name in trial.names]
+    if None in known:
+        unknown = known.index(None)
+        line = int(np.argmax(trial.codes == unknown)) + 1
+        raise UserError(
+            f"{trials_path}:{line}: utterance {trial.names[unknown]} is not in {utt2spk_path}"
+        )
+    trial_spk = [str(name) for name in known]
+    enrol_spk = _enrol_speakers(enrol, trial, trial_spk, trials.target, utt2spk)
+    names = sort_ids({*trial_spk, *enrol_spk})
+    place = {name: i for i, name in enumerate(names)}
+    found = Speakers(
+        names,
+        np.array([place[name] for name in enrol_spk])[enrol.codes],
+        np.array([place[name] for name in trial_spk])[trial.codes],
+    )
+    _warn_of_odd_targets(found, trials, trials_path)
+    return found
+
+
+def _enrol_speakers(
+    enrol: Ids,
+    trial: Ids,
+    trial_spk: Sequence[str],
+    target: detection.Bools,
+    utt2spk: Mapping[str, str],
+) -> list[str]:
+    speakers = set(utt2spk.values())
+    of_model: dict[int, set[str]] = {}
+    for pair in set(zip(enrol.codes[target].tolist(), trial.codes[target].tolist(), strict=True)):
+        of_model.setdefault(pair[0], set()).add(trial_spk[pair[1]])
+    found = []
+    for code, name in enumerate(enrol.names):
+        heard = of_model.get(code, set())
+        if name in utt2spk:
+            found.append(utt2spk[name])
+        elif name in speakers or len(heard) != 1:
+            found.append(name)
+        else:
+            found.append(next(iter(heard)))
+    return found
+
+
+def _warn_of_odd_targets(found: Speakers, trials: Trials, trials_path: StrPath) -> None:
+    odd = trials.target & (found.enrol != found.trial)
+    if odd.any():
+        i = int(np.argmax(odd))
+        logger.warning(
+            "%s:%d: target trial %s %s joins speakers %s and %s (as %d of %d target trials do)",
+            *(trials_path, i + 1, trials.enrol[i], trials.trial[i]),
+            *(found.names[found.enrol[i]], found.names[found.trial[i]]),
+            *(int(odd.sum()), int(trials.target.sum())),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredTrials:
+    """Trials ready to be evaluated, as they are or in a resample; made by `prepare`.
+
+    omegas: prior odds of a mated pair for further linkability figures, by the text in their key;
+    cost, gain: for each trial in ascending order of score taken as LLR l, softplus(∓l) and Z(±l)
+    (upper sign for targets), which no resample changes.
+    """
+
+    ranking: Ranking
+    omegas: Mapping[str, float]
+    cost: Float64
+    gain: Float64
+
+    def figures(self, weight: Float64 | None = None) -> Figures | None:
+        """Every figure of one number; NaN where undefined, None without targets or nontargets.
+
+        weight: (n_trials,) in ascending order of score, from a resample.
+        """
+        t, n = self.ranking.counts(weight)
+        if not (t.any() and n.any()):
+            return None
+        plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
+        return {
+            "eer": detection.eer(t, n),
+            "eer_rocch": detection.eer(plain.t, plain.n),
+            "cllr": self._balanced_mean(self.cost, weight) / (2.0 * detection.LN2),
+            "cllr_min": detection.cllr(plain.llr, plain.t, plain.n),
+            "d_ece": zebra.d_ece(plain.llr, plain.t, plain.n),
+            "d_ece_raw": self._balanced_mean(self.gain, weight) / (2.0 * detection.LN2),
+            "l_w": zebra.l_w(laplace),
+            **self._linkability(weight),
+        }
+
+    def _balanced_mean(self, value: Float64, weight: Float64 | None) -> float:
+        """Mean over targets + mean over nontargets."""
+        every = np.ones(len(value)) if weight is None else weight
+        mated = every * self.ranking.target
+        return detection.mean(value, mated) + detection.mean(value, every - mated)
+
+    def _linkability(self, weight: Float64 | None) -> Figures:
+        bins = linkability.histograms(self.ranking, weight)
+        figures: Figures = {}
+        for suffix, omega in {
+            "": 1.0,
+            **{f"_omega_{x}": v for x, v in self.omegas.items()},
+        }.items():
+            figures[f"linkability{suffix}"] = linkability.d_sys(bins, omega) if bins else math.nan
+            figures[f"linkability_mean{suffix}"] = (
+                linkability.d_mean(bins, omega) if bins else math.nan
+            )
+        return figures
+
+    def of_speakers(self, speaker: Int64, names: Sequence[str]) -> dict[str, float] | None:
+        """Linkability of each speaker who has mated scores; None where it is undefined.
+
+        speaker: (n_trials,) of the trial utterance, in input order, as positions in names.
+        """
+        bins = linkability.histograms(self.ranking)
+        if bins is None:
+            return None
+        d = linkability.by_speaker(bins, self.ranking, speaker, len(names))
+        return {
+            name: value for name, value in zip(names, d.tolist(), strict=True) if value == value
+        }
+
+
+def prepare(
+    score: Float64, target: detection.Bools, omegas: Mapping[str, float] | None = None
+) -> ScoredTrials:
+    """Sort trials and precompute what does not depend on a resample. score, target: (n_trials,)."""
+    ranking = detection.rank(score, target)
+    signed = np.where(ranking.target, ranking.score, -ranking.score)
+    return ScoredTrials(ranking, omegas or {}, detection.softplus(-signed), zebra.z(signed))
+
+
+def verification(
+    trials: Trials,
+    score: Float64,
+    *,
+    omegas: Mapping[str, float] | None = None,
+    speakers: Speakers | None = None,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
+
+    score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
+    """
+    scored = prepare(score, trials.target, omegas)
+    figures = scored.figures()
+    if figures is None:
+        raise ValueError("verification needs target and nontarget trials")
+    n_target = int(trials.target.sum())
+    _warn_of_undefined(figures, n_target)
+    report: dict[str, object] = {
+        "n_target": n_target,
+        "n_nontarget": len(trials) - n_target,
+        **figures,
+        "tag": zebra.tag(figures["l_w"]),
+        "linkability_per_speaker": None,
+    }
+    if speakers is None:
+        logger.info("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
+        return report
+    report["linkability_per_speaker"] = scored.of_speakers(speakers.trial, speakers.names)
+    report["n_speakers"] = len(speakers.names)
+    if n_bootstrap:
+        report |= _intervals(scored, speakers, n_bootstrap, seed)
+    return report
+
+
+def _intervals(
+    scored: ScoredTrials, speakers: Speakers, n_bootstrap: int, seed: int
+) -> dict[str, object]:
+    n_speakers = len(speakers.names)
+    cell = (speakers.enrol * n_speakers + speakers.trial)[scored.ranking.order]
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        return scored.figures(pair_weights(drawn).ravel()[cell])
+
+    return interval_report(evaluate, n_speakers, n_bootstrap, seed)
+
+
+def _warn_of_undefined(figures: Figures, n_target: int) -> None:
+    fewest = linkability.FEWEST_MATED
+    for name, value in figures.items():
+        if math.isnan(value):
+            why = (
+                f"{n_target} mated scores where at least {fewest} are needed"
+                if n_target < fewest
+                else "all scores are equal, and a bin of no width has no density"
+            )
+            logger.warning("%s is undefined: %s", name, why)
