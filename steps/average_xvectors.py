@@ -3,9 +3,9 @@
 """Average x-vectors by speaker.
 
 XVECTORS is a folder of steps/extract_xvectors.py, DATA the data directory (utt2spk; where it has
-`enrolls`, only the utterances listed there count). OUT gets spk_xvector.{ark,scp}, the plain mean of
-the raw x-vectors, and num_utts.ark (text), how many went into each. Every utterance must have an
-x-vector.
+`enrolls`, only the utterances listed there count). OUT gets spk_xvector.{ark,scp}, the plain mean
+of the raw x-vectors, and num_utts.ark (text), how many went into each. Every utterance must have
+an x-vector.
 """
 
 import argparse

@@ -3,9 +3,10 @@
 """Score all pairs of segments, for voice similarity matrices.
 
 ROW_XVECTORS and COLUMN_XVECTORS are folders with xvector.scp (or .scp/.ark files) of the segments
-that --utt2spk lists. The same folder twice (OO, PP): every unordered pair once. Two folders, original
-and protected (OP): every ordered pair. A segment is never paired with its own id. TRIALS_OUT gets
-`<row> <column> target|nontarget` by utt2spk, SCORES_OUT `<row> <column> <score>`, both in C order.
+that --utt2spk lists. The same folder twice (OO, PP): every unordered pair once. Two folders,
+original and protected (OP): every ordered pair. A segment is never paired with its own id.
+TRIALS_OUT gets `<row> <column> target|nontarget` by utt2spk, SCORES_OUT `<row> <column> <score>`,
+both in C order.
 
 Both segments count as one utterance. Scores are those of score_trials.py, to 9 digits.
 """

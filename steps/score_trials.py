@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Score a list of trials.
 
-ENROL_XVECTORS is a folder with spk_xvector.scp and num_utts.ark (steps/average_xvectors.py) when the
-first column of TRIALS holds speakers, or an .scp/.ark file when it holds utterances.
-TRIAL_XVECTORS is a folder with xvector.scp, or such a file. OUT gets `<enrol> <trial> <score>` lines
-in C order; the higher the score, the more likely the same speaker.
+ENROL_XVECTORS is a folder with spk_xvector.scp and num_utts.ark (steps/average_xvectors.py) when
+the first column of TRIALS holds speakers, or an .scp/.ark file when it holds utterances.
+TRIAL_XVECTORS is a folder with xvector.scp, or such a file. OUT gets `<enrol> <trial> <score>`
+lines in C order; the higher the score, the more likely the same speaker.
 
 cosine: of the raw vectors. A folder of steps/train_backend.py: log-likelihood ratio of the PLDA
 (natural logarithm, not calibrated), knowing how many utterances each speaker enrolled.

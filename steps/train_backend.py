@@ -3,8 +3,8 @@
 """Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
 
 XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data
-directory of the training speakers. OUT gets mean.vec, transform.mat and plda. LDA has at most as many
-dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S speakers.
+directory of the training speakers. OUT gets mean.vec, transform.mat and plda. LDA has at most as
+many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S speakers.
 """
 
 import argparse

@@ -29,8 +29,12 @@ def change_speed(samples: Samples, speed: float, n_samples: int) -> Samples:
     """Play `samples` faster (pitch and tempo), cut to `n_samples`."""
     up, down = speed_ratio(speed)
     if up != down:
-        samples = resample_poly(samples, up, down).astype(np.float32)
+        samples = _single(resample_poly(samples, up, down))
     return samples[:n_samples]
+
+
+def _single(samples: npt.NDArray[np.floating]) -> Samples:
+    return samples.astype(np.float32)
 
 
 def power(samples: Samples) -> float:
@@ -48,9 +52,8 @@ def coloured_noise(rng: np.random.Generator, n_samples: int) -> Samples:
     """Gaussian noise whose power falls as 1/f^a, a drawn from 0 (white) to 2 (brown)."""
     spectrum = np.fft.rfft(rng.standard_normal(n_samples).astype(np.float32))
     frequency = np.maximum(np.arange(len(spectrum)), 1.0)
-    return np.fft.irfft(spectrum * frequency ** (-rng.uniform(0.0, 1.0)), n_samples).astype(
-        np.float32
-    )
+    shaped = spectrum * frequency ** (-rng.uniform(0.0, 1.0))
+    return _single(np.fft.irfft(shaped, n_samples))
 
 
 def babble(crops: Sequence[Samples]) -> Samples:
@@ -63,7 +66,7 @@ def equalise(rng: np.random.Generator, samples: Samples, spread_db: float) -> Sa
     spectrum = np.fft.rfft(samples)
     points = rng.uniform(-spread_db, spread_db, 8)
     response_db = np.interp(np.linspace(0, 7, len(spectrum)), np.arange(8), points)
-    return np.fft.irfft(spectrum * 10 ** (response_db / 20), len(samples)).astype(np.float32)
+    return _single(np.fft.irfft(spectrum * 10 ** (response_db / 20), len(samples)))
 
 
 def reverberate(rng: np.random.Generator, samples: Samples, seconds: float) -> Samples:
@@ -72,7 +75,7 @@ def reverberate(rng: np.random.Generator, samples: Samples, seconds: float) -> S
     response = rng.standard_normal(len(time)) * 10 ** (-3 * time / seconds)
     response *= rng.uniform(0.05, 0.4) / np.sqrt(np.sum(response**2))
     response[0] = 1.0
-    return fftconvolve(samples, response)[: len(samples)].astype(np.float32)
+    return _single(fftconvolve(samples, response)[: len(samples)])
 
 
 def augment(
@@ -98,7 +101,7 @@ def augment(
 def mask_features(
     rng: np.random.Generator, features: npt.NDArray[np.float32], config: AugmentConfig
 ) -> None:
-    """SpecAugment: set random stretches of frames and bands to zero, the mean. features: (B, T, D)."""
+    """SpecAugment: random stretches of frames and bands become zero, the mean. (B, T, D)."""
     n_items, n_frames, n_bins = features.shape
     for item in range(n_items):
         for _ in range(config.time_masks):

@@ -64,7 +64,8 @@ def average_by_speaker(
     As Kaldi's ivector-mean: nothing is centred or scaled first. The order matters: averaging
     vectors of length 1 gives other scores.
 
-    >>> mean, count = average_by_speaker({"a-1": np.ones(1), "a-2": np.zeros(1)}, {"a-1": "a", "a-2": "a"})
+    >>> vectors = {"a-1": np.ones(1), "a-2": np.zeros(1)}
+    >>> mean, count = average_by_speaker(vectors, {"a-1": "a", "a-2": "a"})
     >>> float(mean["a"][0]), count
     (0.5, {'a': 2})
     """

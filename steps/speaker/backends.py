@@ -29,7 +29,10 @@ Float64 = npt.NDArray[np.float64]
 class Backend(Protocol):
     """Scores of x-vectors (n, D): the higher, the more likely the same speaker."""
 
-    dim: int | None  # D, where it is fixed
+    @property
+    def dim(self) -> int | None:
+        """D, where it is fixed."""
+        ...
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
         """(n, k) of enrolled speakers, the mean of `counts` (n,) utterances each."""
@@ -43,7 +46,10 @@ class Backend(Protocol):
 class CosineBackend:
     """Cosine of the raw vectors. Neither centred nor scaled first; counts do not matter."""
 
-    dim = None
+    @property
+    def dim(self) -> int | None:
+        """Any."""
+        return None
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:  # noqa: ARG002
         """See Backend."""
@@ -93,7 +99,8 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
         raise UserError(
             f"{int((norms <= 0).sum())} x-vectors are zero: there is nothing to compare"
         )
-    return vectors * (length / norms)
+    scaled: Float64 = vectors * (length / norms)
+    return scaled
 
 
 def train_backend(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a training: written atomically, the last few kept, never mixed with another run's."""
+"""Checkpoints of a training: written atomically, the last few kept, never of another training."""
 
 import io
 from pathlib import Path
@@ -38,7 +38,7 @@ class Checkpoints:
             old.unlink()
 
     def load_last(self) -> dict[str, Any] | None:
-        """The state of the last one; None when there is none, UserError when it is another run's."""
+        """The state of the last one, None without one; UserError when it is another run's."""
         if not (paths := self._steps()):
             return None
         state = load_state(paths[-1])

@@ -38,7 +38,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """25 ms frames every 10 ms. `mean` is what is subtracted: the sentence's, a sliding one, none."""
+    """25 ms frames every 10 ms; `mean` is what is subtracted."""
 
     kind: str = "fbank"  # fbank (log mel energies) or mfcc
     bins: int = 80  # mel bins, or cepstra
@@ -184,7 +184,7 @@ def _check_values(config: EncoderConfig, path: str) -> None:
 
 
 def _build(kind: type[T], data: object, path: str, where: str) -> T:
-    """A dataclass from a mapping, recursively; UserError names what is unknown, missing or wrong."""
+    """A dataclass from a mapping; UserError names what is unknown, missing or wrong."""
     if not isinstance(data, dict):
         raise UserError(f"{path}: {where or 'the file'}: `name: value` lines are expected")
     hints = typing.get_type_hints(kind)

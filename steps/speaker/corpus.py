@@ -35,7 +35,8 @@ class TrainingAudio:
     @property
     def seconds(self) -> float:
         """Duration of all utterances."""
-        return sum(self.lengths.values()) / SAMPLE_RATE
+        utts = (utt for utts in self.spk2utt.values() for utt in utts)
+        return sum(self.lengths[utt] for utt in utts) / SAMPLE_RATE
 
     def subset(self, speakers: Sequence[str]) -> "TrainingAudio":
         """The same audio, of some speakers only."""

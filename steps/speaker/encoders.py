@@ -4,11 +4,10 @@
 | name | what it is | vector |
 |---|---|---|
 | a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
-| `resemblyzer` | pretrained d-vector encoder, comes with its package (an optional extra) | 256, length 1 |
-| `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a local folder of one | the model's |
+| `resemblyzer` | pretrained d-vectors, comes with its package (an optional extra) | 256, length 1 |
+| `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,11 +120,15 @@ class HubEncoder:
 
     def __init__(self, source: str, device: str = "cpu") -> None:
         from speechbrain.inference.classifiers import EncoderClassifier
+        from speechbrain.utils.fetching import LocalStrategy
 
         self.name = f"hub:{source}"
         try:
             self._model: Any = EncoderClassifier.from_hparams(
-                source=source, run_opts={"device": device}, **_hub_storage(source)
+                source=source,
+                run_opts={"device": device},
+                savedir=None,  # the hub's own cache; nothing is written beside a local model
+                local_strategy=LocalStrategy.NO_LINK,
             )
         except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
             reason = " ".join(str(error).split())[:200]
@@ -146,16 +149,6 @@ class HubEncoder:
     def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
         """See Encoder."""
         return [self.embed(samples) for samples in batch]
-
-
-def _hub_storage(source: str) -> dict[str, Any]:
-    """Where SpeechBrain may put files: nowhere for a local folder, the hub's own cache otherwise."""
-    from speechbrain.utils.fetching import LocalStrategy
-
-    if Path(source).is_dir():
-        return {"savedir": None, "local_strategy": LocalStrategy.NO_LINK}
-    os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", "30")
-    return {"savedir": None, "local_strategy": LocalStrategy.NO_LINK}
 
 
 def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:

@@ -21,7 +21,7 @@ Float32 = npt.NDArray[np.float32]
 
 @dataclass
 class Extraction:
-    """vectors: by id; utt2spk: of these ids; skipped: utterance -> reason; chunked: ids are chunks."""
+    """vectors: by id (`chunked`: of chunks); utt2spk: of these; skipped: utterance -> reason."""
 
     chunked: bool
     vectors: dict[str, Float32] = field(default_factory=dict)
@@ -130,7 +130,7 @@ def _embed(
 
 
 def write_extraction(out: Path, result: Extraction, allow_loss: int) -> None:
-    """xvector.{ark,scp}, utt2spk of chunks, skipped.txt of losses; LossError when there are too many."""
+    """xvector.{ark,scp}, utt2spk of chunks, skipped.txt; LossError when too many were lost."""
     if len(result.skipped) > allow_loss:
         utt, reason = next(iter(result.skipped.items()))
         raise LossError(

@@ -29,7 +29,8 @@ def whitening(covariance: Float64, floor: float = COVARIANCE_FLOOR) -> Float64:
     """T (D, D) with T C T' = I; eigenvalues below `floor` times the largest are raised to it."""
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, floor * values[-1])
-    return (vectors / np.sqrt(values)).T
+    transform: Float64 = (vectors / np.sqrt(values)).T
+    return transform
 
 
 def clamp_dimension(wanted: int, n_features: int, n_speakers: int, n_vectors: int) -> int:

@@ -25,7 +25,7 @@ MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
 
 
 class _OwnEndPadding:
-    """Reflects each signal of a batch at its own end, so that padding to a batch changes nothing."""
+    """Reflects each signal of a batch at its own end, so that batching changes nothing."""
 
     def __init__(self) -> None:
         self.frames: Tensor | None = None  # (B,) valid frames; None when all are full
@@ -76,8 +76,9 @@ class EncoderNetwork(nn.Module):
 
 def _make_body(config: EncoderConfig) -> nn.Module:
     network = config.network
+    body: nn.Module
     if config.encoder == "ecapa":
-        body: nn.Module = ECAPA_TDNN(
+        body = ECAPA_TDNN(
             config.features.bins,
             lin_neurons=network.embedding,
             channels=list(network.channels),
@@ -100,7 +101,8 @@ def _make_body(config: EncoderConfig) -> nn.Module:
     tdnn.blocks = nn.ModuleList(
         _QuietPooling() if isinstance(block, StatisticsPooling) else block for block in tdnn.blocks
     )
-    return tdnn
+    body = tdnn
+    return body
 
 
 class TrainingHead(nn.Module):

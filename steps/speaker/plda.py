@@ -31,12 +31,13 @@ class Plda:
     def project(self, vectors: Float64, counts: Float64) -> Float64:
         """u (n, d), scaled to the length that a mean of `counts` (n,) vectors has on average.
 
-        Kaldi's TransformIvector with --normalize-length=true and --simple-length-normalization=false:
-        u'u / (psi + 1/n) summed over the dimensions becomes d.
+        As Kaldi's TransformIvector with --normalize-length=true: the sum over the dimensions of
+        u^2 / (psi + 1/n) becomes d.
         """
         u = (vectors - self.mean) @ self.transform.T
         expected = self.psi + 1.0 / counts[:, None]
-        return u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
+        scaled: Float64 = u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
+        return scaled
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
         """(n, 2d + 1) such that left @ right.T is the log-likelihood ratio.

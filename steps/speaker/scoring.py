@@ -99,7 +99,7 @@ def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str)
 
 
 def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) -> None:
-    """UserError where x-vectors of different extractors, or of another than the back end's, meet."""
+    """UserError where x-vectors of different encoders meet, or meet another's back end."""
     if left.dim != right.dim:
         raise UserError(
             f"{left.source} has x-vectors of {left.dim} dimensions, {right.source} of {right.dim}; "

@@ -51,11 +51,11 @@ def margin(config: TrainingConfig, step: int) -> float:
 def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.Optimizer:
     """The optimiser over all parameters of the modules."""
     parameters = [p for module in modules for p in module.parameters()]
-    common = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
+    rate, decay = config.learning_rate, config.weight_decay
     if config.optimiser == "sgd":
-        return torch.optim.SGD(parameters, momentum=config.momentum, **common)
+        return torch.optim.SGD(parameters, rate, config.momentum, weight_decay=decay)
     kind = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
-    return kind(parameters, **common)
+    return kind(parameters, rate, weight_decay=decay)
 
 
 @dataclass
@@ -159,7 +159,7 @@ def train_encoder(
     device: str = "cpu",
     n_workers: int = 1,
 ) -> None:
-    """Train on `audio`; leaves encoder.yaml, valid_eer.tsv, checkpoints/ and, last, final.pt in `out`."""
+    """Train on `audio`; `out` gets valid_eer.tsv, checkpoints/, encoder.yaml; final.pt last."""
     torch.set_num_threads(1)
     check_device(device)
     training, held = hold_out(audio, config.training.valid_speakers, seed)

@@ -23,7 +23,7 @@ SEGMENT_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class ValidationSet:
-    """segments: of at most 3 s; speakers: (n,) index of each; from_one: speakers of one utterance."""
+    """segments: of 2 to 4 s; speakers: (n,) index of each; from_one: speakers of one utterance."""
 
     segments: list[Samples]
     speakers: npt.NDArray[np.int64]
