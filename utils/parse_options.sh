@@ -19,14 +19,19 @@ _po_fail() {
 
 # Reads the block of the script "$1": names and comments of its variables, and the script's own head.
 _po_read_block() {
-  local line name='' in_head=true
+  local line rest name='' in_head=true
+  local next_assignment="^[^[:blank:]\"']*(\"[^\"]*\"|'[^']*')?[[:blank:]]+([a-z][a-z0-9_]*=.*)$"
   while IFS= read -r line || [[ -n $line ]]; do
     if [[ $line =~ ^(\.|source)[[:blank:]].*parse_options\.sh ]]; then return 0; fi
     if [[ $line =~ ^([a-z][a-z0-9_]*)= ]]; then
-      name=${BASH_REMATCH[1]} in_head=false
-      [[ -v _po_comment[$name] ]] || _po_names+=("$name")
-      _po_comment[$name]=
-      [[ $line != *' # '* ]] || _po_comment[$name]=${line##* \# }
+      in_head=false rest=$line
+      while [[ $rest =~ ^([a-z][a-z0-9_]*)=(.*)$ ]]; do # several may stand on a line
+        name=${BASH_REMATCH[1]}
+        [[ -v _po_comment[$name] ]] || _po_names+=("$name")
+        _po_comment[$name]=
+        [[ $line != *' # '* ]] || _po_comment[$name]=${line##* \# }
+        if [[ $rest =~ $next_assignment ]]; then rest=${BASH_REMATCH[2]}; else rest=; fi
+      done
     elif [[ -n $name && $line =~ ^[[:blank:]]+\#[[:blank:]]*(.*)$ ]]; then
       _po_comment[$name]+=" ${BASH_REMATCH[1]}"
     elif $in_head && [[ $line =~ ^\#[[:blank:]]?([^!].*)?$ ]]; then
@@ -40,7 +45,7 @@ _po_read_block() {
 }
 
 _po_help() {
-  local name width=0 option
+  local name width=13 option
   for name in "${_po_names[@]}"; do
     option="--${name//_/-} ${_po_default[$name]-}"
     [[ ${#option} -le $width ]] || width=${#option}
