@@ -223,7 +223,7 @@ def chance_of_singling_out(n_speakers: int, n_calibration: int) -> float:
     Among M·N such calibration scores the share p of test scores above the threshold is the sum of
     M of the M·N + 1 gaps (uniform spacings) and half of the next, so S ~ Beta(M, R + 1) and, given
     S, D/(1 − S) ~ Beta(1, R), with R = M(N − 1). The rate is the mean of N·p·(1 − p)^(N − 1),
-    p = S + D/2; it approaches 1/e as M and N grow, and is 0.27 for M = 1.
+    p = S + D/2; it approaches 1/e as M and N grow, and 0.28 as N grows with M = 1.
     """
     from scipy.special import betaincinv
 

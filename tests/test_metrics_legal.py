@@ -1,0 +1,377 @@
+"""Singling Out and legal Linkability: by hand, by chance, by loops, and what must not pass."""
+
+import doctest
+import json
+import logging
+import math
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from legal_eval import load_paper_results
+
+from local.compute_legal_metrics import main
+from local.metrics import legal
+from local.metrics.legal import Side, check_sides, legal_metrics, make_side
+from utils.archives import read_vectors
+from utils.cli import UserError
+from utils.tables import read_map, write_map
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK, SING = "legal_linkability_l1", "legal_singling_out_l1"
+
+
+def side(vectors: dict[str, list[np.ndarray]], prefix: str) -> Side:
+    """Vectors by speaker as a side; utterance ids are <prefix>-<speaker>-<number>."""
+    flat = {
+        f"{prefix}-{s}-{k:03}": np.asarray(v, np.float32)
+        for s, own in vectors.items()
+        for k, v in enumerate(own)
+    }
+    utt2spk = {utt: utt.split("-")[1] for utt in flat}
+    return make_side(flat, utt2spk, vectors_path="x.ark", utt2spk_path="utt2spk")
+
+
+def people(seed: int, n: int, n_utts: int, spread: float, dim: int = 16) -> tuple[Side, Side]:
+    """n random speakers, both sides; spread: standard deviation within a speaker (between: 1)."""
+    rng = np.random.default_rng(seed)
+    centre = {f"s{i:02}": rng.standard_normal(dim) for i in range(n)}
+    drawn = [
+        {s: list(c + spread * rng.standard_normal((k, dim))) for s, c in centre.items()}
+        for k in (5, n_utts)
+    ]
+    return side(drawn[0], "e"), side(drawn[1], "t")
+
+
+def test_card_example_runs() -> None:
+    result = doctest.testfile(str(ROOT / "docs/metrics/legal.md"), module_relative=False)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_hand_computed_case() -> None:
+    """Two of a's five utterances sound like b; the means are over speakers, not over utterances."""
+    x, y, z = np.eye(3)
+    enrol = side({"a": [x], "b": [y, y + 0.2 * z], "c": [z]}, "e")
+    trial = side({"a": [x, x, x, y, y], "b": [y] * 10, "c": [z] * 2}, "t")
+    figures = legal_metrics(enrol, trial, lengths=[1, 2])
+    assert figures["legal_linkability_l1_per_speaker"] == {"a": 0.6, "b": 1.0, "c": 1.0}
+    assert figures[LINK] == pytest.approx(2.6 / 3)
+    assert figures["chance_legal_linkability_l1"] == pytest.approx(1 / 3)
+    # c gives 2 - 1 calibration conversations, so everybody does; with L = 2 it has too few.
+    assert figures["n_calibration_legal_singling_out_l1"] == 1
+    assert figures["n_speakers_legal_singling_out_l1"] == 3
+    assert figures["n_speakers_legal_singling_out_l2"] == 2
+    assert figures["n_speakers_legal_linkability_l2"] == 3
+
+
+@pytest.mark.parametrize("spread", [1.4, 3.0])
+def test_linkability_is_the_definition_in_loops(spread: float) -> None:
+    enrol, trial = people(3, 9, 6, spread)
+    hits = []
+    for speaker, utts in trial.spk2utt.items():
+        models = {
+            s: np.mean([enrol.vectors[u] for u in own], 0) for s, own in enrol.spk2utt.items()
+        }
+        for utt in utts:
+            x = trial.vectors[utt]
+            score = {s: m @ x / math.sqrt(m @ m) for s, m in models.items()}
+            hits.append(score[speaker] > max(v for s, v in score.items() if s != speaker))
+    assert 0.2 < np.mean(hits) < 1.0
+    assert legal_metrics(enrol, trial, lengths=[1])[LINK] == pytest.approx(np.mean(hits))
+
+
+def isolates(rng: np.random.Generator, enrol: Side, trial: Side, m: int) -> list[bool]:
+    """Singling Out in loops, L = 1, one random split: does each predicate hold for exactly one?"""
+    order = {s: rng.permutation(utts) for s, utts in trial.spk2utt.items()}
+    isolated = []
+    for own in enrol.spk2utt.values():
+        model = np.mean([enrol.vectors[u] for u in own], 0)
+        calibration = sorted(model @ trial.vectors[u] for utts in order.values() for u in utts[1:])
+        threshold = (calibration[-m] + calibration[-m - 1]) / 2
+        tests = [model @ trial.vectors[utts[0]] for utts in order.values()]
+        isolated.append(sum(score > threshold for score in tests) == 1)
+    return isolated
+
+
+@pytest.mark.parametrize("spread", [1.4, 3.0])
+def test_singling_out_is_the_definition_in_loops(spread: float) -> None:
+    enrol, trial = people(3, 9, 6, spread)
+    rng = np.random.default_rng(5)
+    rates = np.mean([isolates(rng, enrol, trial, m=5) for _ in range(600)], axis=0)
+    figures = legal_metrics(enrol, trial, lengths=[1], n_folds=600)
+    error = math.sqrt(2 * np.sum(rates * (1 - rates)) / 600) / 9
+    assert 0.3 < rates.mean() < 0.99
+    assert figures[SING] == pytest.approx(rates.mean(), abs=4 * error)
+
+
+def test_vectors_without_speakers_give_the_chance_levels() -> None:
+    figures = [
+        legal_metrics(*people(seed, 20, 12, 1e6), lengths=[1], n_folds=10) for seed in range(40)
+    ]
+    for name in (LINK, SING):
+        values = np.array([f[name] for f in figures])
+        chance = figures[0][f"chance_{name}"]
+        assert abs(values.mean() - chance) < 4 * values.std(ddof=1) / math.sqrt(len(values))
+    assert figures[0][f"chance_{LINK}"] == 0.05
+    assert figures[0][f"chance_{SING}"] == pytest.approx(legal.SINGLING_OUT_LIMIT, abs=0.01)
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 1), (13, 1), (13, 9), (40, 9)])
+def test_chance_of_singling_out_by_simulation(n: int, m: int) -> None:
+    rng = np.random.default_rng(n + m)
+    calibration = np.sort(rng.random((40_000, m * n)), axis=1)
+    threshold = (calibration[:, -m] + calibration[:, -m - 1]) / 2
+    isolated = (rng.random((40_000, n)) > threshold[:, None]).sum(axis=1) == 1
+    assert legal.chance_of_singling_out(n, m) == pytest.approx(isolated.mean(), abs=4 * 0.0025)
+
+
+def test_chance_of_singling_out_against_theory_and_the_published_curve() -> None:
+    assert legal.chance_of_singling_out(3000, 300) == pytest.approx(math.exp(-1), abs=1e-3)
+    curve = load_paper_results("singling_out")["singling_out"][1]["ignorant"]
+    # Points scatter by 0.01, and the last, over all speakers, by more; their mean is told from 1/e.
+    expected = np.mean([legal.chance_of_singling_out(n, 9) for n in curve.means])
+    assert np.mean(list(curve.means.values())) == pytest.approx(expected, abs=0.006)
+    assert math.exp(-1) - expected > 0.015
+
+
+def test_perfect_separation_is_one_and_its_interval_is_not_invented(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    enrol, trial = people(0, 8, 12, 0.01)
+    figures = legal_metrics(enrol, trial, n_bootstrap=50)
+    names = [
+        f"legal_{kind}_l{length}" for kind in ("linkability", "singling_out") for length in (1, 3)
+    ]
+    for name in names:
+        assert figures[name] == 1.0
+        assert f"{name} has no interval: all speakers have the same rate" in caplog.text
+    assert figures["intervals"] == dict.fromkeys(names)
+
+
+def test_longer_conversations_help_the_attacker() -> None:
+    enrol, trial = people(7, 12, 40, 3.0)
+    figures = legal_metrics(enrol, trial, lengths=[1, 3, 10])
+    for kind in ("linkability", "singling_out"):
+        assert all(
+            figures[f"legal_{kind}_l{a}"] < figures[f"legal_{kind}_l{b}"]
+            for a, b in pairwise((1, 3, 10))
+        )
+
+
+def test_ties_link_nobody() -> None:
+    """A system that makes all voices equal; the package by itself would report Linkability 1."""
+    same = np.random.default_rng(0).standard_normal(512)
+    sides = [side({s: [same] * 12 for s in "abcde"}, name) for name in "et"]
+    figures = legal_metrics(*sides, lengths=[1, 3])
+    for length in (1, 3):
+        assert figures[f"legal_linkability_l{length}"] == 0.0
+        assert figures[f"legal_singling_out_l{length}"] == 0.0
+
+
+def test_figures_do_not_depend_on_any_order() -> None:
+    enrol, trial = people(1, 7, 13, 1.5)
+    expected = legal_metrics(enrol, trial, n_bootstrap=20, seed=4)
+
+    def turned(one: Side) -> Side:
+        vectors = dict(reversed(one.vectors.items()))
+        utt2spk = {utt: utt.split("-")[1] for utt in reversed(list(one.vectors))}
+        floats = {utt: x.astype(np.float32) for utt, x in vectors.items()}
+        return make_side(floats, utt2spk, vectors_path="x", utt2spk_path="y")
+
+    again = legal_metrics(turned(enrol), turned(trial), n_bootstrap=20, seed=4)
+    assert json.dumps(expected) == json.dumps(again)
+    assert legal_metrics(enrol, trial, seed=5)[SING] != expected[SING]
+
+
+def test_lone_speakers_are_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    enrol, trial = people(2, 8, 12, 1.5)
+    most = [s for s in enrol.spk2utt if s != "s03"]
+    expected = legal_metrics(enrol.only(most), trial.only(most))
+    assert not caplog.text
+    assert legal_metrics(enrol, trial.only(most)) == expected
+    assert "1 speakers without trial utterances are left out" in caplog.text
+    assert legal_metrics(enrol.only(most), trial) == expected
+    assert "1 speakers without enrolment utterances are left out" in caplog.text
+
+
+def test_undefined_is_none_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    enrol, trial = people(2, 4, 5, 1.0)
+    one = legal_metrics(enrol.only(["s00"]), trial.only(["s00"]), n_bootstrap=10)
+    assert one["n_speakers"] == 1
+    for name in (LINK, SING, f"chance_{LINK}", f"chance_{SING}"):
+        assert one[name] is None
+    assert set(one["intervals"].values()) == {None}
+    assert f"{LINK} is undefined: one speaker" in caplog.text
+    caplog.clear()
+    long = legal_metrics(enrol, trial, lengths=[3, 6])
+    assert long["legal_linkability_l3"] is not None
+    assert long["legal_singling_out_l3"] is None
+    assert long["legal_linkability_l6"] is None
+    assert "legal_linkability_l6 is undefined: no speaker has 6 trial utterances" in caplog.text
+    assert "legal_singling_out_l3 is undefined: 0 speakers have the 6" in caplog.text
+
+
+def test_few_calibration_conversations_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    enrol, trial = people(2, 6, 12, 1.0)
+    short = trial.spk2utt | {"s02": trial.spk2utt["s02"][:4]}
+    figures = legal_metrics(enrol, Side(trial.vectors, short), lengths=[1])
+    assert figures["n_calibration_legal_singling_out_l1"] == 3
+    assert (
+        "3 calibration conversations a speaker where the method takes 9 (speaker s02" in caplog.text
+    )
+
+
+def test_intervals_are_over_speakers() -> None:
+    """Many utterances of few people leave the interval as wide as few people warrant."""
+    enrol, trial = people(11, 12, 40, 2.0)
+    figures = legal_metrics(enrol, trial, lengths=[1], n_bootstrap=400)
+    low, high = figures["intervals"][LINK]
+    assert low < figures[LINK] < high
+    rates = list(figures[f"{LINK}_per_speaker"].values())
+    assert (high - low) / 2 == pytest.approx(1.96 * np.std(rates) / math.sqrt(12), rel=0.15)
+    assert figures["n_bootstrap"] == 400
+
+
+def test_test_and_calibration_share_no_utterance(monkeypatch: pytest.MonkeyPatch) -> None:
+    enrol, trial = people(0, 4, 9, 1.0)
+    seen: list[tuple[np.ndarray, list[np.ndarray]]] = []
+    score = legal.score_conversations
+
+    def spy(models: object, conversations: dict) -> object:
+        seen.extend((c.test, c.calibration) for c in conversations.values())
+        return score(models, conversations)
+
+    monkeypatch.setattr(legal, "score_conversations", spy)
+    legal_metrics(enrol, trial, lengths=[1], n_folds=20)
+    assert len(seen) == 80
+    assert {len(calibration) for _, calibration in seen} == {8}
+    assert not any((test == c).all() for test, calibration in seen for c in calibration)
+    assert len({test.tobytes() for test, _ in seen}) > 20  # folds differ
+
+
+def write_side(folder: Path, vectors: dict[str, str], utt2spk: dict[str, str]) -> None:
+    folder.mkdir()
+    lines = [f"{utt}  [ {text} ]\n" for utt, text in vectors.items()]
+    (folder / "xvector.ark").write_text("".join(lines))
+    write_map(folder / "utt2spk", utt2spk)
+
+
+def files(tmp_path: Path, **changes: dict[str, str]) -> list[str]:
+    """Arguments for two good sides of text archives, or with one table of them replaced."""
+    tables = {
+        "enrol": {"e1": "1 0", "e2": "0 1"},
+        "trial": {"t1": "1 0.1", "t2": "0 2", "t3": "3 1", "t4": "0.1 1"},
+        "utt2spk_enrol": {"e1": "007", "e2": "NA"},
+        "utt2spk_trial": {"t1": "007", "t2": "NA", "t3": "007", "t4": "NA"},
+        **changes,
+    }
+    arguments = []
+    for name in ("enrol", "trial"):
+        write_side(tmp_path / name, tables[name], tables[f"utt2spk_{name}"])
+        arguments += [f"--utt2spk-{name}", str(tmp_path / name / "utt2spk")]
+    return [*arguments, *(str(tmp_path / name / "xvector.ark") for name in ("enrol", "trial"))]
+
+
+def test_program_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--conversation-length", "1", "--bootstrap", "10", *files(tmp_path)]
+    assert main([*arguments, str(tmp_path / "out/legal.json")]) == 0
+    assert main([*arguments, "-"]) == 0
+    text = (tmp_path / "out/legal.json").read_text()
+    assert text == capsys.readouterr().out
+    figures = json.loads(text)
+    assert figures["legal_linkability_l1_per_speaker"] == {"007": 1.0, "NA": 1.0}
+    assert figures["legal_design"]["package"] == "voice-anonymization-legal-eval 2.1.0"
+    assert "legal_linkability_l3" not in figures
+
+
+TRIAL = {"t1": "1 0.1", "t2": "0 2", "t3": "3 1", "t4": "0.1 1"}
+SPOKEN = {"t1": "007", "t2": "NA", "t3": "007", "t4": "NA"}
+BAD = {
+    "utterance t4 is not in": {"utt2spk_trial": {k: v for k, v in SPOKEN.items() if k != "t4"}},
+    "utterance t5 has no vector in": {"utt2spk_trial": SPOKEN | {"t5": "NA"}},
+    "t2: holds a value that is not a finite number": {"trial": TRIAL | {"t2": "nan 1"}},
+    "t3 is all zeros and has no cosine": {"trial": TRIAL | {"t3": "0 0"}},
+    "t3": {"trial": TRIAL | {"t3": "1 2 3"}},
+    "vectors of 3 values, but of 2 in": {"trial": {k: f"{v} 1" for k, v in TRIAL.items()}},
+    "utterance e1 is in": {"trial": TRIAL | {"e1": "1 1"}, "utt2spk_trial": SPOKEN | {"e1": "NA"}},
+    "no speaker of": {"utt2spk_trial": dict.fromkeys(SPOKEN, "7")},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_one_line_and_writes_nothing(tmp_path: Path, message: str) -> None:
+    arguments = [*files(tmp_path, **BAD[message]), str(tmp_path / "out.json")]
+    with pytest.raises(UserError) as caught:
+        main(arguments)
+    assert message in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_program_from_any_directory_ends_without_traceback(tmp_path: Path) -> None:
+    program = ROOT / "local/compute_legal_metrics.py"
+    command = [sys.executable, program, *files(tmp_path, trial=TRIAL | {"t2": "nan 1"}), "-"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    done = subprocess.run(
+        [sys.executable, program, "--conversation-length", "0", *command[2:]],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "expected a whole number from 1, not '0'" in done.stderr
+
+
+def test_a_protected_copy_of_the_enrolment_is_no_trial() -> None:
+    enrol, trial = people(0, 3, 4, 1.0)
+    both = Side(trial.vectors | enrol.vectors, trial.spk2utt)
+    with pytest.raises(UserError, match="keep the sets apart"):
+        check_sides(enrol, both, enrol_path="e.ark", trial_path="t.ark")
+
+
+def legal_of_sets(root: Path, sets: list[str]) -> dict:
+    sides = [
+        make_side(
+            read_vectors(root / f"xvectors/{name}/xvector.ark"),
+            read_map(root / f"data/{name}/utt2spk"),
+            vectors_path=name,
+            utt2spk_path=name,
+        )
+        for name in sets
+    ]
+    return legal_metrics(*sides)
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(
+    ("gender", "n", "linked"),
+    [
+        ("f", 16, {"OO": 0.895, "OA": 0.061, "AA": 0.424}),
+        ("m", 13, {"OO": 0.947, "OA": 0.078, "AA": 0.451}),
+    ],
+)
+def test_real_xvectors_of_b1(
+    corpora: Path, gender: str, n: int, linked: dict[str, float], caplog: pytest.LogCaptureFixture
+) -> None:
+    """B1 defeats the ignorant attacker, not the one who protects the enrolment too."""
+    caplog.set_level(logging.ERROR)
+    root = corpora / "vpc2020_libri_test"
+    for condition, expected in linked.items():
+        ends = ["_anon" if letter == "A" else "" for letter in condition]
+        sets = [f"libri_test_enrolls{ends[0]}", f"libri_test_trials_{gender}{ends[1]}"]
+        figures = legal_of_sets(root, sets)
+        assert figures["n_speakers"] == n
+        assert figures[LINK] == pytest.approx(expected, abs=0.001)
+        chance = figures[f"chance_{SING}"]
+        if condition == "OO":
+            assert figures[SING] > 0.8
+        elif condition == "OA":
+            assert figures[SING] == pytest.approx(chance, abs=0.06)
+        else:
+            assert chance < figures[SING] < 0.6
