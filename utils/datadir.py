@@ -186,7 +186,7 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
     Speakers and recordings that are left without an utterance go; trials whose utterance is not
     chosen go; `enrolls` and `trials` are left out where nothing of them remains.
     """
-    chosen = {utt for utt in data.utt2spk if utt in set(utts)}
+    chosen = data.utt2spk.keys() & set(utts)
     segments = data.tables.get("segments")
     kept = {
         "utterance": chosen,
