@@ -60,7 +60,7 @@ def read_vectors(
         if key in vectors:
             raise UserError(f"{where} is listed twice; keep one entry for it")
         if array.ndim != 1 or array.size == 0:
-            raise UserError(f"{where}: a {_shape(array)} where a vector is expected")
+            raise UserError(f"{where}: {_shape(array)} where a vector is expected")
         first = first or key
         if same_length and vectors and len(array) != len(vectors[first]):
             raise UserError(
@@ -84,7 +84,7 @@ def read_matrices(
         if key in seen:
             raise UserError(f"{where} is listed twice; keep one entry for it")
         if array.ndim != 2 or array.size == 0:
-            raise UserError(f"{where}: a {_shape(array)} where a matrix is expected")
+            raise UserError(f"{where}: {_shape(array)} where a matrix is expected")
         seen.add(key)
         yield key, _to_float32(array, where, check_finite)
 
@@ -128,9 +128,7 @@ class ArchiveWriter:
         if key in self._offsets:
             raise UserError(f"{self.ark}: {key} is written twice")
         if array.ndim not in (1, 2) or array.size == 0:
-            raise UserError(
-                f"{self.ark}: {key}: a {_shape(array)} is neither a vector nor a matrix"
-            )
+            raise UserError(f"{self.ark}: {key}: {_shape(array)} is neither a vector nor a matrix")
         self._stream.write(f"{key} ".encode())
         self._offsets[key] = self._stream.tell()
         write_array(self._stream, np.ascontiguousarray(array, dtype=self._dtype))
@@ -199,14 +197,14 @@ def write_matrix_file(path: StrPath, matrix: Float64) -> None:
 
 def _check_object(path: StrPath, array: Float64, ndim: int) -> None:
     if array.ndim != ndim or array.size == 0 or not np.isfinite(array).all():
-        raise UserError(f"{path}: not written: a {_shape(array)}, or a value that is not finite")
+        raise UserError(f"{path}: not written: {_shape(array)}, or a value that is not finite")
 
 
 def _read_object_file(path: StrPath, ndim: int) -> Float64:
     array = _load(str(path), None, allow_pipes=False, where=str(path))
     if array.ndim != ndim or array.size == 0:
         wanted = "vector" if ndim == 1 else "matrix"
-        raise UserError(f"{path}: a {_shape(array)} where a {wanted} is expected")
+        raise UserError(f"{path}: {_shape(array)} where a {wanted} is expected")
     if not np.isfinite(array).all():
         raise UserError(f"{path}: holds a value that is not a finite number")
     return array.astype(np.float64)
@@ -214,9 +212,10 @@ def _read_object_file(path: StrPath, ndim: int) -> Float64:
 
 def _shape(array: npt.NDArray[Any]) -> str:
     if array.size == 0:
-        return "empty object"
-    names = {1: "vector", 2: "matrix"}
-    return f"{' x '.join(map(str, array.shape))} {names.get(array.ndim, 'array')}".strip()
+        return "an empty object"
+    if array.ndim == 1:
+        return f"a vector of {len(array)}"
+    return f"a {' x '.join(map(str, array.shape))} {'matrix' if array.ndim == 2 else 'array'}"
 
 
 def _to_float32(array: Array, where: str, check_finite: bool) -> Float32:
@@ -306,7 +305,7 @@ def _cut(array: Array, ranges: str, where: str) -> Array:
     """Rows, or rows and columns, of a matrix: `[first:last,first:last]`, last included."""
     parts = ranges.replace(" ", "").split(",")
     if array.ndim != 2 or len(parts) > 2:
-        raise UserError(f"{where}: the range [{ranges}] does not fit a {_shape(array)}")
+        raise UserError(f"{where}: the range [{ranges}] does not fit {_shape(array)}")
     slices = []
     for part, size in zip(parts, array.shape, strict=False):
         if part in ("", ":"):
@@ -314,7 +313,7 @@ def _cut(array: Array, ranges: str, where: str) -> Array:
             continue
         match = re.fullmatch(r"(\d+):(\d+)", part)
         if match is None or not int(match[1]) <= int(match[2]) < size:
-            raise UserError(f"{where}: the range [{ranges}] does not fit a {_shape(array)}")
+            raise UserError(f"{where}: the range [{ranges}] does not fit {_shape(array)}")
         slices.append(slice(int(match[1]), int(match[2]) + 1))
     return array[tuple(slices)]
 

@@ -1,0 +1,82 @@
+"""What the tests share: real corpora where they are, small data directories, programs to run."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MakeDataDir = Callable[..., Path]
+RunProgram = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of real corpora: $PSEUDOVOX_CORPORA, or ../shared/corpora beside the project."""
+    path = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
+    if not path.is_dir():
+        pytest.skip(f"no real corpora at {path} (set PSEUDOVOX_CORPORA)")
+    return path
+
+
+@pytest.fixture
+def make_data_dir() -> MakeDataDir:
+    """Makes a valid data directory with audio: `make_data_dir(path, {"s1": 2, "s2": 1})`.
+
+    Speakers alternate between f and m; utterances are <speaker>-000 ...; every file has its own
+    noise, of `seconds` seconds for each utterance and 0.01 s more from one to the next.
+    """
+
+    def make(
+        path: Path,
+        speakers: Mapping[str, int] = {"s1": 2, "s2": 3},
+        *,
+        rate: int = 16000,
+        seconds: float = 0.1,
+    ) -> Path:
+        rows: dict[str, list[str]] = {
+            name: [] for name in ("wav.scp", "utt2spk", "text", "utt2dur", "spk2utt", "spk2gender")
+        }
+        rng = np.random.default_rng(0)
+        (path / "wav").mkdir(parents=True)
+        for index, (spk, n_utts) in enumerate(sorted(speakers.items())):
+            utts = [f"{spk}-{number:03d}" for number in range(n_utts)]
+            rows["spk2utt"].append(f"{spk} {' '.join(utts)}")
+            rows["spk2gender"].append(f"{spk} {'fm'[index % 2]}")
+            for number, utt in enumerate(utts):
+                wav, length = path / "wav" / f"{utt}.wav", int((seconds + number / 100) * rate)
+                soundfile.write(wav, 0.1 * rng.standard_normal(length), rate, subtype="PCM_16")
+                rows["wav.scp"].append(f"{utt} {wav}")
+                rows["utt2spk"].append(f"{utt} {spk}")
+                rows["text"].append(f"{utt} words of {utt}")
+                rows["utt2dur"].append(f"{utt} {length / rate:.6f}")
+        for name, lines in rows.items():
+            (path / name).write_text("".join(f"{line}\n" for line in sorted(lines)))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def run_program() -> RunProgram:
+    """Runs a program of the project: `run_program("utils/x.py", "--option", path, cwd=...)`."""
+
+    def run(
+        program: str, *arguments: object, cwd: Path | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(ROOT / program), *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
