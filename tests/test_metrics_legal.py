@@ -152,6 +152,18 @@ def test_perfect_separation_is_one_and_its_interval_is_not_invented(
     assert figures["intervals"] == dict.fromkeys(names)
 
 
+def test_stable_pseudo_voices_are_singled_out_but_not_linked() -> None:
+    """What the card says of Singling Out: it needs no tie between enrolled and protected voice."""
+    figures = [
+        legal_metrics(
+            people(seed, 10, 2, 1.0)[0], people(seed + 100, 10, 12, 0.001)[1], lengths=[1]
+        )
+        for seed in range(20)
+    ]
+    assert np.mean([f[SING] for f in figures]) > 0.95
+    assert np.mean([f[LINK] for f in figures]) == pytest.approx(0.1, abs=4 * 0.3 / math.sqrt(200))
+
+
 def test_longer_conversations_help_the_attacker() -> None:
     enrol, trial = people(7, 12, 40, 3.0)
     figures = legal_metrics(enrol, trial, lengths=[1, 3, 10])
