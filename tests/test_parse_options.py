@@ -1,0 +1,167 @@
+"""utils/parse_options.sh: options are text, typos and missing values are errors, nothing is run."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCRIPT = f"""#!/usr/bin/env bash
+# Does one thing well.
+#   ./run.sh    all of it
+set -euo pipefail
+
+nj=4             # jobs at a time
+                 # (never more than there are processors)
+name="a # b"     # whose
+value=x number=0 # names that the parser might use itself
+dry_run=false    # only say
+cpu_cmd=run.py
+alpha=           # anything
+derived=$((nj))
+
+. {ROOT}/utils/parse_options.sh
+later=1
+printf '%s|' "$nj" "$name" "$value" "$number" "$dry_run" "$cpu_cmd" "$alpha" "$derived" -- "$@"
+"""
+DEFAULTS = ["4", "a # b", "x", "0", "false", "run.py", "", "4"]
+NAMES = ["nj", "name", "value", "number", "dry_run", "cpu_cmd", "alpha", "derived"]
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    (tmp_path / "run.sh").write_text(SCRIPT)
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "run.sh", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=20,  # an endless loop is a failure, not a wait
+        )
+
+    return call
+
+
+def expect(done: subprocess.CompletedProcess[str], *positionals: str, **values: str) -> None:
+    wanted = [values.get(name, default) for name, default in zip(NAMES, DEFAULTS, strict=True)]
+    assert done.stderr == ""
+    assert done.stdout.split("|")[:-1] == [*wanted, "--", *positionals]
+
+
+def refused(done: subprocess.CompletedProcess[str], message: str) -> None:
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("run.sh: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_both_spellings(run: Run) -> None:
+    expect(run())
+    expect(run("--nj", "8", "--cpu-cmd=slurm.py --mem 4G"), nj="8", cpu_cmd="slurm.py --mem 4G")
+    expect(run("--name=", "--alpha", "x=y", "p", "q r"), "p", "q r", name="", alpha="x=y")
+    expect(run("--cpu_cmd", "x"), cpu_cmd="x")
+    expect(run("--nj", "2", "--nj", "3"), nj="3")
+
+
+def test_a_missing_value_is_an_error_and_no_endless_loop(run: Run) -> None:
+    refused(run("--nj"), "--nj: the value is missing")
+    refused(run("--nj", "--name", "x"), "--nj: the value is missing")
+    refused(run("--config"), "--config: the value is missing")
+    expect(run("--alpha", "-0.5", "--number=-3"), alpha="-0.5", number="-3")
+    expect(run("--alpha=--beta"), alpha="--beta")
+
+
+@pytest.mark.parametrize(
+    "text", ["$(touch pwned)", "`touch pwned`", "x; touch pwned", "$HOME '\"*"]
+)
+def test_values_are_never_evaluated(run: Run, tmp_path: Path, text: str) -> None:
+    expect(
+        run("--alpha", text, f"--name={text}", "--value", text), alpha=text, name=text, value=text
+    )
+    (tmp_path / "c.conf").write_text(f"alpha={text}\n")
+    expect(run("--config", "c.conf"), alpha=text)
+    # bash evaluates `[[ $nj -ge 1 ]]`, so a number must be one.
+    refused(run("--nj", "a[$(touch pwned)]"), "--nj: expected a number")
+    refused(run("--$(touch pwned)", "x"), "no such option")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_typos_are_errors_and_the_near_option_is_named(run: Run) -> None:
+    refused(run("--nmae", "x"), "--nmae: no such option; did you mean --name?")
+    refused(run("--dryrun=true"), "did you mean --dry-run?")
+    refused(run("--something-else=1"), "--something-else: no such option; see --help")
+    refused(run("-n", "4"), "-n: no such option; options begin with '--'")
+    # Variables of the environment, of the shell and of what follows the block are no options.
+    for name in ("--PATH", "--home", "--later", "--IFS", "--BASH-ENV"):
+        refused(run(name, "x"), "no such option")
+
+
+def test_booleans(run: Run) -> None:
+    for arguments in (["--dry-run"], ["--dry-run", "true"], ["--dry-run=true"]):
+        expect(run(*arguments), dry_run="true")
+    expect(run("--dry-run", "--nj", "2"), dry_run="true", nj="2")
+    expect(run("--dry-run", "false", "p"), "p", dry_run="false")
+    expect(run("--dry-run", "p"), "p", dry_run="true")
+    refused(run("--dry-run=yes"), "--dry-run: expected true or false, not 'yes'")
+
+
+def test_an_option_after_a_positional_is_not_left_unread(run: Run) -> None:
+    refused(run("p", "--nj", "5"), "--nj: options go before 'p'")
+    expect(run("--nj", "2", "--", "p", "--nj", "5"), "p", "--nj", "5", nj="2")
+    expect(run("-5", "-"), "-5", "-")
+
+
+def test_config_files_are_read_not_run_and_the_command_line_wins(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.conf").write_text(
+        '# comment\n\nnj=7   # jobs\nname="p # q"  # c\n'
+        "value='it is'\nalpha=two words  \ncpu-cmd=x"
+    )
+    wanted = {"name": "p # q", "value": "it is", "alpha": "two words", "cpu_cmd": "x"}
+    expect(run("--config", "c.conf"), nj="7", **wanted)
+    for arguments in (["--nj=1", "--config", "c.conf"], ["--config=c.conf", "--nj", "1"]):
+        expect(run(*arguments), nj="1", **wanted)
+    for text, message in (
+        ("nj=3\nnjj=3\n", "bad.conf:2: njj: no such option; did you mean --nj?"),
+        ("touch pwned\n", "bad.conf:1: not a name=value line"),
+        ("dry_run=1\n", "bad.conf:1: dry_run: expected true or false"),
+    ):
+        (tmp_path / "bad.conf").write_text(text)
+        refused(run("--config", "bad.conf"), message)
+    refused(run("--config", "gone.conf"), "--config gone.conf: cannot be read")
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--nj", "9", "--help", "p"]])
+def test_help_is_made_from_the_comments_of_the_block(run: Run, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for line in (
+        "Does one thing well.",
+        "  ./run.sh    all of it",
+        "  --nj 4            jobs at a time (never more than there are processors)",
+        "  --name a # b      whose",
+        "  --dry-run false   only say",
+        "  --number 0        names that the parser might use itself",
+    ):
+        assert line in done.stdout.splitlines()
+    assert "later" not in done.stdout
+
+
+def test_an_empty_command_is_refused(run: Run) -> None:
+    refused(run("--cpu-cmd", ""), "--cpu-cmd: the value is empty")
+
+
+def test_the_command_line_is_kept(tmp_path: Path) -> None:
+    script = f'set -eu\nx=\n. {ROOT}/utils/parse_options.sh\necho "$command_line"\n'
+    (tmp_path / "s.sh").write_text(script)
+    command = ["bash", "s.sh", "--x", "a b$c", "p"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "s.sh --x a\\ b\\$c p\n"

@@ -1,0 +1,177 @@
+"""utils/run.py: Kaldi's launcher contract, without its silent failures."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCHER = [sys.executable, str(ROOT / "utils" / "run.py")]
+PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*LAUNCHER, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+
+    return call
+
+
+def test_logs_have_kaldis_head_and_foot(run: Run, tmp_path: Path) -> None:
+    done = run("JOB=2:3", "exp/log/x.JOB.log", "bash", "-c", "echo out; printf err >&2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(p.name for p in (tmp_path / "exp/log").iterdir()) == ["x.2.log", "x.3.log"]
+    log = (tmp_path / "exp/log/x.3.log").read_text()
+    assert re.fullmatch(
+        r"# bash -c 'echo out; printf err >&2'\n# Started at .+\n#\nout\nerr\n"
+        r"# Accounting: time=\d+ threads=1\n# Ended \(code 0\) at .+\n",
+        log,
+    )
+
+
+def test_words_reach_the_command_as_they_are(run: Run, tmp_path: Path) -> None:
+    """run.pl wraps words in quotes: both quote types break, `$x` expands."""
+    words = ["a b", 'it\'s "so"', "$HOME `id` $(id)", "*", "", "\\|", ";", "é\n"]
+    assert run("x.log", *PRINT_ARGUMENTS, *words).returncode == 0
+    assert repr(words) in (tmp_path / "x.log").read_text()
+
+
+def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
+    """run.pl turns /data/MYJOBS/ into /data/MY1S/."""
+    words = [
+        "/data/MYJOBS/x",
+        "JOBS",
+        "split2/JOB",
+        "x_JOB.ark",
+        "a{JOB}b",
+        "JOB",
+        "$JOB",
+        "${JOB}",
+    ]
+    assert run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words).returncode == 0
+    wanted = ["/data/MYJOBS/x", "JOBS", "split2/7", "x_7.ark", "a7b", "7", "$JOB", "${JOB}"]
+    assert repr(wanted) in (tmp_path / "MYJOBS.7.log").read_text()
+    assert run("N=1:2", "n.N.log", "bash", "-c", "echo job-$N").returncode == 0
+    assert "job-2\n" in (tmp_path / "n.2.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max-job-run", "2", "x.log", "ls"], "--max-job-run: no such option; known: --max-jobs"),
+        (["--mem"], "--mem: the value is missing"),
+        (["--mem", "--gpu", "1", "x.log", "ls"], "--mem: the value is missing"),
+        (["--num-threads", "two", "x.log", "ls"], "--num-threads two: a whole number is expected"),
+        (["--max-jobs-run", "0", "x.log", "ls"], "--max-jobs-run: at least 1"),
+        (["--config", "gone.conf", "x.log", "ls"], "--config gone.conf: no such file"),
+        (["JOB=0:3", "x.JOB.log", "ls"], "JOB=0:3: job numbers go up, from 1"),
+        (["JOB=3:2", "x.JOB.log", "ls"], "JOB=3:2: job numbers go up, from 1"),
+        (["JOB=1:2", "x.log", "ls"], "x.log: the log of 2 jobs must have JOB in its name"),
+        (["JOB=1:2", "MYJOBS.log", "ls"], "must have JOB in its name"),
+        (["x.log"], "a log file and a command are expected"),
+    ],
+)
+def test_option_typos_are_not_swallowed(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_and_job_in_either_order(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.conf").touch()
+    options = ["--mem", "2G", "--num-threads=3", "JOB=1:2", "--time", "1:0:0", "--config", "c.conf"]
+    assert run(*options, "--gpu", "0", "x.JOB.log", "true").returncode == 0
+    assert "threads=3" in (tmp_path / "x.2.log").read_text()
+
+
+def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(
+    run: Run, tmp_path: Path
+) -> None:
+    script = 'for i in $(seq 40); do echo "line $i of $0"; done; exit $(($0 > 1))'
+    done = run("--max-jobs-run", "1", "JOB=1:5", "log/x.JOB.log", "bash", "-c", script, "JOB")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "run.py: 1 / 5 failed (3 not started), log is in log/x.*.log"
+    assert lines[1] == "run.py: the end of log/x.2.log:"
+    assert len(lines) == 22
+    assert lines[-3] == "  line 40 of 2"
+    assert lines[-1].startswith("  # Ended (code 1) at ")
+    assert not (tmp_path / "log/x.3.log").exists()
+
+
+@pytest.mark.parametrize("script", ["kill -9 $$", "(kill -9 $BASHPID); exit $?"])
+def test_a_killed_job_is_a_failure_and_memory_is_named(
+    run: Run, tmp_path: Path, script: str
+) -> None:
+    done = run("x.log", "bash", "-c", script)
+    assert done.returncode == 1
+    assert "1 / 1 failed, log is in x.log" in done.stderr
+    assert "Killed (SIGKILL); out of memory?" in done.stderr
+    assert "# Ended (code 137)" in (tmp_path / "x.log").read_text()
+
+
+def test_a_command_that_is_not_there(run: Run) -> None:
+    done = run("x.log", "echo a; echo b")
+    assert done.returncode == 1
+    assert "echo a; echo b: cannot be started" in done.stderr
+    assert "use: bash -c" in done.stderr
+    assert "# Ended (code 127)" in done.stderr
+
+
+def test_no_more_jobs_than_asked_for_run_at_once(run: Run, tmp_path: Path) -> None:
+    script = "mkdir running; sleep 0.1; rmdir running"
+    assert run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script).returncode == 0
+    both_here = "for i in $(seq 200); do ls here.1 here.2 && exit 0; sleep 0.05; done; exit 1"
+    together = f"touch here.$0; {both_here}"
+    assert run("--max-jobs-run=2", "J=1:2", "x.J.log", "bash", "-c", together, "J").returncode == 0
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_launcher_leaves_no_job_running(tmp_path: Path, signum: int) -> None:
+    """SIGTERM to run.pl: its jobs keep running."""
+    script = "sleep 300 & echo $! >pid.JOB.tmp; mv pid.JOB.tmp pid.JOB; wait"
+    command = [*LAUNCHER, "--max-jobs-run", "2", "JOB=1:3", "x.JOB.log", "bash", "-c", script]
+    launcher = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    files = [tmp_path / "pid.1", tmp_path / "pid.2"]
+    deadline = time.monotonic() + 30
+    while not all(file.exists() for file in files):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(launcher.pid, signum)
+    _, errors = launcher.communicate(timeout=30)
+    assert launcher.returncode == 128 + signum
+    assert f"stopped by {signal.Signals(signum).name}" in errors
+    assert not (tmp_path / "x.3.log").exists()
+    assert "# Ended (code 143)" in (tmp_path / "x.1.log").read_text()
+    grandchildren = [int(file.read_text()) for file in files]
+    while not all(map(_gone, grandchildren)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_help(run: Run) -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert "--max-jobs-run N" in done.stdout
