@@ -1,4 +1,4 @@
-"""Files and jobs: Kaldi tables, data directories, options, launchers, stamps. Knows nothing of speech."""
+"""Files and jobs: Kaldi tables, data directories, options, launchers, stamps. No speech."""
 
 import os
 

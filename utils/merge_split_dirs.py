@@ -27,6 +27,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-loss", metavar="COUNT", type=int, default=0, help="ids that may be missing"
     )
+    parser.add_argument(
+        "--pieces", action="store_true", help="ids are <utt>-c<number>: utterances were cut"
+    )
     parser.add_argument("out", metavar="OUT", type=Path, help="folder that has split<N>")
     parser.add_argument("n", metavar="N", type=int, help="number of jobs")
     return parser
@@ -46,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lost = 0
     if args.expect is not None:
         data = load_data_dir(args.expect, need=("utt2spk",), allow_segments=True)
-        lost = check_parts(args.out, merged, data, args.allow_loss)
+        lost = check_parts(args.out, merged, data, args.allow_loss, pieces=args.pieces)
     write_merged(args.out, args.n, merged)
     counts = ", ".join(f"{name} {len(table)}" for name, table in sorted(merged.tables.items()))
     print(f"{args.out}: {args.n} parts merged: {counts}; {lost} lost")

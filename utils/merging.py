@@ -17,6 +17,7 @@ from utils.datadir import DataDir, describe_difference
 from utils.datafiles import FILES
 from utils.tables import atomic_write, invert, read_lines, read_map, sort_ids, write_id_lists
 
+_PIECE = re.compile(r"-c\d+$")
 # A part may have none of these: they name some of the utterances only.
 PARTIAL = ("enrolls", "trials", "skipped.txt")
 
@@ -123,14 +124,19 @@ def _add(path: Path, merged: Merged, key: str, line: str) -> None:
     table[key] = line
 
 
-def check_parts(out: Path, merged: Merged, data: DataDir, allow_loss: int) -> int:
+def check_parts(
+    out: Path, merged: Merged, data: DataDir, allow_loss: int, *, pieces: bool = False
+) -> int:
     """Compare the ids of every table with the data directory that was split; return how many lack.
+
+    With `pieces` the utterances were cut: ids are <utt>-c<number>, and each utterance needs one.
 
     Raises LossError naming counts and ids when more than `allow_loss` are missing from a table, and
     UserError for ids that the data directory does not have.
     """
     worst = 0
-    for name, table in sorted(merged.tables.items()):
+    for name, listed in sorted(merged.tables.items()):
+        table = {_PIECE.sub("", key): line for key, line in listed.items()} if pieces else listed
         expected, what = _expected_ids(out / name, table, data, merged)
         if expected is None:
             continue

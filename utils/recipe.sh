@@ -91,10 +91,19 @@ job() {
 
 # over DATA OUT PROGRAM ARGUMENTS...: the program once for each of nj parts of a data directory, in parallel;
 # %data and %out among its arguments stand for the part and for the folder of the part's results,
-# which are then put together in OUT and checked to hold every utterance of DATA.
+# which are then put together in OUT and checked to hold every utterance of DATA (over_pieces: at least
+# one piece <utt>-c<number> of it).
 over() {
-  local data=$1 out=$2 name parts arguments=()
-  shift 2
+  run_over "$1" "$2" "" "${@:3}"
+}
+
+over_pieces() {
+  run_over "$1" "$2" --pieces "${@:3}"
+}
+
+run_over() {
+  local data=$1 out=$2 merge_option=$3 name parts arguments=()
+  shift 3
   name=$(basename "$1" .py)
   parts=$(split_data_dir.py "$data" "$nj")
   local word
@@ -103,7 +112,7 @@ over() {
     arguments+=("${word//%out/$out/split$parts/JOB}")
   done
   $cpu_cmd "JOB=1:$parts" "$out/log/$name.JOB.log" "${arguments[@]}"
-  merge_split_dirs.py "$out" "$parts" --expect "$data"
+  merge_split_dirs.py ${merge_option:+"$merge_option"} "$out" "$parts" --expect "$data"
 }
 
 # recipe_end: what was done, in one line.

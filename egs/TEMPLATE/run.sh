@@ -7,23 +7,23 @@
 # Results: exp/results/metrics.csv (one figure a row) and exp/results/RESULTS.md (tables).
 set -euo pipefail
 
-stage=0                      # first stage to run
-stop_stage=11                # last stage to run
-corpus=                      # folder of the corpus, where it needs one (egs/<corpus>/README.md)
-download=false               # fetch the corpus first, where its prepare.sh can
-systems="b2 b2r"             # what protects: conf/systems/<system>.yaml
-evaluators="ecapa_mini/plda" # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, resemblyzer or hub:<model>; back end: plda or cosine
+stage=0                            # first stage to run
+stop_stage=11                      # last stage to run
+corpus=                            # folder of the corpus, where it needs one (egs/<corpus>/README.md)
+download=false                     # fetch the corpus first, where its prepare.sh can
+systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
+evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, resemblyzer or hub:<model>; back end: plda or cosine
 nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
-device=cpu                   # where encoders are trained: cpu or cuda
-seed=0                       # of everything random
-bootstrap=1000               # resamplings of the speakers for the 95 % intervals
-corpus_name=                 # name in tables (conf/recipe.conf)
-evaluation=                  # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
-train_set=train              # data/<train_set> trains the evaluator and is the pool of voices
-prepare_options=             # further options of prepare.sh
-chunk_seconds=               # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
-dry_run=false                # only say what would be done
-list_stages=false            # only list the stages
+device=cpu                         # where encoders are trained: cpu or cuda
+seed=0                             # of everything random
+bootstrap=1000                     # resamplings of the speakers for the 95 % intervals
+corpus_name=                       # name in tables (conf/recipe.conf)
+evaluation=                        # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
+train_set=train                    # data/<train_set> trains the evaluator and is the pool of voices
+prepare_options=                   # further options of prepare.sh
+chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
+dry_run=false                      # only say what would be done
+list_stages=false                  # only list the stages
 
 . ./path.sh
 . ./cmd.sh
@@ -47,8 +47,8 @@ use_evaluator() {
 }
 
 # x-vectors of a set, of its speakers, and how many utterances each speaker has.
-extract() { # DATA OUT MODEL EXTRACTOR AVERAGER [OPTIONS]
-  over "$1" "$2" "$4" "${@:6}" "$3" %data %out
+extract() { # DATA OUT MODEL EXTRACTOR AVERAGER
+  over "$1" "$2" "$4" "$3" %data %out
   job "$2" "$5" "$2" "$1" "$2"
 }
 
@@ -92,8 +92,13 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
         steps/extract_xvectors.py steps/average_xvectors.py
     done
     [[ $backend == plda ]] || continue
-    step "$xvectors/$train_set" -- extract "data/$train_set" "$xvectors/$train_set" "$model" \
-      steps/extract_xvectors.py steps/average_xvectors.py ${chunk_seconds:+--chunk-seconds "$chunk_seconds"}
+    if [[ -z $chunk_seconds ]]; then
+      step "$xvectors/$train_set" -- over "data/$train_set" "$xvectors/$train_set" \
+        steps/extract_xvectors.py "$model" %data %out
+    else
+      step "$xvectors/$train_set" -- over_pieces "data/$train_set" "$xvectors/$train_set" \
+        steps/extract_xvectors.py --chunk-seconds "$chunk_seconds" "$model" %data %out
+    fi
     step "$scorer" -- job "$scorer" steps/train_backend.py "$xvectors/$train_set" "data/$train_set" "$scorer"
   done
 fi
