@@ -33,17 +33,15 @@ def find_speakers(
     """Speakers of both sides of a trial list.
 
     The trial side must be in utt2spk. The enrolment side is an utterance of it, or a speaker of it,
-    or else a model: of the one speaker of its target trials, or, without any, of nobody else.
+    or else (where no other enrolment is an utterance) a model: of the one speaker of its target
+    trials, or, without any, of nobody else.
     """
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
-    known = [utt2spk.get(name) for name in trial.names]
-    if None in known:
-        unknown = known.index(None)
-        line = int(np.argmax(trial.codes == unknown)) + 1
-        raise UserError(
-            f"{trials_path}:{line}: utterance {trial.names[unknown]} is not in {utt2spk_path}"
-        )
-    trial_spk = [str(name) for name in known]
+    speakers = set(utt2spk.values())
+    _check_known(trial, set(utt2spk), trials_path, utt2spk_path)
+    if any(name in utt2spk and name not in speakers for name in enrol.names):
+        _check_known(enrol, {*utt2spk, *speakers}, trials_path, utt2spk_path)
+    trial_spk = [utt2spk[name] for name in trial.names]
     enrol_spk = _enrol_speakers(enrol, trial, trial_spk, trials.target, utt2spk)
     names = sort_ids({*trial_spk, *enrol_spk})
     place = {name: i for i, name in enumerate(names)}
@@ -54,6 +52,13 @@ def find_speakers(
     )
     _warn_of_odd_targets(found, trials, trials_path)
     return found
+
+
+def _check_known(column: Ids, known: set[str], path: StrPath, utt2spk_path: StrPath) -> None:
+    for code, name in enumerate(column.names):
+        if name not in known:
+            line = int(np.argmax(column.codes == code)) + 1
+            raise UserError(f"{path}:{line}: utterance {name} is not in {utt2spk_path}")
 
 
 def _enrol_speakers(

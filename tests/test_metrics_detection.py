@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Detection and ZEBRA: against literal definitions, by hand, and in what must not matter."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local.metrics import detection, zebra
+from local.metrics.verification import prepare
+
+Trials = tuple[np.ndarray, np.ndarray]
+
+
+def trials(targets: list[float], nontargets: list[float]) -> Trials:
+    score = np.array([*targets, *nontargets], float)
+    return score, np.arange(len(score)) < len(targets)
+
+
+def figures(score: np.ndarray, target: np.ndarray) -> dict[str, float]:
+    found = prepare(score, target).figures()
+    assert found is not None
+    return found
+
+
+COUNTS = [(t, n) for t in range(4) for n in range(4) if t or n]
+
+# A few values, so that ties are common.
+some_trials = st.lists(
+    st.tuples(st.sampled_from([-2.5, -1.0, 0.0, 0.5, 1.0, 3.0, 7.0]), st.booleans()),
+    min_size=2,
+    max_size=10,
+).filter(lambda rows: 0 < sum(y for _, y in rows) < len(rows))
+
+
+def arrays(rows: list[tuple[float, bool]]) -> Trials:
+    return np.array([s for s, _ in rows]), np.array([y for _, y in rows])
+
+
+# --- the definitions, taken literally ---
+
+
+def literal_roc(score: np.ndarray, target: np.ndarray) -> list[tuple[Fraction, Fraction]]:
+    """(P_miss, P_fa) at every threshold between distinct scores."""
+    points = []
+    for threshold in [*sorted(set(score)), math.inf]:
+        miss = Fraction(int((score[target] < threshold).sum()), int(target.sum()))
+        fa = Fraction(int((score[~target] >= threshold).sum()), int((~target).sum()))
+        points.append((miss, fa))
+    return points
+
+
+def crossings(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]) -> Iterator[Fraction]:
+    """Where the line from a to b meets P_miss = P_fa."""
+    da, db = a[0] - a[1], b[0] - b[1]
+    if da <= 0 <= db and da != db:
+        yield a[0] + (b[0] - a[0]) * da / (da - db)
+
+
+def literal_eer(score: np.ndarray, target: np.ndarray) -> Fraction:
+    points = literal_roc(score, target)
+    (value,) = {x for a, b in itertools.pairwise(points) for x in crossings(a, b)}
+    return value
+
+
+def literal_eer_rocch(score: np.ndarray, target: np.ndarray) -> Fraction:
+    """The lowest crossing of any chord: the convex hull is below them all."""
+    points = literal_roc(score, target)
+    return min(x for a, b in itertools.combinations(points, 2) for x in crossings(a, b))
+
+
+def literal_pav(t: list[int], n: list[int]) -> list[Fraction]:
+    """Isotonic regression by its max-min formula."""
+    size = range(len(t))
+
+    def share(a: int, b: int) -> Fraction:
+        return Fraction(sum(t[a : b + 1]), sum(t[a : b + 1]) + sum(n[a : b + 1]))
+
+    return [max(min(share(a, b) for b in size if b >= i) for a in size if a <= i) for i in size]
+
+
+def literal_llr(score: np.ndarray, target: np.ndarray, *, laplace: bool) -> np.ndarray:
+    values = sorted(set(score))
+    t = [int((score[target] == v).sum()) for v in values]
+    n = [int((score[~target] == v).sum()) for v in values]
+    shares = literal_pav([1, *t, 1], [1, *n, 1])[1:-1] if laplace else literal_pav(t, n)
+    prior = math.log(target.sum() / (~target).sum())
+    logit = {
+        v: (math.inf if p == 1 else -math.inf if p == 0 else math.log(p / (1 - p))) - prior
+        for v, p in zip(values, shares, strict=True)
+    }
+    return np.array([logit[s] for s in score])
+
+
+def literal_cllr(llr: np.ndarray, target: np.ndarray) -> float:
+    cost = [math.log2(1 + math.exp(-x)) if x > -700 else math.inf for x in llr[target]]
+    false = [math.log2(1 + math.exp(x)) if x < 700 else math.inf for x in llr[~target]]
+    return 0.5 * (np.mean(cost) + np.mean(false))
+
+
+def literal_d_ece(llr: np.ndarray, target: np.ndarray) -> float:
+    """Area between the prior and the posterior ECE profile (002, Eq. 11 to 13), by quadrature."""
+    x, w = np.polynomial.legendre.leggauss(200)
+    prior, weight = 0.5 * (x + 1), 0.5 * w
+    with np.errstate(divide="ignore", over="ignore"):
+        odds = prior / (1 - prior)
+        miss = np.array([np.log2(1 + np.exp(-a) / odds) for a in llr[target]]).mean(axis=0)
+        fa = np.array([np.log2(1 + np.exp(b) * odds) for b in llr[~target]]).mean(axis=0)
+    entropy = -prior * np.log2(prior) - (1 - prior) * np.log2(1 - prior)
+    return float(weight @ (entropy - prior * miss - (1 - prior) * fa))
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_trials)
+def test_every_figure_agrees_with_its_definition(rows: list[tuple[float, bool]]) -> None:
+    score, target = arrays(rows)
+    found = figures(score, target)
+    plain = literal_llr(score, target, laplace=False)
+    laplace = literal_llr(score, target, laplace=True)
+    assert found["eer"] == pytest.approx(float(literal_eer(score, target)), abs=1e-12)
+    assert found["eer_rocch"] == pytest.approx(float(literal_eer_rocch(score, target)), abs=1e-12)
+    assert found["cllr"] == pytest.approx(literal_cllr(score, target), rel=1e-12)
+    assert found["cllr_min"] == pytest.approx(literal_cllr(plain, target), abs=1e-12)
+    assert found["d_ece"] == pytest.approx(literal_d_ece(plain, target), abs=1e-5)
+    assert found["d_ece_raw"] == pytest.approx(literal_d_ece(score, target), abs=1e-5)
+    assert found["l_w"] == pytest.approx(np.abs(laplace).max() / math.log(10), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(COUNTS), min_size=1, max_size=12))
+def test_blocks_are_the_isotonic_regression_pooled_exactly(rows: list[tuple[int, int]]) -> None:
+    t, n = [a for a, _ in rows], [b for _, b in rows]
+    shares = literal_pav(t, n)
+    starts = [i for i in range(len(t)) if i == 0 or shares[i] != shares[i - 1]]
+    found = detection.pool_adjacent_violators(np.array(t, float), np.array(n, float))
+    assert found.tolist() == starts
+
+
+def test_pooling_of_many_points_turns_to_the_sequential_form_and_agrees() -> None:
+    """A staircase that pools one step at a time, the worst case for pooling in parallel."""
+    falling = np.arange(3000.0, 0.0, -1.0)
+    t = np.concatenate([[1.0], np.repeat(1.0, len(falling))])
+    n = np.concatenate([[0.0], falling])
+    for a, b in ((t, n), (t[::-1].copy(), n[::-1].copy())):
+        sequential = detection._pool_in_sequence(a.tolist(), b.tolist())
+        assert detection.pool_adjacent_violators(a, b).tolist() == sequential
+    rng = np.random.default_rng(0)
+    y = rng.random(20000) < 1 / (1 + np.exp(-rng.normal(size=20000).cumsum() / 50))
+    a, b = y.astype(float), 1.0 - y
+    assert detection.pool_adjacent_violators(a, b).tolist() == detection._pool_in_sequence(
+        a.tolist(), b.tolist()
+    )
+
+
+# --- by hand ---
+
+
+def test_ordinary_scores_by_hand() -> None:
+    """Targets 1 3 4, nontargets 0 2: at a threshold in (2, 3) P_miss = 1/3, P_fa = 0; in (1, 2)
+    1/3 and 1/2; the ROC is level at 1/3 between. PAV blocks: {0}, {1, 2}, {3, 4}."""
+    found = figures(*trials([1, 3, 4], [0, 2]))
+    assert found["eer"] == pytest.approx(1 / 3)
+    # Hull from (0, 1/2) to (1/3, 0): P_miss = P_fa = 1/5.
+    assert found["eer_rocch"] == pytest.approx(1 / 5)
+    # LLR of the middle block: ln(1/1) − ln(3/2).
+    middle = math.log(2 / 3)
+    assert found["cllr_min"] == pytest.approx(
+        0.5 * (math.log2(1 + math.exp(-middle)) / 3 + math.log2(1 + math.exp(middle)) / 2)
+    )
+
+
+def test_separable_scores() -> None:
+    found = figures(*trials([3, 4], [1, 2]))
+    assert (found["eer"], found["eer_rocch"], found["cllr_min"]) == (0.0, 0.0, 0.0)
+    assert found["d_ece"] == pytest.approx(1 / (2 * math.log(2)), abs=1e-15)
+    assert found["d_ece"] == pytest.approx(0.72135, abs=5e-6)
+    # Laplace: the blocks are 1 target in 3 nontargets and its mirror image.
+    assert found["l_w"] == pytest.approx(math.log10(3))
+
+
+def test_reversed_scores() -> None:
+    found = figures(*trials([1, 2], [3, 4]))
+    assert found["eer"] == 1.0
+    assert found["eer_rocch"] == 0.5
+    assert found["cllr_min"] == 1.0
+    assert found["d_ece"] == 0.0
+    assert (found["l_w"], zebra.tag(found["l_w"])) == (0.0, "0")
+
+
+@pytest.mark.parametrize(("n_target", "n_nontarget"), [(4, 4), (3, 7), (1, 90), (20, 7)])
+def test_constant_scores(n_target: int, n_nontarget: int) -> None:
+    found = figures(*trials([2.0] * n_target, [2.0] * n_nontarget))
+    assert (found["eer"], found["eer_rocch"], found["cllr_min"]) == (0.5, 0.5, 1.0)
+    assert found["d_ece"] == 0.0
+    odds = ((n_target + 1) / (n_nontarget + 1)) / (n_target / n_nontarget)
+    assert found["l_w"] == pytest.approx(abs(math.log10(odds)), abs=1e-15)
+
+
+def test_one_target() -> None:
+    """The ROC falls from 1/2 straight through P_miss = P_fa at the only target."""
+    found = figures(*trials([1.5], [0, 1, 2, 3]))
+    assert found["eer"] == 0.5
+    assert found["eer_rocch"] == pytest.approx(1 / 3)  # hull: (0, 1/2) to (1, 0)
+
+
+def test_ties_move_together() -> None:
+    """A target tied with a nontarget counts on neither side: P_miss 0 to 1, P_fa 1/2 to 0."""
+    found = figures(*trials([1], [0, 1]))
+    assert found["eer"] == pytest.approx(1 / 3)
+
+
+def test_scores_of_800_do_not_overflow() -> None:
+    with np.errstate(all="raise", under="ignore"):
+        found = figures(*trials([800, -800], [-800, 800]))
+    assert found["cllr"] == pytest.approx(0.5 * 800 / math.log(2))
+    # Z(800) = 1/2 and Z(−800) = −800 + 3/2.
+    assert found["d_ece_raw"] == pytest.approx((0.5 - 800 + 1.5) / (2 * math.log(2)))
+    right = figures(*trials([800, 800], [-800, -800]))
+    assert right["cllr"] == 0.0
+    assert right["d_ece_raw"] == pytest.approx(zebra.D_ECE_MAX)
+
+
+def test_unbalanced_one_to_ninety() -> None:
+    """The prior T/N is taken out: only the classes' distributions matter."""
+    rng = np.random.default_rng(3)
+    few = trials(list(rng.normal(2, 1, 100)), list(rng.normal(0, 1, 9000)))
+    many = trials(list(np.tile(few[0][:100], 90)), list(few[0][100:]))
+    for name in ("eer", "eer_rocch", "cllr", "cllr_min", "d_ece", "d_ece_raw"):
+        assert figures(*few)[name] == pytest.approx(figures(*many)[name], abs=1e-12), name
+
+
+# --- what must not matter ---
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_trials, st.randoms())
+def test_order_does_not_matter(rows: list[tuple[float, bool]], random) -> None:
+    shuffled = random.sample(rows, len(rows))
+    assert figures(*arrays(rows)) == pytest.approx(figures(*arrays(shuffled)), nan_ok=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_trials)
+def test_monotone_maps_matter_to_the_raw_figures_only(rows: list[tuple[float, bool]]) -> None:
+    score, target = arrays(rows)
+    plain, mapped = figures(score, target), figures(np.exp(score) - 3.0, target)
+    for name in ("eer", "eer_rocch", "cllr_min", "d_ece", "l_w"):
+        assert mapped[name] == plain[name], name
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_trials)
+def test_swapping_labels_and_sign_changes_nothing(rows: list[tuple[float, bool]]) -> None:
+    score, target = arrays(rows)
+    assert figures(-score, ~target) == pytest.approx(figures(score, target), abs=1e-12, nan_ok=True)
+    assert figures(score, ~target)["eer"] == pytest.approx(1 - figures(score, target)["eer"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_trials, st.integers(2, 4))
+def test_duplicating_all_trials_matters_to_laplace_only(
+    rows: list[tuple[float, bool]], times: int
+) -> None:
+    once, often = figures(*arrays(rows)), figures(*arrays(rows * times))
+    for name in ("eer", "eer_rocch", "cllr", "cllr_min", "d_ece", "d_ece_raw"):
+        assert often[name] == pytest.approx(once[name], abs=1e-12), name
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_trials, st.data())
+def test_weights_are_copies(rows: list[tuple[float, bool]], data: st.DataObject) -> None:
+    """A resample by weights equals the trials written out that often."""
+    score, target = arrays(rows)
+    weight = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    )
+    copied = np.repeat(np.arange(len(rows)), weight)
+    scored = prepare(score, target)
+    found = scored.figures(weight[scored.ranking.order].astype(float))
+    if not 0 < target[copied].sum() < len(copied):
+        assert found is None
+        return
+    assert found == pytest.approx(figures(score[copied], target[copied]), abs=1e-12, nan_ok=True)
+
+
+# --- Z, the tags, the profile ---
+
+
+def exact_z(x: float) -> float:
+    """Z by its definition in 60 digits."""
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        u = Decimal(x).exp() - 1
+        return float(Decimal("0.5") + (Decimal(x) - u) / u**2)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-6, 1e-3, 0.1, 0.499, 0.501, 1.0, 5.0, 30.0, 100.0])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_z_to_the_last_digits(size: float, sign: int) -> None:
+    assert zebra.z(np.array(sign * size)) == pytest.approx(exact_z(sign * size), rel=4e-15)
+
+
+def test_z_at_its_limits() -> None:
+    with np.errstate(all="raise", under="ignore"):
+        found = zebra.z(np.array([0.0, np.inf, -np.inf, 800.0, -800.0, 1e-300]))
+    assert found.tolist() == [0.0, 0.5, -np.inf, 0.5, -798.5, pytest.approx(1e-300 / 3)]
+
+
+def test_tags_have_inclusive_lower_bounds() -> None:
+    bounds = [0.0, 1e-9, 1.0, 2.0, 3.999, 4.0, 5.0, 6.0, math.inf]
+    assert [zebra.tag(x) for x in bounds] == ["0", "A", "B", "C", "C", "D", "E", "F", "F"]
+
+
+@pytest.mark.parametrize(("odds", "tag"), [(10, "B"), (100, "C"), (1000, "C"), (10000, "D")])
+def test_worst_case_odds_of_powers_of_ten_lie_on_the_bounds(odds: int, tag: str) -> None:
+    """ln 1000 / ln 10 is 2.9999999999999996: the bounds of Table 1 need log10 itself."""
+    n = odds - 1  # separable: the lower block holds 1 extra target and n + 1 nontargets
+    worst = figures(*trials([1.0] * n, [0.0] * n))["l_w"]
+    assert worst == math.log10(odds)
+    assert zebra.tag(worst) == tag
+
+
+def test_the_profile_meets_cllr_and_encloses_d_ece() -> None:
+    """002, section 5: the profile is C_llr at prior 1/2, and D_ECE the area under the entropy."""
+    rng = np.random.default_rng(5)
+    llr, target = trials(list(rng.normal(1, 2, 50)), list(rng.normal(-1, 2, 80)))
+    y = target.astype(float)
+    assert zebra.ece(llr, y, 1 - y, np.array([0.5]))[0] == pytest.approx(
+        detection.cllr(llr, y, 1 - y)
+    )
+    x, w = np.polynomial.legendre.leggauss(200)
+    prior, weight = 0.5 * (x + 1), 0.5 * w
+    zero = np.zeros(1)
+    entropy = zebra.ece(zero, np.ones(1), np.ones(1), prior)
+    assert entropy == pytest.approx(-prior * np.log2(prior) - (1 - prior) * np.log2(1 - prior))
+    area = weight @ (entropy - zebra.ece(llr, y, 1 - y, prior))
+    assert area == pytest.approx(zebra.d_ece(llr, y, 1 - y), abs=1e-6)
