@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from utils.cli import UserError
 
 FloatArray = npt.NDArray[np.float64]
 SAMPLE_RATE = 16000
+FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,24 @@ def write_wav(path: str | os.PathLike[str], samples: FloatArray, rate: int = SAM
     peak = float(np.max(np.abs(samples))) if len(samples) else 0.0
     if not np.isfinite(peak) or peak > 1.0:
         raise UserError(f"{path}: samples reach {peak:.3g} of full scale; normalise before writing")
+    _write(path, samples, rate)
+
+
+def write_pcm16(
+    path: str | os.PathLike[str], samples: npt.NDArray[np.int16], rate: int = SAMPLE_RATE
+) -> None:
+    """Write mono 16-bit samples as they are, atomically; WAV or FLAC by the suffix of `path`."""
+    _write(path, samples, rate)
+
+
+def _write(path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int) -> None:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
     try:
-        soundfile.write(beside, samples, rate, subtype="PCM_16", format="WAV")
+        soundfile.write(beside, samples, rate, subtype="PCM_16", format=FORMATS[target.suffix])
         beside.replace(target)
+    except (soundfile.LibsndfileError, OSError) as error:
+        raise UserError(f"{path}: cannot be written: {error}") from error
     finally:
         beside.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescription
     """Keeps the line breaks of descriptions and shows the default of every option that has one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default in (None, False) or action.default is argparse.SUPPRESS:
+        if any(action.default is nothing for nothing in (None, False, argparse.SUPPRESS)):  # not 0
             return action.help
         return super()._get_help_string(action)
 

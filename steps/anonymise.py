@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Protect the speech of a data directory with an anonymiser.
+
+CONF is a YAML file such as conf/systems/b2.yaml (docs/anonymisers.md). DATA needs wav.scp and
+utt2spk (audio of another rate is resampled to 16 kHz); it may be a part of a set, data/x/split8/3.
+WAV_DIR gets <utterance>.wav, 16 kHz, mono, 16 bit, as long as the original, at the level that CONF
+says. OUT becomes a data directory with the same utterance ids, the other tables of DATA, and
+
+  pseudo.tsv   what was drawn for each utterance: its key and, for mcadams, alpha, the number of
+               frames, and how many of them needed the slow root finder
+  conf.json    all settings, and is_random: whether another --draw gives other speech
+  skipped.txt  <utterance> <reason>, only where some were skipped
+
+Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the key only: not on
+order, number of jobs or machine.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--dataset",
+        metavar="NAME",
+        help="the set's name in keys (default: that of DATA or its whole)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws")
+    parser.add_argument(
+        "--draw", type=int, default=0, metavar="N", help="number of the independent protected run"
+    )
+    parser.add_argument(
+        "--order-from",
+        type=Path,
+        metavar="SET",
+        help="for compat: vpc24, which numbers utterances: the data directory whose order counts "
+        "(default: DATA or its whole)",
+    )
+    parser.add_argument("--format", choices=("wav", "flac"), default="wav", help="of audio files")
+    parser.add_argument(
+        "--allow-loss", type=int, default=0, metavar="N", help="utterances that may be lost"
+    )
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("wav_dir", metavar="WAV_DIR")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.anonymisers.protect import check_losses, protect_audio, write_protected
+    from steps.anonymisers.registry import load_anonymiser
+    from steps.anonymisers.strategy import make_keys, read_order, whole_set
+
+    if args.draw < 0:
+        raise UserError(f"--draw {args.draw}: runs are numbered from 0")
+    anonymiser = load_anonymiser(args.conf, seed=args.seed, draw=args.draw)
+    data = load_data_dir(args.data)
+    whole = whole_set(args.data)
+    dataset = whole.name if args.dataset is None else args.dataset
+    if [dataset] != dataset.split():
+        raise UserError(f"--dataset {dataset!r}: a name without blanks is needed")
+    order: list[str] = []
+    if anonymiser.level == "position":
+        order = read_order(args.order_from or whole, data.wav)
+    keys = make_keys(anonymiser.level, data.utt2spk, dataset, order)
+
+    (args.out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
+    result = protect_audio(data.wav, keys, anonymiser, args.wav_dir, args.format)
+    print(f"{args.data}: {result.summary()}")
+    check_losses(result, data, args.allow_loss)
+    settings = {
+        "system": anonymiser.settings(),
+        "is_random": anonymiser.is_random,
+        "key_level": anonymiser.level,
+        "dataset": dataset,
+        "seed": args.seed,
+        "draw": args.draw,
+        "sample_rate": 16000,
+        "format": args.format,
+    }
+    write_protected(args.out, data, result, settings)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

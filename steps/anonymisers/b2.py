@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Systems B2 and B2r: the McAdams coefficient, fixed or drawn, as here and as in the challenges."""
+
+import hashlib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.mcadams import FrameOptions, transform
+from steps.anonymisers.strategy import LEVELS, Key
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration may say; None: not said. See docs/anonymisers.md."""
+
+    anonymiser: str
+    alpha: float | None = None
+    alpha_range: tuple[float, float] | None = None
+    level: str | None = None
+    compat: str | None = None
+    peak: float | None = None
+    order: int | None = None
+    pad_edges: bool | None = None
+    skip_first_frame: bool | None = None
+    clamp: bool | None = None
+    match_energy: bool | None = None
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How one generation of the code does it.
+
+    levels: what a configuration may ask for -> the level of the keys. level: if it does not ask.
+    """
+
+    alpha: float | None
+    alpha_range: tuple[float, float] | None
+    level: str
+    levels: dict[str, str]
+    frames: FrameOptions
+    output: OutputLevel
+
+
+_OWN_LEVELS = {level: level for level in LEVELS}
+# At level spk the challenges of 2022 and 2024 look at the speaker only, so sets share the draw.
+_LEVELS_2022 = {"spk": "perm", "utt": "utt"}
+_LEVELS_2024 = {"spk": "perm", "utt": "position"}
+_FRAMES_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
+_FRAMES_2024 = FrameOptions(pad_edges=False, clamp=False)
+_OUTPUT_2022 = OutputLevel(peak=1.0, full_scale=32766, truncate=True)
+_WIDE = (0.5, 0.9)
+PRESETS = {
+    None: Preset(0.8, None, "spk", _OWN_LEVELS, FrameOptions(), OutputLevel()),
+    "vpc20": Preset(0.8, None, "spk", _OWN_LEVELS, _FRAMES_2020, OutputLevel(peak=1.0)),
+    "vpc22": Preset(None, _WIDE, "spk", _LEVELS_2022, _FRAMES_2020, _OUTPUT_2022),
+    "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
+}
+_MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
+
+
+class McAdams:
+    """One configured system; see `registry.Anonymiser`."""
+
+    def __init__(self, settings: Settings, path: StrPath, *, seed: int = 0, draw: int = 0) -> None:
+        """Check the settings of the file `path`; UserError names it and the setting."""
+        preset = _preset(settings, path)
+        _check(settings, preset, path)
+        self.alpha, self.alpha_range = settings.alpha, settings.alpha_range
+        if self.alpha is None and self.alpha_range is None:
+            self.alpha, self.alpha_range = preset.alpha, preset.alpha_range
+        self.compat = settings.compat
+        level = preset.levels[settings.level or preset.level]
+        self.level = "const" if self.alpha_range is None else level
+        self.frames = replace(preset.frames, **_given(settings, FrameOptions))
+        self.output = replace(preset.output, **_given(settings, OutputLevel))
+        self.is_random = self.alpha_range is not None and self.compat != "vpc24"
+        self._seed, self._draw = seed, draw
+
+    @classmethod
+    def from_settings(
+        cls, values: dict[str, object], path: StrPath, *, seed: int, draw: int
+    ) -> "McAdams":
+        """From what stands in the file `path`."""
+        return cls(parse_settings(Settings, values, path), path, seed=seed, draw=draw)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included."""
+        return {
+            "anonymiser": "mcadams",
+            "compat": self.compat,
+            "alpha": self.alpha,
+            "alpha_range": self.alpha_range,
+            "level": self.level,
+            **asdict(self.frames),
+            "output": asdict(self.output),
+        }
+
+    def transform(self, wave: FloatArray, key: Key) -> tuple[FloatArray, dict[str, object]]:
+        """Protected speech; what was drawn, the frames, and those that needed `numpy.roots`."""
+        alpha = self.coefficient(key)
+        warped = transform(wave, alpha, self.frames)
+        return warped.samples, {
+            "alpha": alpha,
+            "frames": warped.n_frames,
+            "slow_frames": warped.n_slow,
+        }
+
+    def coefficient(self, key: Key) -> float:
+        """alpha of a key: fixed, or uniform over the range."""
+        if self.alpha_range is None:
+            assert self.alpha is not None
+            return self.alpha
+        return float(self._generator(key).uniform(*self.alpha_range))
+
+    def _generator(self, key: Key) -> np.random.Generator:
+        if self.compat != "vpc24":
+            return make_rng(self._seed, "mcadams", f"draw {self._draw}", *key.parts)
+        if key.level == "position":
+            # The challenge draws for all utterances from one generator; a draw is one step of it.
+            bits = np.random.PCG64(_vpc24_seed("VPC2024"))
+            bits.advance(int(key.names[-1]))
+            return np.random.Generator(bits)
+        return np.random.default_rng(_vpc24_seed(key.names[-1]))
+
+
+def _vpc24_seed(text: str) -> int:
+    return int(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8], 16)
+
+
+def _given(settings: Settings, kind: type[FrameOptions | OutputLevel]) -> dict[str, Any]:
+    """The settings that belong to a dataclass and were given."""
+    names = {field.name for field in fields(kind)}
+    return {k: v for k, v in asdict(settings).items() if k in names and v is not None}
+
+
+def _preset(settings: Settings, path: StrPath) -> Preset:
+    if settings.compat not in PRESETS:
+        known = ", ".join(name for name in PRESETS if name)
+        raise UserError(f"{path}: compat: {settings.compat!r} is unknown; known: {known}")
+    return PRESETS[settings.compat]
+
+
+def _check(settings: Settings, preset: Preset, path: StrPath) -> None:
+    given = {name for name, value in asdict(settings).items() if value is not None}
+    if settings.compat and (fixed := sorted(given - _MAY_DIFFER)):
+        raise UserError(
+            f"{path}: {fixed[0]}: is fixed by compat: {settings.compat}; leave out one of the two"
+        )
+    if {"alpha", "alpha_range"} <= given:
+        raise UserError(f"{path}: alpha_range: alpha is given too; leave out one of the two")
+    low, high = settings.alpha_range or (settings.alpha or 0.8,) * 2
+    if settings.alpha is not None and not settings.alpha > 0:
+        raise UserError(f"{path}: alpha: {settings.alpha:g}; it must be above 0")
+    if not 0 < low <= high:
+        raise UserError(
+            f"{path}: alpha_range: [{low:g}, {high:g}]; the lower end, above 0, comes first"
+        )
+    drawn = settings.alpha_range or (settings.alpha is None and preset.alpha_range)
+    if settings.level is not None and not drawn:
+        raise UserError(f"{path}: level: alpha is fixed, so no level applies; give alpha_range")
+    if settings.level is not None and settings.level not in preset.levels:
+        known = ", ".join(preset.levels)
+        raise UserError(f"{path}: level: {settings.level!r} is unknown here; known: {known}")
+    if settings.peak is not None and not 0 < settings.peak <= 1:
+        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
+    if settings.order is not None and not 1 <= settings.order <= 60:
+        raise UserError(f"{path}: order: {settings.order}; it must be from 1 to 60")

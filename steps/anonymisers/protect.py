@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data set through an anonymiser: audio file by audio file, then the tables."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steps.anonymisers.registry import Anonymiser
+from steps.anonymisers.strategy import Key
+from steps.audio import read_audio, write_pcm16
+from utils.cli import LossError, UserError
+from utils.datadir import DataDir, select, write_data_dir
+from utils.tables import StrPath, atomic_write, sort_ids, write_map
+
+# What stays true of protected speech; features and voice activity of the original do not.
+KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "enrolls")
+
+
+@dataclass
+class Protected:
+    """What became of each utterance. `rows`: utterance -> column of pseudo.tsv -> value."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, dict[str, object]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    n_resampled: int = 0
+
+    def summary(self) -> str:
+        """The counts in words."""
+        n = len(self.files)
+        return (
+            f"{n + len(self.skipped)} read, {n} written, {len(self.skipped)} skipped; "
+            f"{self.n_resampled} resampled to 16 kHz"
+        )
+
+
+def protect_audio(
+    wav: Mapping[str, str],
+    keys: Mapping[str, Key],
+    anonymiser: Anonymiser,
+    folder: StrPath,
+    audio_format: str = "wav",
+) -> Protected:
+    """Read, transform, level and write each utterance to `folder`/<utterance>.<audio_format>.
+
+    Audio that cannot be used is skipped, with its reason. UserError for an id that is no file name,
+    and for a file that cannot be written.
+    """
+    result = Protected()
+    for utt, rxfilename in wav.items():
+        if "/" in utt or utt.startswith("."):
+            raise UserError(
+                f"{utt}: cannot name an audio file; ids with / or a leading . are refused"
+            )
+        try:
+            audio = read_audio(utt, rxfilename)
+            samples, info = anonymiser.transform(audio.samples, keys[utt])
+            levelled = anonymiser.output.to_pcm16(samples)
+        except UserError as error:
+            result.skipped[utt] = str(error)
+            continue
+        path = f"{os.fspath(folder)}/{utt}.{audio_format}"
+        write_pcm16(path, levelled)
+        result.files[utt] = path
+        result.rows[utt] = {"key": keys[utt], **info}
+        result.n_resampled += audio.rate != audio.file_rate
+    return result
+
+
+def check_losses(result: Protected, data: DataDir, allow_loss: int) -> None:
+    """LossError that names the first loss where there are more than `allow_loss`."""
+    n = len(result.skipped)
+    if n > allow_loss:
+        reason = next(iter(result.skipped.values()))
+        raise LossError(
+            f"{data.path}: {n} of {n + len(result.files)} utterances could not be protected, "
+            f"{allow_loss} may be lost (--allow-loss); the first: {reason}"
+        )
+
+
+def write_protected(
+    out: Path, data: DataDir, result: Protected, settings: Mapping[str, object]
+) -> None:
+    """Write conf.json, pseudo.tsv, skipped.txt and the tables of a data directory; wav.scp last."""
+    out.mkdir(parents=True, exist_ok=True)
+    with atomic_write(out / "conf.json") as stream:
+        json.dump(settings, stream, indent=2, sort_keys=True)
+        stream.write("\n")
+    write_pseudo(out / "pseudo.tsv", result.rows)
+    if result.skipped:
+        write_map(out / "skipped.txt", result.skipped)
+    else:
+        (out / "skipped.txt").unlink(missing_ok=True)
+    tables, trials = select(data, result.files.keys())
+    kept = {name: table for name, table in tables.items() if name in KEPT}
+    write_data_dir(out, {**kept, "wav.scp": result.files}, trials)
+
+
+def write_pseudo(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
+    """A header that starts with #, then a line for each utterance: id and columns between tabs."""
+    with atomic_write(path) as stream:
+        columns = list(next(iter(rows.values()), {}))
+        stream.write("\t".join(("#utt", *columns)) + "\n")
+        for utt in sort_ids(rows):
+            stream.write("\t".join((utt, *(str(value) for value in rows[utt].values()))) + "\n")

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings in YAML files, read strictly: a typo, a name given twice, a wrong kind is an error.
+
+A file is a mapping of names to plain values; a dataclass says the names, kinds and defaults.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from utils.cli import UserError
+from utils.tables import StrPath
+
+T = TypeVar("T")
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+
+
+class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """Refuses a name that stands twice in a mapping; YAML loaders keep the last in silence."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        names = [str(key.value) for key, _ in node.value]
+        for number, (key, _) in enumerate(node.value):
+            if str(key.value) in names[:number]:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} is given twice", problem_mark=key.start_mark
+                )
+        return typing.cast(dict[Any, Any], super().construct_mapping(node, deep))
+
+
+def read_settings(path: StrPath) -> dict[str, object]:
+    """The mapping in a YAML file. UserError, with the line, for anything else."""
+    try:
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), _StrictLoader)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not a text file (not UTF-8)") from error
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{path}{line}: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
+        raise UserError(f"{path}: settings are expected, one `name: value` a line")
+    return data
+
+
+def parse_settings(kind: type[T], values: dict[str, object], path: StrPath) -> T:
+    """A dataclass of bool, int, float, str, tuples of them, and `| None`, from a mapping.
+
+    UserError names the file, the setting, and what is known or expected.
+    """
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in fields:
+            raise UserError(f"{path}: {name}: unknown setting; known: {', '.join(fields)}")
+    for name, field in fields.items():
+        if field.default is dataclasses.MISSING and name not in values:
+            raise UserError(f"{path}: {name}: is missing")
+    return kind(**{name: _convert(hints[name], values[name], f"{path}: {name}") for name in values})
+
+
+def _convert(hint: Any, value: object, where: str) -> object:
+    if isinstance(hint, types.UnionType):  # X | None: a setting that is given has to be an X
+        (hint,) = (part for part in hint.__args__ if part is not types.NoneType)
+    if typing.get_origin(hint) is tuple:
+        kinds = typing.get_args(hint)
+        if not isinstance(value, list) or len(value) != len(kinds):
+            raise UserError(f"{where}: {value!r}; [a, b] with {len(kinds)} values is expected")
+        return tuple(_convert(kind, item, where) for kind, item in zip(kinds, value, strict=True))
+    accepted = (int, float) if hint is float else hint
+    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
+        raise UserError(f"{where}: {value!r}; {KINDS[hint]} is expected")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{where}: {value!r}; a finite number is expected")
+    return hint(value)
