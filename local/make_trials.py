@@ -57,12 +57,29 @@ def official_lists(data: DataDir, folder: Path, evaluation: str) -> Lists:
     check_agreement("the gender", data.spk2gender or {}, spk2gender)
     lists = cut_lists(whole, data.utt2spk)
     print(f"official lists {folder / evaluation}_* cut to the audio in {data.path}:")
-    for gender in GENDERS:
-        before = astuple(count_lists(whole, gender, utt2spk))
-        after = astuple(count_lists(lists, gender, utt2spk))
-        changes = zip(COUNTED, before, after, strict=True)
-        print(f"  {gender}: " + ", ".join(f"{name} {old} -> {new}" for name, old, new in changes))
+    before, after = count_all(whole, utt2spk), count_all(lists, utt2spk)
+    print_counts(
+        [
+            [f"{old} -> {new}" for old, new in zip(*counts, strict=True)]
+            for counts in zip(before, after, strict=True)
+        ]
+    )
     return lists
+
+
+def count_all(lists: Lists, utt2spk: Mapping[str, str]) -> list[tuple[int, ...]]:
+    """What is counted, in the order of COUNTED, for each gender."""
+    return [astuple(count_lists(lists, gender, utt2spk)) for gender in GENDERS]
+
+
+def print_counts(cells: Sequence[Sequence[object]]) -> None:
+    """A small table of what is counted: a row for each of COUNTED, a column for each gender."""
+    for name, *row in zip(COUNTED, *cells, strict=True):
+        genders = zip(GENDERS, row, strict=True)
+        print(
+            f"  {name:<20}  "
+            + "  ".join(f"{gender} {cell!s:<15}" for gender, cell in genders).rstrip()
+        )
 
 
 def ruled_lists(
@@ -71,10 +88,7 @@ def ruled_lists(
     """Lists by the rules; prints what they hold and who has trial utterances only."""
     lists = make_lists(data.utt2spk, data.spk2gender or {}, rules, seed, sessions)
     print(f"lists for {data.path}: seed {seed}, {rules.enrol_utts} enrolment utterances a speaker")
-    for gender in GENDERS:
-        counts = astuple(count_lists(lists, gender, data.utt2spk))
-        held = zip(COUNTED, counts, strict=True)
-        print(f"  {gender}: " + ", ".join(f"{name} {count}" for name, count in held))
+    print_counts(count_all(lists, data.utt2spk))
     if lists.trial_only:
         print(f"  {len(lists.trial_only)} speakers are not enrolled and have trials only:")
         for speaker, reason in lists.trial_only.items():
@@ -85,44 +99,46 @@ def ruled_lists(
 def write_sets(data: DataDir, out: Path, lists: Lists) -> None:
     """Write the three data directories of the evaluation."""
     enrol = [utt for utts in lists.enrolment.values() for utt in utts]
-    _write(data, Path(f"{out}_enrolls"), enrol, None)
+    _write(data, Path(f"{out}_enrolls"), enrol, enrolls=True)
     for gender in GENDERS:
         utts = lists.trial_utts(gender)
         _write(data, Path(f"{out}_trials_{gender}"), utts, lists.trials[gender])
 
 
-def _write(data: DataDir, out: Path, utts: Sequence[str], trials: Sequence[Trial] | None) -> None:
+def _write(
+    data: DataDir,
+    out: Path,
+    utts: Sequence[str],
+    trials: Sequence[Trial] | None = None,
+    *,
+    enrolls: bool = False,
+) -> None:
     tables: dict[str, Mapping[str, object]] = {**select(data, utts)[0]}
-    if trials is None:
+    tables.pop("enrolls", None)
+    if enrolls:
         tables["enrolls"] = dict.fromkeys(utts, "")
-    else:
-        tables.pop("enrolls", None)
     write_data_dir(out, tables, trials)
-    print(f"{out}: {len(tables['utt2spk'])} utterances written")
+    speakers = set(tables["utt2spk"].values())
+    print(f"{out}: {len(speakers)} speakers, {len(tables['utt2spk'])} utterances written")
 
 
 def split_off_rest(
-    data: DataDir,
-    per_gender: int,
-    rest: Path,
-    rules: Rules,
-    seed: int,
-    sessions: Mapping[str, str] | None,
-) -> DataDir:
-    """Keep the evaluation speakers, write all others to `rest`, and say who is where."""
+    data: DataDir, per_gender: int, rules: Rules, seed: int, sessions: Mapping[str, str] | None
+) -> tuple[DataDir, DataDir]:
+    """(evaluation speakers, all others); says who has too little speech to be evaluated."""
     chosen, unable = choose_evaluation(
         data.utt2spk, data.spk2gender or {}, per_gender, rules, seed, sessions
     )
-    others = [utt for utt, spk in data.utt2spk.items() if spk not in chosen]
-    if not others:
-        raise UserError(f"{rest}: no speaker is left for it; evaluate fewer than {per_gender}")
     if unable:
         print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
-    tables, _ = select(data, others)
-    write_data_dir(rest, tables)
-    print(f"{rest}: {len(set(data.utt2spk.values()) - chosen)} speakers, {len(others)} utterances")
-    kept, _ = select(data, [utt for utt, spk in data.utt2spk.items() if spk in chosen])
-    return DataDir(data.path, kept)
+    evaluated = [utt for utt, spk in data.utt2spk.items() if spk in chosen]
+    others = [utt for utt, spk in data.utt2spk.items() if spk not in chosen]
+    if not others:
+        raise UserError(f"--speakers {per_gender}: no speaker is left for --rest; evaluate fewer")
+    return (
+        DataDir(data.path, select(data, evaluated)[0]),
+        DataDir(data.path, select(data, others)[0]),
+    )
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -165,9 +181,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ruled = (args.enrol_speakers, args.sessions, args.speakers)
     if args.official is not None and any(option is not None for option in ruled):
         raise UserError("--official says who is enrolled and tried: leave out the options for it")
-    least = min(args.enrol_utts, args.min_trial_utts, args.enrol_speakers or 1)
-    if least < 1:
-        raise UserError("at least 1 utterance and speaker is needed for enrolment and for trials")
+    for name in ("enrol_utts", "min_trial_utts", "enrol_speakers", "speakers"):
+        if getattr(args, name) is not None and getattr(args, name) < 1:
+            raise UserError(f"--{name.replace('_', '-')} {getattr(args, name)}: 1 is the least")
     data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "spk2gender"))
     if args.official is not None:
         lists = official_lists(data, args.official, args.out.name)
@@ -175,12 +191,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         sessions = None if args.sessions is None else read_map(args.sessions)
         rules = Rules(args.enrol_utts, args.min_trial_utts, args.enrol_speakers)
         if args.speakers is not None:
-            data = split_off_rest(data, args.speakers, args.rest, rules, args.seed, sessions)
+            data, rest = split_off_rest(data, args.speakers, rules, args.seed, sessions)
         lists = ruled_lists(data, rules, args.seed, sessions)
     check_lists(lists)
     if lists.unused:
         print(f"{len(lists.unused)} of {len(data.utt2spk)} utterances are in no list")
     write_sets(data, args.out, lists)
+    if args.rest is not None:
+        _write(rest, args.rest, list(rest.utt2spk))
     return 0
 
 
