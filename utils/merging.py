@@ -24,11 +24,15 @@ PARTIAL = ("enrolls", "trials", "skipped.txt")
 
 @dataclass
 class Merged:
-    """What will be written: lines by file name and key, headers by file name, archives by name."""
+    """What will be written: lines by file name and key, headers and archives by file name.
+
+    settings: JSON files, which are the same in all parts.
+    """
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     arks: dict[str, Path] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 def read_parts(out: Path, n: int) -> Merged:
@@ -104,6 +108,11 @@ def _read_scp(path: Path, merged: Merged, move: _Mover) -> None:
 
 
 def _read_part(path: Path, merged: Merged) -> None:
+    if path.suffix == ".json":
+        text = path.read_text(encoding="utf-8")
+        if merged.settings.setdefault(path.name, text) != text:
+            raise UserError(f"{path}: other settings than in the other parts; run all jobs again")
+        return
     for number, line in read_lines(path):
         if number == 1 and line.startswith("#"):
             if merged.headers.setdefault(path.name, line) != line:
@@ -169,7 +178,8 @@ def _expected_ids(
             return [f"{model} {utt}" for model, utt, _ in data.trials if utt in kept], "trial"
         return None, ""
     if path.name in FILES:
-        return by_kind[FILES[path.name].key], FILES[path.name].key
+        spec = FILES[path.name]
+        return by_kind[spec.key], spec.noun("segments" in data.tables)
     for kind, ids in by_kind.items():
         if any(key in ids for key in keys):
             return ids, kind
@@ -183,6 +193,9 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
             (out / name).unlink(missing_ok=True)
     for name, source in merged.arks.items():
         _link(source, out / name)
+    for name, text in merged.settings.items():
+        with atomic_write(out / name) as stream:
+            stream.write(text)
     for name in sorted(merged.tables, key=lambda name: (name.endswith(".scp"), name == "wav.scp")):
         if name == "utt2spk":
             utt2spk = {utt: line.split()[1] for utt, line in merged.tables[name].items()}
