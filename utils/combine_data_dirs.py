@@ -49,7 +49,7 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         common = [key for key in common if table[key] != new[key]]
     if common:
         first = next(other for other in sources if common[0] in other.tables.get(name, {}))
-        what = f"{FILES[name].key} {common[0]}"
+        what = f"{FILES[name].noun('segments' in source.tables)} {common[0]}"
         more = f" and {len(common) - 1} more" if len(common) > 1 else ""
         raise UserError(
             f"{source.path / name}: {what}{more} stands in {first.path} too"

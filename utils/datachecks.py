@@ -153,14 +153,14 @@ def _check_ids(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
     }
     for name, table in rows.items():
         spec = FILES[name]
-        wanted = expected[spec.key]
+        wanted, what = expected[spec.key], spec.noun("segments" in rows)
         for row in table:
             if row.key not in wanted:
-                message = f"{spec.key} {row.key} is not in {_origin(spec.key, rows)}"
+                message = f"{what} {row.key} is not in {_origin(spec.key, rows)}"
                 yield Problem(directory / name, row.line, "unknown id", message, fix)
         missing = set(wanted) - {row.key for row in table} if spec.complete else set()
         for key in sort_ids(missing):
-            message = f"{spec.key} {key} of {_origin(spec.key, rows)} has no line"
+            message = f"{what} {key} of {_origin(spec.key, rows)} has no line"
             advice = f"add its line, or: utils/fix_data_dir.py --allow-drop N {directory}"
             yield Problem(directory / name, None, "missing id", message, advice)
 
@@ -232,7 +232,8 @@ def _check_audio_file(
     if not opened and not row.value.endswith("|") and os.access(row.value, os.R_OK):
         return
     info = probe_audio(row.value)
-    rates[info.rate] += info.rate > 0
+    if info.rate:
+        rates[info.rate] += 1
     if info.problem:
         message = f"{row.key}: audio file {row.value} {info.problem}"
         yield Problem(path, row.line, "audio", message, "mend the file or leave the utterance out")

@@ -213,13 +213,14 @@ def other_files(path: Path) -> list[str]:
 
 
 def describe_difference(got: Collection[str], expected: Collection[str], what: str) -> str:
-    """`3 of 40 utterances are missing (a b c), 1 is unknown (x)`; empty where the ids agree."""
+    """`3 of 40 utterances missing (a b c), 1 utterance unknown (x)`; empty where the ids agree."""
     missing, unknown = set(expected) - set(got), set(got) - set(expected)
     parts = []
     if missing:
-        parts.append(f"{len(missing)} of {len(expected)} {what}s are missing {_examples(missing)}")
+        parts.append(f"{len(missing)} of {len(expected)} {what}s missing {_examples(missing)}")
     if unknown:
-        parts.append(f"{len(unknown)} {what}s are unknown {_examples(unknown)}")
+        plural = "s" if len(unknown) > 1 else ""
+        parts.append(f"{len(unknown)} {what}{plural} unknown {_examples(unknown)}")
     return ", ".join(parts)
 
 
@@ -240,7 +241,7 @@ def _check_ids(data: DataDir) -> None:
         wanted = expected[spec.key]
         if not spec.complete:
             wanted = [key for key in wanted if key in table]
-        if difference := describe_difference(table.keys(), wanted, spec.key):
+        if difference := describe_difference(table, wanted, spec.noun(segments is not None)):
             raise UserError(
                 f"{data.path / name}: compared with utt2spk, {difference}; "
                 f"see all problems with: utils/validate_data_dir.py {data.path}"

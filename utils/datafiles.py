@@ -21,6 +21,10 @@ class FileSpec:
     most: int | None = 2
     complete: bool = True
 
+    def noun(self, segmented: bool) -> str:
+        """What the keys are to a reader: recordings are utterances where there are no segments."""
+        return "utterance" if self.key == "recording" and not segmented else self.key
+
     def accepts(self, n_fields: int) -> bool:
         """Whether a line of that many fields is well formed."""
         return self.fewest <= n_fields and (self.most is None or n_fields <= self.most)

@@ -101,7 +101,8 @@ def incomplete_utterances(data: DataDir, *, audio: bool) -> dict[str, str]:
         for name, table in tables.items():
             key = {"utterance": utt, "speaker": spk, "recording": recording}[FILES[name].key]
             if key not in table:
-                reasons.setdefault(utt, f"{FILES[name].key} {key or '?'} is not in {name}")
+                what = FILES[name].noun(segments is not None)
+                reasons.setdefault(utt, f"{what} {key or '?'} is not in {name}")
         if audio and utt not in reasons and (path := data.wav.get(recording)) is not None:
             info = probe_audio(path)
             if info.problem:

@@ -1,0 +1,610 @@
+"""The data directory tools: problems are found, nothing is lost silently, parts come together."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import UserError
+from utils.datadir import load_data_dir, select, validate_data_dir, write_data_dir
+
+VALIDATE, FIX = "utils/validate_data_dir.py", "utils/fix_data_dir.py"
+SUBSET, COMBINE = "utils/subset_data_dir.py", "utils/combine_data_dirs.py"
+COPY, SPLIT, MERGE = (
+    "utils/copy_data_dir.py",
+    "utils/split_data_dir.py",
+    "utils/merge_split_dirs.py",
+)
+
+
+@pytest.fixture
+def data(make_data_dir, tmp_path: Path) -> Path:
+    """s1: s1-000 s1-001; s2: s2-000 s2-001 s2-002."""
+    return make_data_dir(tmp_path / "data")
+
+
+def edit(path: Path, pattern: str, replacement: str) -> None:
+    text, count = re.subn(pattern, replacement, path.read_text(), flags=re.M)
+    assert count
+    path.write_bytes(text.encode())
+
+
+def read(path: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in path.iterdir() if p.is_file()}
+
+
+def problems(data: Path, **options: object) -> list[str]:
+    found = validate_data_dir(data, **options)  # type: ignore[arg-type]
+    return [str(problem).removeprefix(f"{data}/") for problem in found if problem.fatal]
+
+
+def test_a_good_directory_is_valid_and_loads(data: Path, run_program) -> None:
+    done = run_program(VALIDATE, "--need", "text", "--need", "spk2gender", data)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{data}: valid: 0 errors, 0 warnings\n"
+    loaded = load_data_dir(data, need=("wav.scp", "spk2gender", "text", "utt2dur"))
+    assert loaded.spk2utt == {"s1": ["s1-000", "s1-001"], "s2": ["s2-000", "s2-001", "s2-002"]}
+    assert loaded.spk2gender == {"s1": "f", "s2": "m"}
+    assert loaded.text and loaded.text["s1-001"] == "words of s1-001"
+    assert loaded.utt2dur and loaded.utt2dur["s2-002"] == pytest.approx(0.12)
+    assert loaded.enrolls is None and loaded.trials is None
+
+
+# One change, the problem that validate must report, and the first words that load must say (or None
+# where only validate looks). Named after the silent failures of Kaldi's validate_data_dir.sh.
+BROKEN = {
+    "utt2spk with three fields": (
+        ("utt2spk", r"^(s1-001.*)$", r"\1 x"),
+        r"utt2spk:2: 3 fields where 2 are expected",
+        r"utt2spk:2: 3 fields",
+    ),
+    "audio that is not there": (
+        ("wav.scp", r"s1-001\.wav", "gone.wav"),
+        r"wav\.scp:2: s1-001: audio file .*gone\.wav is missing",
+        None,
+    ),
+    "the same file for all ids": (
+        ("wav.scp", r"(/s.-00.)\.wav", "/s1-000.wav"),
+        r"wav\.scp:1: all ids have the same audio file",
+        None,
+    ),
+    "CRLF": (("text", r"$", "\r"), r"text:1: Windows line end", r"text:1: Windows line end"),
+    "segments compared with utt2spk": (
+        ("segments", "", "s1-000 s1-000 0 0.05\n"),
+        r"segments: utterance s2-002 of utt2spk has no line",
+        None,
+    ),
+    "speaker is no prefix": (
+        ("utt2spk", r"^(s2-001) s2", r"\1 s1"),
+        r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001",
+        r"spk2utt: does not agree with utt2spk",
+    ),
+    "duplicate": (
+        ("utt2spk", r"^(s1-001.*)$", r"\1\n\1"),
+        r"utt2spk:3: s1-001 is listed twice: the same line stands on line 2",
+        r"utt2spk:3: s1-001 is listed twice",
+    ),
+    "not sorted": (
+        ("text", r"^(s1-000.*\n)(s1-001.*\n)", r"\2\1"),
+        r"text:2: not sorted \(LC_ALL=C\): s1-000 follows s1-001",
+        None,
+    ),
+    "no last line end": (("text", r"\n\Z", ""), r"text:5: the last line has no line end", None),
+    "spk2utt of before": (
+        ("spk2utt", r" s2-001", ""),
+        r"spk2utt:2: s2: does not agree with utt2spk on s2-001",
+        r"spk2utt: does not agree with utt2spk",
+    ),
+    "speaker without gender": (
+        ("spk2gender", r"^s1.*\n", ""),
+        r"spk2gender: speaker s1 of utt2spk has no line",
+        r"spk2gender: compared with utt2spk, 1 of 2 speakers missing \(s1\)",
+    ),
+    "gender": (
+        ("spk2gender", r"^s1 f", "s1 female"),
+        r"spk2gender:1: s1: the gender is 'female'; only m and f are known",
+        r"spk2gender:1: s1: the gender is 'female'",
+    ),
+    "duration": (
+        ("utt2dur", r"^(s1-000) .*", r"\1 0"),
+        r"utt2dur:1: s1-000: the duration is '0'",
+        r"utt2dur:1: s1-000: the duration",
+    ),
+    "utterance without speaker": (
+        ("utt2spk", r"^s1-001.*\n", ""),
+        r"wav\.scp:2: utterance s1-001 is not in utt2spk",
+        r"wav\.scp: compared with utt2spk, 1 utterance unknown \(s1-001\)",
+    ),
+    "enrolls of another set": (
+        ("enrolls", "", "s1-000\ns9-000\n"),
+        r"enrolls:2: utterance s9-000 is not in utt2spk",
+        r"enrolls: compared with utt2spk, 1 utterance unknown",
+    ),
+    "empty": (("utt2spk", r"(.*\n)+", ""), r"utt2spk: is empty", r"utt2spk: is empty"),
+    "blank line": (("utt2spk", r"\Z", "\n"), r"utt2spk:6: 0 fields", r"utt2spk:6: 0 fields"),
+    "not text": (("text", r"^s1-000", "s1-000\0"), r"text: .*NUL byte", r"text:1: .*NUL byte"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
+    (file, pattern, replacement), found, loading = BROKEN[name]
+    if not (data / file).exists():
+        (data / file).touch()
+    edit(data / file, pattern, replacement)
+    assert [text for text in problems(data) if re.match(found, text)]
+    done = run_program(VALIDATE, data)
+    assert done.returncode == 2
+    assert re.search(found, done.stderr)
+    if loading is not None:
+        with pytest.raises(UserError, match=loading):
+            load_data_dir(data)
+
+
+def test_all_problems_in_one_run(data: Path, run_program) -> None:
+    for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
+        edit(data / BROKEN[name][0][0], *BROKEN[name][0][1:])
+    done = run_program(VALIDATE, "--most", "2", data)
+    for part in ("utt2spk:2: ", "text:1: ", "text:2: ", "spk2gender:1: ", "wav.scp:2: "):
+        assert f"error: {data}/{part}" in done.stderr
+    assert "text:3:" not in done.stderr
+    assert f"{data}/text: 4 more of this kind (CRLF)" in done.stderr
+    assert re.search(r"not valid: \d+ errors, 0 warnings", done.stdout)
+
+
+def test_bad_audio_is_found_and_other_rates_are_counted(data: Path, run_program) -> None:
+    wav = data / "wav"
+    (wav / "s1-000.wav").write_bytes(b"")
+    (wav / "s1-001.wav").write_bytes(b"no audio at all")
+    soundfile.write(wav / "s2-000.wav", np.zeros(0), 16000)
+    soundfile.write(wav / "s2-001.wav", np.zeros((1600, 2)), 16000)
+    soundfile.write(wav / "s2-002.wav", np.zeros(960), 8000)
+    found = validate_data_dir(data)
+    assert [(p.line, p.kind) for p in found if p.fatal] == [(n, "audio") for n in (1, 2, 3, 4)]
+    assert "cannot be read as audio" in found[0].message
+    assert "no samples (zero length)" in found[2].message
+    assert "2 channels" in found[3].message
+    assert "1 of 5 files are sampled at 8000 Hz" in found[4].message
+    assert run_program(VALIDATE, "--no-audio", data).returncode == 0
+    done = run_program("utils/check_audio.py", data, data / "out")
+    assert done.returncode == 2
+    assert done.stderr.count("wav.scp: s") == 4
+    assert "4 of 5 audio files cannot be used" in done.stderr
+    assert not (data / "out").exists()
+
+
+def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_program) -> None:
+    data = make_data_dir(tmp_path / "data", {"s1": 3}, rate=8000, seconds=1.0)
+    done = run_program("utils/check_audio.py", data, tmp_path / "out")
+    assert done.returncode == 0
+    assert (tmp_path / "out/utt2dur").read_text() == (data / "utt2dur").read_text()
+    assert "3 files at 8000 Hz, not 16000 Hz: resampled when read" in done.stdout
+    edit(data / "utt2dur", r"^(s1-001) .*", r"\1 5.5")
+    done = run_program("utils/check_audio.py", data, tmp_path / "out")
+    assert "s1-001.wav lasts 1.01 s, but utt2dur says 5.50 s" in done.stderr
+    assert done.returncode == 2
+
+
+def test_speakers_must_sort_like_their_utterances(make_data_dir, tmp_path: Path) -> None:
+    """Ids 1_2, 1_4, 13_1 fail, 1-2, 1-4, 13-1 pass: `-` sorts below letters and digits."""
+    for separator, expected in (("-", []), ("_", ["speaker order"])):
+        data = tmp_path / f"with{separator}"
+        wav = {
+            f"{spk}{separator}{n}": f"{spk}{n}.wav" for spk, n in (("1", 2), ("1", 4), ("13", 1))
+        }
+        utt2spk = {utt: utt.split(separator)[0] for utt in wav}
+        write_data_dir(data, {"utt2spk": utt2spk})
+        found = validate_data_dir(data, need=("utt2spk",))
+        assert [problem.kind for problem in found] == expected
+        assert validate_data_dir(data, need=(), speaker_order=False) == []
+
+
+TRIALS = {
+    "s1 t1-000 target\n": r"utterance t1-000 is not in utt2spk",
+    "s1 s1-000 Target\n": r"is not `<enrolled speaker> <utterance> target\|nontarget`",
+    "s1 s1-000\n": r"is not `<enrolled speaker>",
+    "s9 s1-000 nontarget\n": r"speaker s9 is not enrolled",
+    "s2 s1-000 target\n": r"target, but s1-000 is spoken by s1 and s2 is enrolled",
+    "s1 s1-000 nontarget\n": r"nontarget, but s1-000 is spoken by s1 and s1 is enrolled",
+    "s1 s1-000 target\ns1 s1-000 target\n": r"trials:2: s1 s1-000 is listed twice, first on line 1",
+    "s1 s1-000 target\n": r"trials: has no nontarget trial",
+}
+
+
+@pytest.mark.parametrize("lines", TRIALS)
+def test_trials_are_checked_against_utterances_and_models(
+    make_data_dir, tmp_path: Path, lines: str
+) -> None:
+    make_data_dir(tmp_path / "e_enrolls")
+    data = make_data_dir(tmp_path / "e_trials_f")
+    (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\ns2 s2-000 target\n")
+    assert problems(data) == []
+    (data / "trials").write_text(lines)
+    assert [text for text in problems(data) if re.search(TRIALS[lines], text)]
+
+
+def test_a_mistyped_directory_is_not_made(tmp_path: Path, run_program) -> None:
+    for program, *arguments in (
+        (FIX, "dta"),
+        (VALIDATE, "dta"),
+        (SPLIT, "dta", "2"),
+        (SUBSET, "--n", "1", "dta", "out"),
+        (COMBINE, "out", "dta", "dta"),
+        (COPY, "dta", "out"),
+        (MERGE, "dta", "2"),
+        ("utils/check_audio.py", "dta", "out"),
+    ):
+        done = run_program(program, *arguments, cwd=tmp_path)
+        assert done.returncode == 2, program
+        assert done.stderr.startswith(f"{Path(program).name}: dta")
+        assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fix_refuses_duplicates_with_different_values(data: Path, run_program) -> None:
+    edit(data / "text", r"^s1-001.*\n", "s1-001 one\ns1-001 other\n")
+    before = read(data)
+    done = run_program(FIX, "--allow-drop", "9", data)
+    assert done.returncode == 2
+    assert f"{data}/text:3: s1-001 has another value on line 2" in done.stderr
+    assert read(data) == before
+
+
+def test_fix_drops_only_what_it_may_and_says_why(data: Path, run_program) -> None:
+    edit(data / "text", r"^s1-001.*\n", "")
+    edit(data / "spk2gender", r"^s2.*\n", "s3 f\n")
+    (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
+    before = read(data)
+    done = run_program(FIX, "--allow-drop", "3", data)
+    assert done.returncode == 3
+    assert f"{data}: drop s1-001: utterance s1-001 is not in text" in done.stderr
+    assert f"{data}: drop s2-000: speaker s2 is not in spk2gender" in done.stderr
+    assert "4 of 5 utterances are not complete" in done.stderr
+    assert "--allow-drop 4" in done.stderr
+    assert read(data) == before
+    done = run_program(FIX, "--allow-drop", "4", data)
+    assert done.returncode == 0
+    assert "4 utterances dropped" in done.stdout
+    assert "1 of 2 trials removed" in done.stdout
+    assert "1 lines removed, without utterance: s3" in done.stdout
+    assert list(load_data_dir(data).utt2spk) == ["s1-000"]
+    assert {name: (data / ".backup" / name).read_bytes() for name in before} == before
+
+
+def test_fix_mends_the_form_and_loses_nothing(data: Path, run_program) -> None:
+    good = read(data)
+    edit(data / "text", r"$", "\r")
+    edit(data / "wav.scp", r"\A(.*\n)(.*\n)", r"\2\1\1")
+    edit(data / "utt2dur", r"\n\Z", "")
+    edit(data / "spk2utt", r" s2-001", "")
+    done = run_program(FIX, data)
+    assert done.returncode == 0
+    for part in ("Windows line ends", "1 repeated lines removed", "sorted (LC_ALL=C)", "last line"):
+        assert part in done.stdout
+    assert read(data) == good
+    assert run_program(FIX, data).stdout == f"{data}: nothing to mend\n"
+
+
+def test_fix_drops_unreadable_audio_when_asked(data: Path, run_program) -> None:
+    (data / "wav/s1-001.wav").unlink()
+    done = run_program(FIX, "--check-audio", data)
+    assert done.returncode == 3
+    assert "drop s1-001: audio file" in done.stderr
+    assert run_program(FIX, "--check-audio", "--allow-drop", "1", data).returncode == 0
+    assert problems(data) == []
+
+
+def test_combine_refuses_equal_ids_in_two_sources(data: Path, tmp_path: Path, run_program) -> None:
+    """combine_data.sh makes 9 utterances of 18 and logs `kept all 9`."""
+    done = run_program(COMBINE, tmp_path / "both", data, data)
+    assert done.returncode == 2
+    assert "utterance s1-000 and 4 more stands in" in done.stderr
+    assert not (tmp_path / "both").exists()
+    other = tmp_path / "other"
+    assert run_program(COPY, "--utt-prefix=x-", "--spk-prefix=x-", data, other).returncode == 0
+    (other / "text").unlink()
+    done = run_program(COMBINE, tmp_path / "both", data, other)
+    assert done.returncode == 0
+    assert "5 + 5 = 10 utterances, 4 speakers" in done.stdout
+    assert f"not carried over from {data}: text" in done.stdout
+    assert problems(tmp_path / "both") == []
+    edit(other / "spk2gender", "x-s1 f", "x-s1 m")
+    run_program(COPY, "--utt-suffix=-b", tmp_path / "both", tmp_path / "b")
+    done = run_program(COMBINE, tmp_path / "all", tmp_path / "b", other)
+    assert "speaker x-s1 stands in" in done.stderr and "with another value" in done.stderr
+
+
+def test_copy_keeps_the_prefix_rule_and_the_original_ids(data: Path, tmp_path: Path, run_program):
+    out = tmp_path / "out"
+    done = run_program(COPY, "--spk-prefix", "x-", data, out)
+    assert done.returncode == 2
+    assert "speaker x-s1 would not begin its utterance s1-000" in done.stderr
+    assert not out.exists()
+    (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
+    assert run_program(COPY, "--utt-suffix=-b", data, out).returncode == 0
+    assert run_program(COPY, "--utt-suffix=-c", out, tmp_path / "two").returncode == 0
+    two = load_data_dir(tmp_path / "two", need=("wav.scp", "utt2uniq", "text"))
+    assert two.tables["utt2uniq"]["s1-000-b-c"] == "s1-000"
+    assert two.wav["s2-001-b-c"].endswith("/s2-001.wav")
+    assert two.trials == [("s1", "s1-000-b-c", "target"), ("s1", "s2-000-b-c", "nontarget")]
+    assert run_program(COPY, data, data).returncode == 2
+
+
+def test_copy_names_utterances_after_their_speakers(
+    data: Path, tmp_path: Path, run_program
+) -> None:
+    edit(data / "utt2spk", r"^(s2-\d+) s2", r"\1 anna")
+    for name in ("spk2utt", "spk2gender"):
+        edit(data / name, r"^s2", "anna")
+    for name in ("spk2utt", "spk2gender"):
+        (data / name).write_text("".join(sorted((data / name).read_text().splitlines(True))))
+    assert problems(data) and load_data_dir(data)
+    assert run_program(COPY, "--spk-as-prefix", data, tmp_path / "out").returncode == 0
+    assert problems(tmp_path / "out") == []
+    assert next(iter(load_data_dir(tmp_path / "out").utt2spk)) == "anna-s2-000"
+
+
+def test_subset_matches_whole_ids(make_data_dir, tmp_path: Path, run_program) -> None:
+    """grep -Ff matches substrings: p1 selects p10."""
+    data = make_data_dir(tmp_path / "data", {"p1": 2, "p10": 2, "p2": 1})
+    (tmp_path / "spks").write_text("p1\n")
+    assert (
+        run_program(SUBSET, "--spk-list", tmp_path / "spks", data, tmp_path / "out").returncode == 0
+    )
+    assert list(load_data_dir(tmp_path / "out").utt2spk) == ["p1-000", "p1-001"]
+    assert problems(tmp_path / "out") == []
+    for option, ids in (("--spk-list", "p\n"), ("--utt-list", "p1-000\np1-0\n")):
+        (tmp_path / "ids").write_text(ids)
+        done = run_program(SUBSET, option, tmp_path / "ids", data, tmp_path / "new")
+        assert done.returncode == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_subset_choices(make_data_dir, tmp_path: Path, run_program) -> None:
+    data = make_data_dir(tmp_path / "data", {"a": 4, "b": 1, "c": 5})
+    (data / "trials").write_text("a a-000 target\na c-004 nontarget\n")
+
+    def subset(*options: str) -> list[str]:
+        done = run_program(SUBSET, *options, data, tmp_path / "out")
+        assert done.returncode == 0, done.stderr
+        chosen = load_data_dir(tmp_path / "out")
+        assert f"{len(chosen.utt2spk)} of 10 utterances, {len(chosen.spk2utt)} of 3" in done.stdout
+        assert (
+            chosen.trials
+            == [row for row in load_data_dir(data).trials or [] if row[1] in chosen.utt2spk]
+            or chosen.trials is None
+        )
+        return list(chosen.utt2spk)
+
+    everything = list(load_data_dir(data).utt2spk)
+    assert subset("--first", "3") == everything[:3]
+    assert subset("--last", "2") == everything[-2:]
+    assert subset("--shortest", "4") == ["a-000", "a-001", "b-000", "c-000"]
+    assert subset("--evenly", "5") == everything[::2]
+    assert len(subset("--per-spk", "2")) == 5
+    assert len({utt[0] for utt in subset("--speakers", "2")}) == 2
+    draws = {seed: subset("--n", "4", "--seed", str(seed)) for seed in range(4)}
+    assert draws[0] == subset("--n", "4") and len({tuple(draw) for draw in draws.values()}) > 1
+    assert "(seed 3)" in run_program(SUBSET, "--n", "4", "--seed", "3", data, tmp_path / "o").stdout
+    for options in (["--n", "11"], ["--n", "0"], ["--first", "11"], ["--speakers", "4"], []):
+        assert run_program(SUBSET, *options, data, tmp_path / "new").returncode == 2
+    assert run_program(SUBSET, "--n", "4", data, data).returncode == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_random_choice_hardly_depends_on_what_else_is_there(
+    make_data_dir, tmp_path: Path
+) -> None:
+    from utils.selection import draw
+
+    ids = [f"u{number:02d}" for number in range(40)]
+    chosen = set(draw(ids, 10, 0, "utterance"))
+    assert set(draw(ids[::-1], 10, 0, "utterance")) == chosen
+    assert len(chosen - set(draw([*ids, "new"], 10, 0, "utterance"))) <= 1
+
+
+def test_split_keeps_speakers_whole_and_parts_equally_long(make_data_dir, tmp_path, run_program):
+    data = make_data_dir(tmp_path / "data", {"a": 9, "b": 3, "c": 3, "d": 3, "e": 1})
+    (data / "enrolls").write_text("a-000\n")
+    (data / "trials").write_text("x b-000 target\nx c-000 nontarget\n")
+    done = run_program(SPLIT, data, 2)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+    parts = [load_data_dir(data / "split2" / str(number)) for number in (1, 2)]
+    assert [sorted(part.spk2utt) for part in parts] == [["a"], ["b", "c", "d", "e"]]
+    assert [part.enrolls for part in parts] == [["a-000"], None]
+    assert [len(part.trials or []) for part in parts] == [0, 2]
+    assert [problems(part.path) for part in parts] == [[], []]
+    done = run_program(SPLIT, data, 9)
+    assert done.stdout == "5\n"
+    assert "5 parts instead of 9: it has 5 speakers" in done.stderr
+    assert sorted(p.name for p in (data / "split5").iterdir()) == list("12345")
+    assert run_program(SPLIT, "--per-utt", data, 9).stdout == "9\n"
+    assert run_program(SPLIT, data, 0).returncode == 2
+    assert not [p for p in data.iterdir() if ".tmp." in p.name]
+
+
+def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: Path) -> None:
+    """The 2024 challenge reads such a speaker as a string and iterates over its characters."""
+    data = load_data_dir(make_data_dir(tmp_path / "data", {"anna": 1, "bob": 2}))
+    assert data.spk2utt["anna"] == ["anna-000"]
+    write_data_dir(tmp_path / "one", *select(data, ["anna-000"]))
+    one = load_data_dir(tmp_path / "one")
+    assert one.spk2utt == {"anna": ["anna-000"]}
+    assert (tmp_path / "one/spk2utt").read_text() == "anna anna-000\n"
+
+
+def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
+    loaded = load_data_dir(data)
+    (data / "trials").write_text("s1 s1-000 target\n")
+    tables, trials = select(loaded, ["s1-000"])
+    del tables["text"], tables["wav.scp"]
+    write_data_dir(data, tables, trials)
+    assert sorted(read(data)) == ["spk2gender", "spk2utt", "utt2dur", "utt2spk"]
+    with pytest.raises(UserError, match="it would hold no utterance"):
+        write_data_dir(data, {"utt2spk": {}})
+
+
+def run_jobs(data: Path, out: Path, n: int, *, only: set[str] | None = None) -> None:
+    """What n jobs write: x-vectors, a copy of the tables, a table with a header."""
+    for number in range(1, n + 1):
+        part = load_data_dir(data / f"split{n}" / str(number))
+        target = out / f"split{n}" / str(number)
+        write_data_dir(target, part.tables, part.trials)
+        with ArchiveWriter(target / "xvector") as writer:
+            for utt in part.utt2spk:
+                if only is None or utt in only:
+                    writer.write(utt, np.full(3, float(utt[-1])))
+        rows = "".join(f"{utt}\t{number}\t\n" for utt in part.utt2spk)
+        (target / "pseudo.tsv").write_text(f"#utt\tjob\tnote\n{rows}")
+
+
+@pytest.fixture
+def jobs(make_data_dir, tmp_path: Path, run_program, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three jobs over data/ have written to exp/; the current directory is theirs."""
+    monkeypatch.chdir(tmp_path)
+    make_data_dir(Path("data"), {"s1": 2, "s2": 3, "s3": 1, "s4": 4})
+    (tmp_path / "data/trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
+    (tmp_path / "data/enrolls").write_text("s3-000\n")
+    assert run_program(SPLIT, "data", 3).stdout == "3\n"
+    run_jobs(Path("data"), Path("exp"), 3)
+    return tmp_path / "exp"
+
+
+def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
+    (jobs / "xvector.7.ark").write_bytes(b"of an older run with more jobs")
+    (jobs / "split8/1").mkdir(parents=True)
+    done = run_program(MERGE, "exp", 3, "--expect", "data")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "xvector.scp 10" in done.stdout and "0 lost" in done.stdout
+    assert sorted(p.name for p in jobs.iterdir()) == [
+        *("enrolls", "pseudo.tsv", "spk2gender", "spk2utt", "text", "trials", "utt2dur", "utt2spk"),
+        *("wav.scp", "xvector.1.ark", "xvector.2.ark", "xvector.3.ark", "xvector.scp"),
+    ]
+    vectors = read_vectors("exp/xvector.scp")
+    assert list(vectors) == list(load_data_dir("data").utt2spk)
+    assert all(vector[0] == float(utt[-1]) for utt, vector in vectors.items())
+    for name in ("utt2spk", "spk2utt", "wav.scp", "trials", "enrolls", "text"):
+        assert (jobs / name).read_bytes() == Path("data", name).read_bytes()
+    lines = (jobs / "pseudo.tsv").read_text().splitlines()
+    assert lines[0] == "#utt\tjob\tnote" and lines[1:] == sorted(lines[1:])
+    assert len(lines) == 11 and lines[1].endswith("\t")
+    assert run_program(MERGE, "exp", 3).returncode == 2
+
+
+def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path, run_program) -> None:
+    """A child that dies at its k-th change of the file system, for every k, then a second run."""
+    shutil.copytree(jobs, "saved")
+    killer = (
+        "import os, pathlib, shutil, sys\n"
+        "left = int(sys.argv.pop(1))\n"
+        "def deadly(call):\n"
+        "    def wrapped(*arguments, **options):\n"
+        "        global left\n"
+        "        left -= 1\n"
+        "        if left < 0: os._exit(137)\n"
+        "        return call(*arguments, **options)\n"
+        "    return wrapped\n"
+        "for name in ('replace', 'rename', 'unlink', 'hardlink_to'):\n"
+        "    setattr(pathlib.Path, name, deadly(getattr(pathlib.Path, name)))\n"
+        "shutil.rmtree = deadly(shutil.rmtree)\n"
+        "from utils.merge_split_dirs import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    Path("killer.py").write_text(killer)
+    for after in range(200):
+        shutil.rmtree(jobs)
+        shutil.copytree("saved", jobs)
+        root = str(Path(__file__).resolve().parents[1])
+        program = os.path.relpath("killer.py", root)
+        done = run_program(program, after, "exp", 3, "--expect", "data", PYTHONPATH=root)
+        if done.returncode == 0:
+            break
+        assert done.returncode == 137, done.stderr
+        if (jobs / "xvector.scp").exists():
+            assert len(read_vectors("exp/xvector.scp")) == 10
+        again = run_program(MERGE, "exp", 3, "--expect", "data")
+        assert again.returncode == 0, (after, again.stderr)
+        assert len(read_vectors("exp/xvector.scp")) == 10
+        assert not [p for p in jobs.iterdir() if p.name.startswith(("split", ".merged"))]
+    assert after > 20
+
+
+def break_part(kind: str, part: Path) -> None:
+    if kind == "no output":
+        shutil.rmtree(part)
+    elif kind == "a file is missing":
+        (part / "xvector.scp").unlink()
+    elif kind == "an id of another job":
+        line = (part.parent / "1/utt2dur").read_text().splitlines()[0]
+        (part / "utt2dur").write_text(f"{line}\n{(part / 'utt2dur').read_text()}")
+    elif kind == "archive gone":
+        (part / "xvector.ark").unlink()
+    elif kind == "another header":
+        edit(part / "pseudo.tsv", "^#utt", "#id")
+    elif kind == "audio in the part":
+        edit(part / "wav.scp", r" .*/", f" {part}/")
+    elif kind == "a folder":
+        (part / "sub").mkdir()
+    elif kind == "an unknown id":
+        edit(part / "pseudo.tsv", r"\Z", "zz\tx\t\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("no output", r"exp/split3/2: this job wrote nothing; see its log in exp/log"),
+        ("a file is missing", r"exp/split3/2/xvector\.scp: is missing, but other jobs wrote it"),
+        ("an id of another job", r"exp/split3/2/utt2dur: s\S+ is in another part too"),
+        ("archive gone", r"split3/2/xvector\.ark: is missing, but other"),
+        ("another header", r"pseudo\.tsv:1: another header"),
+        ("audio in the part", r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
+        ("a folder", r"exp/split3/2/sub: a folder cannot be merged"),
+        ("an unknown id", r"exp/pseudo\.tsv: compared with data, 1 utterance unknown \(zz\)"),
+    ],
+)
+def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, kind: str, message: str) -> None:
+    break_part(kind, jobs / "split3/2" if kind != "audio in the part" else Path("exp/split3/2"))
+    before = sorted(str(p) for p in jobs.rglob("*"))
+    done = run_program(MERGE, "exp", 3, "--expect", "data")
+    assert done.returncode == 2
+    assert re.search(message, done.stderr)
+    assert done.stderr.count("\n") == 1
+    assert sorted(str(p) for p in jobs.rglob("*")) == before
+
+
+def test_merge_counts_losses(jobs: Path, run_program) -> None:
+    lost = {"s4-001", "s4-002"}
+    run_jobs(Path("data"), jobs, 3, only=set(load_data_dir("data").utt2spk) - lost)
+    done = run_program(MERGE, "exp", 3, "--expect", "data", "--allow-loss", 1)
+    assert done.returncode == 3
+    assert "exp/xvector.scp: 2 of 10 utterances missing (s4-001 s4-002)" in done.stderr
+    assert "--allow-loss 2" in done.stderr
+    assert not (jobs / "xvector.scp").exists()
+    done = run_program(MERGE, "exp", 3, "--expect", "data", "--allow-loss", 2)
+    assert done.returncode == 0
+    assert "2 lost" in done.stdout
+    assert read_vectors("exp/xvector.scp").keys() == set(load_data_dir("data").utt2spk) - lost
+
+
+@pytest.mark.corpora
+def test_real_data_directories_are_valid(corpora: Path, tmp_path: Path, run_program) -> None:
+    data = corpora / "vpc2020_libri_test" / "data"
+    sizes = {}
+    for name in ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m"):
+        done = run_program(VALIDATE, "--no-wav", data / name)
+        assert done.returncode == 0, done.stderr
+        loaded = load_data_dir(data / name, need=("spk2gender", "text", "utt2dur"))
+        sizes[name] = (len(loaded.utt2spk), len(loaded.spk2utt), len(loaded.trials or []))
+        write_data_dir(tmp_path / name, loaded.tables, loaded.trials)
+        for file in ("utt2spk", "spk2utt", "text", "spk2gender"):
+            assert (tmp_path / name / file).read_bytes() == (data / name / file).read_bytes()
+    assert sizes == {
+        "libri_test_enrolls": (438, 29, 0),
+        "libri_test_trials_f": (734, 20, 11744),
+        "libri_test_trials_m": (762, 20, 9906),
+    }
