@@ -461,6 +461,7 @@ def run_jobs(data: Path, out: Path, n: int, *, only: set[str] | None = None) -> 
                     writer.write(utt, np.full(3, float(utt[-1])))
         rows = "".join(f"{utt}\t{number}\t\n" for utt in part.utt2spk)
         (target / "pseudo.tsv").write_text(f"#utt\tjob\tnote\n{rows}")
+        (target / "settings.json").write_text('{"rate": 16000}\n')
 
 
 @pytest.fixture
@@ -482,8 +483,9 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "xvector.scp 10" in done.stdout and "0 lost" in done.stdout
     assert sorted(p.name for p in jobs.iterdir()) == [
-        *("enrolls", "pseudo.tsv", "spk2gender", "spk2utt", "text", "trials", "utt2dur", "utt2spk"),
-        *("wav.scp", "xvector.1.ark", "xvector.2.ark", "xvector.3.ark", "xvector.scp"),
+        *("enrolls", "pseudo.tsv", "settings.json", "spk2gender", "spk2utt", "text", "trials"),
+        *("utt2dur", "utt2spk", "wav.scp"),
+        *("xvector.1.ark", "xvector.2.ark", "xvector.3.ark", "xvector.scp"),
     ]
     vectors = read_vectors("exp/xvector.scp")
     assert list(vectors) == list(load_data_dir("data").utt2spk)
@@ -546,6 +548,8 @@ def break_part(kind: str, part: Path) -> None:
         (part / "xvector.ark").unlink()
     elif kind == "another header":
         edit(part / "pseudo.tsv", "^#utt", "#id")
+    elif kind == "other settings":
+        (part / "settings.json").write_text("{}\n")
     elif kind == "audio in the part":
         edit(part / "wav.scp", r" .*/", f" {part}/")
     elif kind == "a folder":
@@ -562,6 +566,7 @@ def break_part(kind: str, part: Path) -> None:
         ("an id of another job", r"exp/split3/2/utt2dur: s\S+ is in another part too"),
         ("archive gone", r"split3/2/xvector\.ark: is missing, but other"),
         ("another header", r"pseudo\.tsv:1: another header"),
+        ("other settings", r"settings\.json: other settings than in the other parts"),
         ("audio in the part", r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
         ("a folder", r"exp/split3/2/sub: a folder cannot be merged"),
         ("an unknown id", r"exp/pseudo\.tsv: compared with data, 1 utterance unknown \(zz\)"),
@@ -589,6 +594,20 @@ def test_merge_counts_losses(jobs: Path, run_program) -> None:
     assert done.returncode == 0
     assert "2 lost" in done.stdout
     assert read_vectors("exp/xvector.scp").keys() == set(load_data_dir("data").utt2spk) - lost
+
+
+def test_merge_of_pieces_needs_one_of_every_utterance(jobs: Path, run_program) -> None:
+    for number in (1, 2, 3):
+        part = jobs / "split3" / str(number)
+        utts = list(load_data_dir(part).utt2spk)
+        shutil.rmtree(part)
+        with ArchiveWriter(part / "xvector") as writer:
+            for key in [f"{utt}-c{piece}" for utt in utts for piece in range(2)]:
+                writer.write(key, np.ones(3))
+    assert run_program(MERGE, "exp", 3, "--expect", "data").returncode == 2
+    done = run_program(MERGE, "exp", 3, "--expect", "data", "--pieces")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(read_vectors("exp/xvector.scp")) == 20
 
 
 @pytest.mark.corpora

@@ -4,8 +4,9 @@
 
 Archives become OUT/<stem>.<job>.ark; the .scp files are joined with their paths mended, sorted,
 and written last. Other text tables (one key a line) are joined and sorted; a first line that starts
-with `#` is a header and stays. With --expect the ids of every table are compared with the data
-directory that was split: a lost utterance is an error (exit status 3) unless it is allowed.
+with `#` is a header and stays. JSON files must be the same in all parts. With --expect the ids of
+every table are compared with the data directory that was split: a lost utterance is an error (exit
+status 3) unless it is allowed.
 """
 
 import argparse
