@@ -27,7 +27,6 @@ from local.protocols.trials import (
     GENDERS,
     Lists,
     Rules,
-    Trial,
     check_agreement,
     check_lists,
     choose_evaluation,
@@ -37,7 +36,7 @@ from local.protocols.trials import (
     read_official,
 )
 from utils.cli import UserError, make_parser, run_program
-from utils.datadir import DataDir, load_data_dir, select, write_data_dir
+from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
 from utils.tables import read_map
 
 COUNTED = (

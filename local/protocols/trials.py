@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Enrolment and trial lists as the VoicePrivacy challenges make them, or cut from theirs.
 
-The rules, as they show in the official LibriSpeech lists of 2020: every speaker of the evaluation
-set has trial utterances; speakers with enough speech are enrolled too, with utterances of one
-session (in LibriSpeech: one chapter) of which no utterance is in a trial; the trials of a gender
-are the full product of its enrolment speakers and all its trial utterances.
+The rules, as they show in the official LibriSpeech lists of 2020 (paper 001, Table 1): every
+speaker of the evaluation set has trial utterances; speakers with enough speech are enrolled too,
+with utterances of one session (in LibriSpeech: one chapter) of which no utterance is in a trial;
+the trials of a gender are the full product of its enrolment speakers and all its trial
+utterances.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from utils.cli import UserError
-from utils.datadir import DataDir, load_data_dir
+from utils.datadir import DataDir, Trial, load_data_dir
+from utils.datafiles import LABELS
 from utils.seeds import derive_seed
 from utils.tables import invert, sort_ids
 
 GENDERS = ("f", "m")
-TARGET, NONTARGET = "target", "nontarget"
-
-Trial = tuple[str, str, str]  # enrolled speaker, utterance, target or nontarget
+TARGET, NONTARGET = LABELS
 
 
 @dataclass(frozen=True)
@@ -159,15 +159,10 @@ def make_lists(
         speaker: split_speaker(speaker, utts, sessions or {}, rules, seed)
         for speaker, utts in spk2utt.items()
     }
-    able = [speaker for speaker, split in splits.items() if not isinstance(split, str)]
-    chosen = set(able)
+    chosen = {speaker for speaker, split in splits.items() if not isinstance(split, str)}
     if rules.enrol_speakers is not None:
-        chosen = choose_speakers(
-            {speaker: spk2gender[speaker] for speaker in able},
-            rules.enrol_speakers,
-            seed,
-            "enrolment-speakers",
-        )
+        able = {speaker: spk2gender[speaker] for speaker in chosen}
+        chosen = choose_speakers(able, rules.enrol_speakers, seed, "enrolment-speakers")
     enrolment: dict[str, list[str]] = {}
     trial: dict[str, list[str]] = {gender: [] for gender in GENDERS}
     trial_only: dict[str, str] = {}

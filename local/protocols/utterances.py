@@ -14,11 +14,11 @@ from pathlib import Path
 
 from utils.audiofiles import AudioInfo, probe_audio
 from utils.cli import UserError
+from utils.datafiles import GENDERS
 from utils.tables import StrPath, read_lines, sort_ids
 
 COLUMNS = ("utt", "spk", "audio")
 OPTIONAL_COLUMNS = ("gender", "text")
-GENDERS = ("f", "m")
 
 Row = dict[str, str]
 
