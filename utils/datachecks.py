@@ -172,9 +172,11 @@ def _origin(key: Key, rows: _Rows) -> str:
 def _check_spk2utt(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
     if "utt2spk" not in rows:
         return
-    utt2spk = {row.key: row.value for row in rows["utt2spk"]}
+    utts_of: dict[str, set[str]] = {}
+    for row in rows["utt2spk"]:
+        utts_of.setdefault(row.value, set()).add(row.key)
     for row in rows.get("spk2utt", []):
-        own = {utt for utt, spk in utt2spk.items() if spk == row.key}
+        own = utts_of.get(row.key, set())
         listed = Counter(row.value.split())
         wrong = sort_ids((set(listed) ^ own) | {utt for utt, n in listed.items() if n > 1})
         if wrong:
