@@ -142,10 +142,9 @@ def rank_figures(found: Search, drawn: Float64 | None = None) -> Figures | None:
     if not weight.any():
         return None
     rank = found.best[np.arange(len(found.own)), found.own]
-    share = weight / weight.sum()
-    kept = weight > 0
-    figures = _cmc_figures(share @ (rank[:, None] <= _ks()), found)
-    figures["mean_rank"] = float(share[kept] @ rank[kept])
+    kept, total = weight > 0, weight.sum()
+    figures = _cmc_figures(weight @ (rank[:, None] <= _ks()) / total, found)
+    figures["mean_rank"] = float(weight[kept] @ rank[kept] / total)
     figures["mean_rank_all_mates"] = float(weight @ found.mate_ranks / (weight @ found.mates))
     return figures
 

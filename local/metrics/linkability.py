@@ -19,10 +19,10 @@ FEWEST_MATED = 20  # two bins
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    """Shares of mated and non-mated scores in equal bins, and the bin of each trial.
+    """Mated and non-mated scores in equal bins, and the bin of each trial.
 
-    mated, non_mated: (n_bins,), each sums to 1; edge: (n_bins + 1,) positions in the ranking that
-    begin and end the bins.
+    mated, non_mated: (n_bins,) counts; edge: (n_bins + 1,) positions in the ranking that begin and
+    end the bins.
     """
 
     mated: Float64
@@ -37,19 +37,18 @@ def histograms(ranking: Ranking, weight: Float64 | None = None) -> Histograms | 
     """
     every = np.ones(len(ranking.score)) if weight is None else weight
     mated = every * ranking.target
-    total = float(mated.sum())
+    total = int(mated.sum())
     if total < FEWEST_MATED:
         return None
     drawn = np.flatnonzero(every)
     low, high = ranking.score[drawn[0]], ranking.score[drawn[-1]]
-    n_bins = min(int(total) // 10, MOST_BINS)
+    n_bins = min(total // 10, MOST_BINS)
     edges = 2.0 * np.linspace(low / 2.0, high / 2.0, n_bins + 1)  # the whole range may overflow
     edge = np.searchsorted(ranking.score, edges)
     edge[0], edge[-1] = drawn[0], drawn[-1] + 1
     upto_mated = np.concatenate(([0.0], np.cumsum(mated)))[edge]
     upto_every = np.concatenate(([0.0], np.cumsum(every)))[edge]
-    non_mated = np.diff(upto_every - upto_mated)
-    return Histograms(np.diff(upto_mated) / total, non_mated / non_mated.sum(), edge)
+    return Histograms(np.diff(upto_mated), np.diff(upto_every - upto_mated), edge)
 
 
 def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
@@ -57,7 +56,8 @@ def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
     2ωLR/(1 + ωLR) − 1, with LR = p(s|mated)/p(s|non-mated). ω: prior odds of a mated pair."""
     d = np.zeros_like(bins.mated)
     both = (bins.non_mated > 0) & (bins.mated > 0)
-    lr = omega * bins.mated[both] / bins.non_mated[both]  # the width of the bins cancels
+    prior = bins.mated.sum() / bins.non_mated.sum()  # the width of the bins cancels
+    lr = omega * bins.mated[both] / bins.non_mated[both] / prior
     d[both] = np.where(lr > 1.0, 2.0 * lr / (1.0 + lr) - 1.0, 0.0)
     d[(bins.non_mated == 0) & (bins.mated > 0)] = 1.0
     return d
@@ -73,12 +73,12 @@ def d_sys(bins: Histograms, omega: float = 1.0) -> float:
     product = bins.mated * local_linkability(bins, omega)
     if bins.edge[-2] <= bins.edge[0] and product.any():
         return math.nan
-    return float(product.sum() - 0.5 * (product[0] + product[-1]))
+    return float((product.sum() - 0.5 * (product[0] + product[-1])) / bins.mated.sum())
 
 
 def d_mean(bins: Histograms, omega: float = 1.0) -> float:
     """`linkability_mean`: the mean of D↔ over mated scores, the definition in 001."""
-    return float(np.dot(bins.mated, local_linkability(bins, omega)))
+    return float(np.dot(bins.mated, local_linkability(bins, omega)) / bins.mated.sum())
 
 
 def by_speaker(bins: Histograms, ranking: Ranking, speaker: Int64, n_speakers: int) -> Float64:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals: people are resampled, never compared with their own copy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from local.metrics.intervals import (
+    interval_report,
+    multiplicities,
+    pair_weights,
+    percentiles,
+)
+from local.metrics.verification import find_speakers, verification
+from utils.trials import Trials
+
+
+def test_weights_of_comparisons() -> None:
+    """Speaker 0 twice, 1 once, 2 never: own comparisons once a copy, never copy against copy."""
+    assert pair_weights(np.array([2.0, 1.0, 0.0])).tolist() == [[2, 2, 0], [2, 1, 0], [0, 0, 0]]
+
+
+def test_draws_are_as_many_as_speakers_and_repeat_from_the_seed() -> None:
+    draws = multiplicities(7, 50, seed=3)
+    assert draws.shape == (50, 7)
+    assert (draws.sum(axis=1) == 7).all()
+    assert (multiplicities(7, 50, seed=3) == draws).all()
+    assert (multiplicities(7, 50, seed=4) != draws).any()
+
+
+def test_percentiles_are_replicates_rounded_outwards() -> None:
+    assert percentiles(np.arange(41.0)) == (1.0, 39.0)
+    assert percentiles(np.array([5.0])) == (5.0, 5.0)
+    low, high = percentiles(np.concatenate([[-math.inf] * 30, np.arange(71.0)]))
+    assert (low, high) == (-math.inf, 68.0)
+
+
+def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=400)
+    report = interval_report(lambda w: {"mean": float(w @ value / w.sum())}, 400, 2000, 0)
+    low, high = report["intervals"]["mean"]  # type: ignore[index]
+    half = 1.96 * value.std() / 20
+    assert low == pytest.approx(value.mean() - half, abs=0.2 * half)
+    assert high == pytest.approx(value.mean() + half, abs=0.2 * half)
+
+
+def test_undefined_resamples_are_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    report = interval_report(
+        lambda w: {"x": 1.0, "y": math.nan if w[0] > 1 else 2.0} if w[0] else None, 3, 200, 0
+    )
+    left_out = report["n_bootstrap_undefined"]
+    assert 20 < left_out < 120  # (2/3)³ of 200
+    assert f"{left_out} of 200 resamples of the speakers are undefined" in caplog.text
+    assert "y is undefined in" in caplog.text
+    assert report["intervals"] == {"x": [1.0, 1.0], "y": [2.0, 2.0]}
+    nothing = interval_report(lambda w: {"x": math.nan}, 3, 5, 0)
+    assert nothing["intervals"] == {"x": None}
+
+
+def scored_trials(n_speakers: int, seed: int) -> tuple[Trials, np.ndarray, dict[str, str]]:
+    """Each speaker is recognised better or worse; ten trials a speaker and model."""
+    rng = np.random.default_rng(seed)
+    skill = rng.normal(2.0, 1.5, n_speakers)
+    rows = [(f"s{e}", f"s{t}-{i}", e, t) for e in range(n_speakers) for t in range(n_speakers)
+            for i in range(10)]  # fmt: skip
+    score = [(skill[e] if e == t else 0.0) + rng.normal() for *_, e, t in rows]
+    trials = Trials(
+        [row[0] for row in rows], [row[1] for row in rows], np.array([e == t for *_, e, t in rows])
+    )
+    return trials, np.array(score), {row[1]: f"s{row[3]}" for row in rows}
+
+
+def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
+    trials, score, utt2spk = scored_trials(12, 0)
+    paths = {"trials_path": "t", "utt2spk_path": "u"}
+    report = verification(
+        trials, score, speakers=find_speakers(trials, utt2spk, **paths), n_bootstrap=60, seed=1
+    )
+    mix = np.random.default_rng(0).permutation(len(score))
+    mixed = Trials(
+        [trials.enrol[i] for i in mix], [trials.trial[i] for i in mix], trials.target[mix]
+    )
+    again = verification(
+        mixed, score[mix], speakers=find_speakers(mixed, utt2spk, **paths), n_bootstrap=60, seed=1
+    )
+    assert report["n_speakers"] == 12
+    assert again["intervals"] == {
+        name: pytest.approx(pair)
+        for name, pair in report["intervals"].items()  # type: ignore[attr-defined]
+    }
+    for name, (low, high) in report["intervals"].items():  # type: ignore[attr-defined]
+        assert low <= report[name] <= high or name == "l_w", name
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_eer_covers_the_truth() -> None:
+    """People differ, so an interval over trials alone would be far too narrow."""
+    truth = []
+    for seed in range(100, 130):
+        trials, score, _ = scored_trials(60, seed)
+        truth.append(verification(trials, score)["eer"])
+    covered = 0
+    for seed in range(40):
+        trials, score, utt2spk = scored_trials(20, seed)
+        speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+        low, high = verification(trials, score, speakers=speakers, n_bootstrap=200)["intervals"][
+            "eer"
+        ]  # type: ignore[index]
+        covered += low <= np.mean(truth) <= high
+    assert covered >= 32

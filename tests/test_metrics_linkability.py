@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linkability: the published formula, its limits, and who is linkable."""
+
+import math
+
+import numpy as np
+import pytest
+
+from local.metrics import linkability
+from local.metrics.detection import rank
+from local.metrics.verification import Speakers, find_speakers, prepare, verification
+from utils.cli import UserError
+from utils.trials import Trials
+
+
+def published(mated: np.ndarray, non_mated: np.ndarray, omega: float = 1.0) -> float:
+    """The trapezoid rule of p(s|mated)·D(s), written out with densities, widths and centres."""
+    n_bins = min(len(mated) // 10, 100)
+    both = np.concatenate([mated, non_mated])
+    edges = np.linspace(both.min(), both.max(), n_bins + 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    p = np.histogram(mated, edges)[0] / len(mated) / np.diff(edges)
+    q = np.histogram(non_mated, edges)[0] / len(non_mated) / np.diff(edges)
+    d = np.zeros(n_bins)
+    for i in range(n_bins):
+        if p[i] > 0 and q[i] == 0:
+            d[i] = 1.0
+        elif q[i] > 0 and omega * p[i] / q[i] > 1:
+            d[i] = 2 * omega * p[i] / q[i] / (1 + omega * p[i] / q[i]) - 1
+    y = d * p
+    return float((np.diff(centres) * (y[1:] + y[:-1]) / 2).sum())
+
+
+def figures(mated: np.ndarray, non_mated: np.ndarray, **omegas: float) -> dict[str, float]:
+    score = np.concatenate([mated, non_mated])
+    found = prepare(score, np.arange(len(score)) < len(mated), omegas).figures()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("n_mated", "n_non"), [(20, 3), (57, 400), (999, 5000), (3000, 2000)])
+@pytest.mark.parametrize("omega", [0.1, 1.0, 10.0])
+def test_it_is_the_published_number(n_mated: int, n_non: int, omega: float) -> None:
+    rng = np.random.default_rng(n_mated)
+    mated = np.round(rng.normal(1, 1, n_mated), 2)  # two digits: scores fall on edges of bins
+    non_mated = np.round(rng.normal(0, 1.5, n_non), 2)
+    found = figures(mated, non_mated, x=omega)
+    assert found["linkability_omega_x"] == pytest.approx(published(mated, non_mated, omega))
+
+
+def test_perfect_separation_is_1_by_the_definition_and_loses_half_an_end_bin_as_published() -> None:
+    """Half of the mated scores fall in the last of two bins that hold them."""
+    mated = np.concatenate([np.full(10, 9.0), np.full(10, 10.0)])
+    found = figures(mated, np.zeros(50))
+    assert found["linkability_mean"] == 1.0
+    assert found["linkability"] == pytest.approx(0.5)  # 2 bins, both mated scores in the last
+    wide = figures(np.linspace(5, 10, 1000), np.linspace(0, 4, 1000))
+    assert wide["linkability_mean"] == 1.0
+    assert 0.98 < wide["linkability"] < 1.0
+
+
+def test_equal_distributions_are_not_linkable() -> None:
+    scores = np.linspace(0, 1, 400)
+    found = figures(scores, scores, x=2.0)
+    assert (found["linkability"], found["linkability_mean"]) == (0.0, 0.0)
+    # ω = 2 makes every score evidence: D = 2·2/(1 + 2) − 1 = 1/3.
+    assert found["linkability_mean_omega_x"] == pytest.approx(1 / 3)
+
+
+def test_scores_of_one_value_link_nothing_and_have_no_density() -> None:
+    found = figures(np.full(30, 0.7), np.full(40, 0.7), x=2.0)
+    assert (found["linkability"], found["linkability_mean"]) == (0.0, 0.0)
+    assert math.isnan(found["linkability_omega_x"])
+    assert found["linkability_mean_omega_x"] == pytest.approx(1 / 3)
+
+
+def test_fewer_than_twenty_mated_scores_are_undefined() -> None:
+    rng = np.random.default_rng(0)
+    assert math.isnan(figures(rng.normal(size=19), rng.normal(size=500))["linkability"])
+    assert math.isnan(figures(rng.normal(size=19), rng.normal(size=500))["linkability_mean"])
+    assert figures(rng.normal(size=20), rng.normal(size=500))["linkability"] >= 0.0
+
+
+def test_it_does_not_depend_on_shift_scale_or_order() -> None:
+    rng = np.random.default_rng(1)
+    mated, non_mated = rng.normal(1, 1, 300), rng.normal(0, 1, 900)
+    once = figures(mated, non_mated)["linkability_mean"]
+    again = figures(1024.0 * rng.permutation(mated), 1024.0 * non_mated)["linkability_mean"]
+    assert again == pytest.approx(once, abs=1e-12)
+
+
+def test_huge_scores_do_not_overflow_the_range() -> None:
+    rng = np.random.default_rng(1)
+    mated, non_mated = rng.normal(1, 1, 300), rng.normal(0, 1, 900)
+    huge = 1.7e308 / max(abs(mated).max(), abs(non_mated).max())
+    score = np.concatenate([mated, non_mated])
+    small = linkability.histograms(rank(score, np.arange(1200) < 300))
+    large = linkability.histograms(rank(score * huge, np.arange(1200) < 300))
+    assert small is not None
+    assert large is not None
+    assert linkability.d_mean(large) == pytest.approx(linkability.d_mean(small), abs=1e-3)
+
+
+def test_weights_are_copies() -> None:
+    rng = np.random.default_rng(4)
+    score = np.round(np.concatenate([rng.normal(1, 1, 60), rng.normal(0, 1, 200)]), 1)
+    target = np.arange(260) < 60
+    scored = prepare(score, target)
+    for _ in range(20):
+        weight = rng.integers(0, 3, 260)
+        found = scored.figures(weight[scored.ranking.order].astype(float))
+        copied = np.repeat(np.arange(260), weight)
+        expected = prepare(score[copied], target[copied]).figures()
+        assert found is not None
+        assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def two_speakers() -> tuple[Trials, np.ndarray, dict[str, str]]:
+    """Speaker a's mated scores are far above everything, those of b in the middle of all."""
+    rows, scores = [], []
+    rng = np.random.default_rng(2)
+    for i in range(40):
+        for spk, other, mated in (("a", "b", 5.0), ("b", "a", 0.0)):
+            rows += [(spk, f"{spk}-{i}", True), (other, f"{spk}-{i}", False)]
+            scores += [mated + 0.1 * rng.normal(), 0.5 * rng.normal()]
+    trials = Trials(
+        [e for e, _, _ in rows], [t for _, t, _ in rows], np.array([y for *_, y in rows])
+    )
+    return trials, np.array(scores), {t: t[0] for _, t, _ in rows}
+
+
+def find(trials: Trials, utt2spk: dict[str, str]) -> Speakers:
+    return find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
+
+
+def test_speakers_are_linkable_each_on_their_own() -> None:
+    trials, score, utt2spk = two_speakers()
+    report = verification(trials, score, speakers=find(trials, utt2spk))
+    by_speaker = report["linkability_per_speaker"]
+    assert isinstance(by_speaker, dict)
+    assert by_speaker["a"] == 1.0
+    assert by_speaker["b"] < 0.7
+    # Both have as many mated scores: the mean of the two is the mean over all.
+    assert np.mean(list(by_speaker.values())) == pytest.approx(report["linkability_mean"])
+
+
+def test_a_speaker_without_mated_scores_is_not_listed() -> None:
+    trials, score, utt2spk = two_speakers()
+    keep = np.array(
+        [not (y and t[0] == "b") for t, y in zip(trials.trial, trials.target, strict=True)]
+    )
+    trials = Trials(
+        [e for e, k in zip(trials.enrol, keep, strict=True) if k],
+        [t for t, k in zip(trials.trial, keep, strict=True) if k],
+        trials.target[keep],
+    )
+    report = verification(trials, score[keep], speakers=find(trials, utt2spk))
+    assert list(report["linkability_per_speaker"]) == ["a"]  # type: ignore[call-overload]
+
+
+def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
+    trials = Trials(
+        ["m1", "m1", "m2", "b", "m3"],
+        ["a-1", "b-1", "b-2", "a-1", "a-1"],
+        np.array([True, False, True, False, False]),
+    )
+    utt2spk = {"a-1": "a", "b-1": "b", "b-2": "b"}
+    found = find(trials, utt2spk)
+    assert found.names == ["a", "b", "m3"]
+    assert [found.names[i] for i in found.enrol] == ["a", "a", "b", "b", "m3"]
+    assert [found.names[i] for i in found.trial] == ["a", "b", "b", "a", "a"]
+
+
+def test_unknown_utterances_are_named_on_either_side() -> None:
+    utt2spk = {"a-1": "a", "b-1": "b"}
+    trials = Trials(["a-1", "b-1"], ["b-1", "c-1"], np.array([False, False]))
+    with pytest.raises(UserError, match=r"^trials:2: utterance c-1 is not in utt2spk"):
+        find(trials, utt2spk)
+    trials = Trials(["a-1", "c-1"], ["b-1", "b-1"], np.array([False, False]))
+    with pytest.raises(UserError, match=r"^trials:2: utterance c-1 is not in utt2spk"):
+        find(trials, utt2spk)
+
+
+def test_target_trials_of_two_speakers_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+    trials = Trials(["a-1", "a-1"], ["a-2", "b-1"], np.array([True, True]))
+    find(trials, {"a-1": "a", "a-2": "a", "b-1": "b"})
+    assert "trials:2: target trial a-1 b-1 joins speakers a and b (as 1 of 2" in caplog.text
