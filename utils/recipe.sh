@@ -56,9 +56,10 @@ step() {
   [[ $1 == -- ]] || die "step ${outs[0]}: '--' expected before the command, not '$1'"
   shift
   recipe_steps=$((recipe_steps + 1))
-  local remade=() folder
+  local action=begin remade=() folder
+  ! $dry_run || action=check
   for folder in "${recipe_remade[@]}"; do remade+=(--remade "$folder"); done
-  reason=$(stamps.py check "${outs[@]}" "${remade[@]}" -- "$@") || status=$?
+  reason=$(stamps.py "$action" "${outs[@]}" "${remade[@]}" -- "$@") || status=$?
   case $status in
     0)
       log "up to date: ${outs[0]}"
@@ -73,7 +74,6 @@ step() {
     return 0
   fi
   log "making ${outs[0]} ($reason)"
-  stamps.py begin "${outs[@]}" -- "$@"
   # Not within `if` or `||`: that would switch `set -e` off inside the recipe's functions.
   recipe_current=${outs[0]}
   "$@"

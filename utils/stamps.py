@@ -12,8 +12,9 @@ it imports, comments and docstrings left out) and of the files it wrote. Because
 stamped folder holds that folder's own stamp, digests chain: audio that was protected anew at the
 same place makes its x-vectors, scores and figures stale.
 
-check prints the reason and exits 10 when the step must run. begin clears what another command left,
-keeps what an interrupted run of the same command left, and marks OUT as started. finish stamps it.
+check and begin print the reason and exit 10 when the step must run. begin then clears what another
+command left, keeps what an interrupted run of the same command left, and marks OUT as started.
+finish stamps it.
 Options that cannot change a result (--nj, --download) are not part of the command.
 """
 
@@ -279,16 +280,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     cut = words.index("--")
     args = get_parser().parse_args([*words[:cut], "--", *words[cut + 1 :]])
     outs = [args.out, *args.also]
+    if args.action == "finish":
+        finish(outs, args.command)
+        return 0
+    reason = why_stale(outs, args.command, args.remade)
+    if reason is None:
+        return 0
     if args.action == "begin":
         begin(outs, args.command)
-    elif args.action == "finish":
-        finish(outs, args.command)
-    else:
-        reason = why_stale(outs, args.command, args.remade)
-        if reason is not None:
-            print(reason)
-            return STALE
-    return 0
+    print(reason)
+    return STALE
 
 
 if __name__ == "__main__":
