@@ -1,0 +1,177 @@
+"""The whole recipe on a small synthetic corpus: from nothing to the tables; what is redone when."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LINKS = ("steps", "utils", "local", "path.sh", "cmd.sh")
+
+RECIPE_CONF = """
+corpus_name=small
+evaluation=small_test
+evaluators="tiny/plda"
+prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 6 \
+--enrol-utterances 2 --train-speakers 12 --train-utterances 6"
+bootstrap=20
+nj=2
+"""
+TINY = """
+encoder: ecapa
+network:
+  channels: [16, 16, 16, 16, 48]
+  kernel_sizes: [5, 3, 3, 3, 1]
+  dilations: [1, 2, 3, 4, 1]
+  attention_channels: 16
+  se_channels: 16
+  embedding: 24
+features: {kind: fbank, bins: 24}
+training: {steps: 30, batch: 16, crop_seconds: [1, 1], loss: aam, learning_rate: 0.002}
+"""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def make_corpus_folder(folder: Path) -> None:
+    """A folder such as egs/synth, with its own small settings."""
+    for name in LINKS:
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    (folder / "prepare.sh").symlink_to(ROOT / "egs/synth/prepare.sh")
+    (folder / "conf/encoders").mkdir(parents=True)
+    (folder / "conf/systems").mkdir()
+    (folder / "conf/recipe.conf").write_text(RECIPE_CONF)
+    (folder / "conf/encoders/tiny.yaml").write_text(TINY)
+    for system in ("b2", "b2r"):
+        text = (ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml").read_text()
+        (folder / f"conf/systems/{system}.yaml").write_text(text)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    folder = tmp_path_factory.mktemp("small")
+    make_corpus_folder(folder)
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(["./run.sh", *options], cwd=folder, capture_output=True, text=True)
+        print(done.stdout[-4000:], done.stderr[-2000:])
+        return done
+
+    return folder, run
+
+
+def made(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """The folders that a run made (or, dry, would make)."""
+    lines = [
+        line for line in done.stdout.splitlines() if "making " in line or "would make " in line
+    ]
+    return {line.split(" make ")[-1].split("making ")[-1].split(" ")[0] for line in lines}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("recipe")
+class TestRecipe:
+    """In this order: each test goes on from the one before."""
+
+    def test_a_killed_run_resumes(self, recipe: tuple[Path, Run]) -> None:
+        folder, run = recipe
+        with subprocess.Popen(
+            ["./run.sh"], cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True
+        ) as killed:
+            while not list((folder / "exp").glob("encoders/.tiny.started")):
+                assert killed.poll() is None
+                time.sleep(0.1)
+            time.sleep(2)
+            os.killpg(killed.pid, signal.SIGKILL)
+        assert not (folder / "exp/encoders/tiny/.done").exists()
+        done = run()
+        assert done.returncode == 0
+        assert "up to date: data/train" in done.stdout
+        assert "making exp/encoders/tiny (interrupted before)" in done.stdout
+        assert done.stdout.rstrip().endswith("the others were up to date")
+        assert f"report: {folder}/exp/report/RESULTS.md" in done.stdout
+
+    def test_the_figures_are_there_and_say_what_they_are(self, recipe: tuple[Path, Run]) -> None:
+        folder, _ = recipe
+        with (folder / "exp/results/metrics.csv").open() as stream:
+            rows = list(csv.DictReader(stream))
+        kinds = {(r["system"], r["attacker"], r["condition"]) for r in rows}
+        assert kinds >= {
+            ("original", "unprotected", "OO"),
+            *((s, "ignorant", "OA") for s in ("b2", "b2r")),
+            *((s, "lazy_informed", "AA") for s in ("b2", "b2r")),
+            *((s, "similarity", "OO-OP-PP") for s in ("b2", "b2r")),
+        }
+        assert {r["split"] for r in rows} == {"small_test_f", "small_test_m"}
+        wanted = {"eer", "eer_rocch", "d_ece", "l_w", "tag", "linkability", "deid", "g_vd"}
+        assert {r["metric"] for r in rows} >= wanted
+        eer = next(r for r in rows if r["metric"] == "eer" and r["condition"] == "AA")
+        assert float(eer["low"]) <= float(eer["value"]) <= float(eer["high"])
+        assert (eer["n_speakers"], eer["n_target"], eer["n_nontarget"]) == ("4", "16", "48")
+        assert all(len(r["settings"]) == 12 for r in rows)
+
+    def test_protected_sets_keep_ids_and_say_what_was_drawn(self, recipe: tuple[Path, Run]) -> None:
+        folder, _ = recipe
+        original = (folder / "data/small_test_trials_f/utt2spk").read_text()
+        protected = folder / "data/small_test_trials_f_b2r"
+        assert (protected / "utt2spk").read_text() == original
+        assert len((protected / "pseudo.tsv").read_text().splitlines()) == 1 + original.count("\n")
+
+    def test_a_second_run_does_nothing_and_says_so(self, recipe: tuple[Path, Run]) -> None:
+        _, run = recipe
+        done = run("--nj", "1")
+        assert done.returncode == 0
+        assert not made(done)
+        assert "nothing to do: all" in done.stdout
+
+    def test_a_changed_alpha_redoes_what_follows_and_nothing_else(
+        self, recipe: tuple[Path, Run]
+    ) -> None:
+        folder, run = recipe
+        conf = folder / "conf/systems/b2.yaml"
+        conf.write_text(conf.read_text().replace("0.8", "0.75"))
+        remade = made(run("--dry-run"))
+        assert remade == made(run())
+        assert {"data/small_test_enrolls_b2", "exp/results", "exp/report"} <= remade
+        assert all(
+            "_b2" in path or "/b2/" in path for path in remade - {"exp/results", "exp/report"}
+        )
+        assert not any("b2r" in path for path in remade)
+
+    def test_a_chosen_system_is_reported_alone(self, recipe: tuple[Path, Run]) -> None:
+        folder, run = recipe
+        assert made(run("--systems", "b2r")) == {"exp/results", "exp/report"}
+        report = (folder / "exp/report/RESULTS.md").read_text()
+        assert "| b2r |" in report
+        assert "| b2 |" not in report
+
+    def test_more_jobs_than_speakers_change_nothing(self, recipe: tuple[Path, Run]) -> None:
+        folder, run = recipe
+        before = json.loads(
+            (folder / "exp/metrics/b2r/ignorant.tiny_plda/OA/small_test_f/metrics.json").read_text()
+        )
+        conf = folder / "conf/systems/b2r.yaml"
+        conf.write_text(conf.read_text() + "# another comment, another digest\n")
+        done = run("--systems", "b2r", "--nj", "50")
+        assert done.returncode == 0
+        after = json.loads(
+            (folder / "exp/metrics/b2r/ignorant.tiny_plda/OA/small_test_f/metrics.json").read_text()
+        )
+        assert after == before
+
+
+def test_an_unknown_system_is_named(tmp_path: Path) -> None:
+    make_corpus_folder(tmp_path)
+    done = subprocess.run(
+        ["./run.sh", "--systems", "b3"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "conf/systems/b3.yaml is missing; there are: b2.yaml b2r.yaml" in done.stderr
+    assert not (tmp_path / "data").exists()
