@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program: keys, real scores with printed figures, bad input in one line."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local.compute_metrics import main, to_json
+from utils.archives import ArchiveWriter
+from utils.cli import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = "local/compute_metrics.py"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def compute(tmp_path: Path, *arguments: object) -> dict:
+    out = tmp_path / "out.json"
+    assert main([str(a) for a in (*arguments, out)]) == 0
+    report: dict = json.loads(out.read_text())
+    return report
+
+
+def write_lists(folder: Path, targets: list[float], nontargets: list[float]) -> tuple[Path, Path]:
+    """A trial list in one order and its scores in the other."""
+    rows = [("target", s) for s in targets] + [("nontarget", s) for s in nontargets]
+    trials = [f"e{i}  t{i}\t{label}\n" for i, (label, _) in enumerate(rows)]
+    scores = [f"e{i} t{i} {score}\n" for i, (_, score) in enumerate(rows)]
+    (folder / "trials").write_text("".join(trials))
+    (folder / "scores").write_text("".join(reversed(scores)))
+    return folder / "trials", folder / "scores"
+
+
+VERIFICATION_KEYS = {
+    *("n_target", "n_nontarget", "eer", "eer_rocch", "cllr", "cllr_min"),
+    *("d_ece", "d_ece_raw", "l_w", "tag"),
+    *("linkability", "linkability_mean", "linkability_per_speaker"),
+}
+CALIBRATION_KEYS = {
+    *("d_ece_f0", "d_ece_f1", "l_w_f0", "l_w_f1"),
+    *("c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated", "cllr_linear", "cllr_isotonic"),
+    *("linear_slope", "linear_offset"),
+}
+SIMILARITY_KEYS = {
+    *("deid", "g_vd", "deid_2020", "g_vd_2020", "d_ece_op_oo", "cllr_min_op_oo"),
+    *("g_d_ece", "g_cllr_min", "deid_per_speaker", "g_vd_per_speaker"),
+    *(f"{name}_{s}" for s in ("oo", "op", "pp")
+      for name in ("d_diag", "sim", "sim2020", "cllr_min", "d_ece", "zoo")),
+}  # fmt: skip
+RANK_KEYS = {
+    *(f"cmc_{k}" for k in (1, 5, 10, 20, 50)),
+    "auc_cmc",
+    "mean_rank",
+    "mean_rank_all_mates",
+}
+LEAKAGE_KEYS = {
+    *RANK_KEYS, *(f"{name}_no_same_utt" for name in RANK_KEYS), "cca_top10", "p_cos", "p_mse",
+    *(f"chance_{c}{name}" for name in RANK_KEYS if "rank" not in name for c in ("", "clustered_")),
+}  # fmt: skip
+
+
+# --- the six conditions of VoicePrivacy 2020 (libri_test, B1) ---
+
+
+def printed(folder: Path) -> dict[str, float]:
+    """What the challenge's own tools printed for these scores."""
+    text = "".join((folder / name).read_text() for name in ("EER", "Cllr", "linkability_log"))
+    patterns = {
+        "eer": r"^EER: ([\d.]+)%",
+        "eer_rocch": r"ROCCH-EER: ([\d.]+)%",
+        "cllr_min": r"Cllr \(min/act\): ([\d.]+)/",
+        "cllr": r"Cllr \(min/act\): [\d.]+/([\d.]+)",
+        "linkability": r"linkability: ([\d.]+)",
+    }
+    return {name: float(re.search(p, text, re.M)[1]) for name, p in patterns.items()}  # type: ignore[index]
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("gender", ["f", "m"])
+@pytest.mark.parametrize(("enrol", "trial"), [("", ""), ("", "_anon"), ("_anon", "_anon")])
+def test_printed_figures_of_real_scores(
+    corpora: Path, tmp_path: Path, gender: str, enrol: str, trial: str
+) -> None:
+    vpc = corpora / "vpc2020_libri_test"
+    name = f"libri_test_trials_{gender}{trial}"
+    folder = vpc / "results" / f"ASV-libri_test_enrolls{enrol}-{name}"
+    found = compute(tmp_path, "verification", vpc / "data" / name / "trials", folder / "scores")
+    expected = printed(folder)
+    assert 100 * found["eer"] == pytest.approx(expected["eer"], abs=0.25)  # Kaldi's has no line
+    assert f"{100 * found['eer_rocch']:.3f}" == f"{expected['eer_rocch']:.3f}"
+    assert f"{found['cllr_min']:.3f}" == f"{expected['cllr_min']:.3f}"
+    assert f"{found['cllr']:.3f}" == f"{expected['cllr']:.3f}"
+    assert found["linkability"] == pytest.approx(expected["linkability"], abs=1e-6)
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(
+    ("gender", "d_ece", "l_w", "d_sys", "eer"),
+    [("f", "0.584", "3.979", "0.90", "7.66"), ("m", "0.690", "3.924", "0.96", "1.11")],
+)
+def test_unprotected_rows_of_the_papers(
+    corpora: Path, tmp_path: Path, gender: str, d_ece: str, l_w: str, d_sys: str, eer: str
+) -> None:
+    """002, Table 2: D_ECE, l_w and tag C; 001, Table 2, row Original: D_sys and EER."""
+    vpc = corpora / "vpc2020_libri_test"
+    name = f"libri_test_trials_{gender}"
+    found = compute(
+        tmp_path, "verification", vpc / "data" / name / "trials",
+        vpc / "results" / f"ASV-libri_test_enrolls-{name}" / "scores",
+    )  # fmt: skip
+    assert (f"{found['d_ece']:.3f}", f"{found['l_w']:.3f}", found["tag"]) == (d_ece, l_w, "C")
+    assert (f"{found['linkability']:.2f}", f"{100 * found['eer']:.2f}") == (d_sys, eer)
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(
+    ("gender", "enrol", "d_ece", "l_w"),
+    [("f", "", 0.0046, 0.297), ("m", "", 0.0003, 0.193), ("f", "_anon", 0.1167, 2.009),
+     ("m", "_anon", 0.0621, 2.102)],
+)  # fmt: skip
+def test_protected_rows(
+    corpora: Path, tmp_path: Path, gender: str, enrol: str, d_ece: float, l_w: float
+) -> None:
+    vpc = corpora / "vpc2020_libri_test"
+    name = f"libri_test_trials_{gender}_anon"
+    found = compute(
+        tmp_path, "verification", "--utt2spk", vpc / "data" / name / "utt2spk",
+        vpc / "data" / name / "trials",
+        vpc / "results" / f"ASV-libri_test_enrolls{enrol}-{name}" / "scores",
+    )  # fmt: skip
+    assert found["d_ece"] == pytest.approx(d_ece, abs=6e-5)
+    assert found["l_w"] == pytest.approx(l_w, abs=6e-4)
+    assert len(found["linkability_per_speaker"]) == {"f": 16, "m": 13}[gender]
+    assert found["n_speakers"] == 20
+
+
+# --- keys and forms ---
+
+
+def test_verification_writes_every_key(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    files = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
+    found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *files)
+    omegas = {f"linkability{m}_omega_{x}" for m in ("", "_mean") for x in ("0.5", "2")}
+    assert set(found) == VERIFICATION_KEYS | omegas
+    assert (found["n_target"], found["n_nontarget"]) == (40, 90)
+    assert found["linkability_omega_0.5"] <= found["linkability"] <= found["linkability_omega_2"]
+
+
+def test_undefined_is_null_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = write_lists(tmp_path, [1.0, 2.0], [0.0])
+    found = compute(tmp_path, "verification", *files)
+    assert found["linkability"] is None
+    assert "linkability is undefined: 2 mated scores where at least 20 are needed" in caplog.text
+    assert found["eer"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("targets", "nontargets", "expected"),
+    [
+        ([3, 4], [1, 2], {"eer": 0.0, "eer_rocch": 0.0, "cllr_min": 0.0, "tag": "A"}),
+        ([1, 2], [3, 4], {"eer": 1.0, "eer_rocch": 0.5, "cllr_min": 1.0, "d_ece": 0.0, "tag": "0"}),
+        ([1, 1], [1, 1, 1], {"eer": 0.5, "eer_rocch": 0.5, "cllr_min": 1.0, "d_ece": 0.0}),
+        ([800], [-800], {"cllr": 0.0, "eer": 0.0}),
+        ([5], list(range(90)), {"n_nontarget": 90}),
+    ],
+)
+def test_plain_cases(
+    tmp_path: Path, targets: list[float], nontargets: list[float], expected: dict[str, object]
+) -> None:
+    found = compute(tmp_path, "verification", *write_lists(tmp_path, targets, nontargets))
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_calibration_writes_every_key(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    trials, f0 = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
+    f1 = tmp_path / "f1"
+    f1.write_text("".join(f"{line.rsplit(maxsplit=1)[0]} {rng.normal()}\n" for line in open(f0)))  # noqa: PTH123, SIM115
+    found = compute(tmp_path, "calibration", trials, f0, f1)
+    assert set(found) >= CALIBRATION_KEYS
+    assert None not in found.values()
+
+
+def pair_files(folder: Path, speakers: int = 4, segments: int = 3) -> list[Path]:
+    """utt2spk, then trials and scores of OO, OP and PP; PP scores are all equal."""
+    rng = np.random.default_rng(0)
+    utts = [f"s{i}-{j}" for i in range(speakers) for j in range(segments)]
+    (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in utts))
+    files = [folder / "utt2spk"]
+    for s in ("oo", "op", "pp"):
+        trials, scores = "", ""
+        for i, a in enumerate(utts):
+            for b in utts if s == "op" else utts[i + 1 :]:
+                same = a.split("-")[0] == b.split("-")[0]
+                trials += f"{a} {b} {'target' if same else 'nontarget'}\n"
+                scores += f"{a} {b} {0.5 if s == 'pp' else rng.normal(2.0 * same * (s == 'oo'))}\n"
+        (folder / f"trials_{s}").write_text(trials)
+        (folder / f"scores_{s}").write_text(scores)
+        files += [folder / f"trials_{s}", folder / f"scores_{s}"]
+    return files
+
+
+def test_similarity_writes_every_key_and_infinity_as_text(tmp_path: Path) -> None:
+    utt2spk, *files = pair_files(tmp_path)
+    found = compute(tmp_path, "similarity", "--utt2spk", utt2spk, "--bootstrap", 20, *files)
+    assert set(found) >= SIMILARITY_KEYS
+    assert found["g_vd"] == "-inf"
+    assert found["g_vd_per_speaker"]["s1"] == "-inf"
+    assert found["intervals"]["g_vd"][0] == "-inf"
+    assert list(found["sim_op"]) == ["s0", "s1", "s2", "s3"] == list(found["sim_op"]["s2"])
+    assert len(found["zoo_oo"]["s3"]) == 2
+    assert (found["n_speakers"], found["n_segments"], found["n_target_oo"]) == (4, 12, 12)
+    assert (found["n_target_op"], found["n_nontarget_op"]) == (24, 108)
+
+
+def xvectors(folder: Path, name: str, vectors: dict[str, np.ndarray]) -> Path:
+    with ArchiveWriter(folder / name) as writer:
+        for key, vector in vectors.items():
+            writer.write(key, vector.astype(np.float32))
+    return folder / f"{name}.scp"
+
+
+def leakage_files(folder: Path) -> tuple[dict[str, np.ndarray], Path, Path, Path]:
+    rng = np.random.default_rng(0)
+    utts = [f"s{i % 5}-{i:02d}" for i in range(80)]
+    (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in utts))
+    vectors = {u: rng.normal(size=12) for u in utts}
+    protected = {u: rng.normal(size=12) for u in utts}
+    return (
+        protected,
+        folder / "utt2spk",
+        xvectors(folder, "original", vectors),
+        xvectors(folder, "protected", protected),
+    )
+
+
+def test_leakage_writes_every_key_from_scp_ark_and_text(tmp_path: Path) -> None:
+    protected, utt2spk, original, scp = leakage_files(tmp_path)
+    found = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp)
+    assert set(found) >= LEAKAGE_KEYS
+    ark = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp.with_suffix(".ark"))
+    assert ark == found
+    text = tmp_path / "text.ark"
+    text.write_text(
+        "".join(
+            f"{key}  [ {' '.join(repr(float(np.float32(x))) for x in vector)} ]\n"
+            for key, vector in reversed(protected.items())
+        )
+    )
+    assert compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, text) == found
+
+
+def test_what_json_cannot_hold() -> None:
+    nan, inf = float("nan"), float("inf")
+    assert to_json({"a": nan, "b": [inf, -inf], "c": (1, "x", None)}) == {
+        "a": None,
+        "b": ["inf", "-inf"],
+        "c": [1, "x", None],
+    }
+
+
+def test_standard_output(tmp_path: Path, run_program: Run) -> None:
+    trials, scores = write_lists(tmp_path, [1.0] * 30, [0.0] * 30)
+    done = run_program(PROGRAM, "verification", trials, scores, "-", cwd=tmp_path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["eer"] == 0.0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["scores", "trials"]
+
+
+def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
+    """Start-up stays well under a second: no torch, SpeechBrain, plotting, nor SciPy for scores."""
+    trials, scores = write_lists(tmp_path, [1.0] * 30, [0.0] * 30)
+    code = (
+        "import sys; from local.compute_metrics import main;"
+        f"main(['verification', {str(trials)!r}, {str(scores)!r}, '-']);"
+        "heavy = {'torch', 'speechbrain', 'matplotlib', 'sklearn', 'pandas', 'scipy', 'kaldiio'};"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- bad input ---
+
+TRIALS = "a b target\nc d nontarget\n"
+SCORES = "a b 1\nc d 0\n"
+BAD = {
+    "field count of trials": ("a b target\nc d\n", SCORES, r"trials:2: 2 fields"),
+    "field count of scores": (TRIALS, "a b 1 2\nc d 0\n", r"scores:1: 4 fields"),
+    "score that is no number": (TRIALS, "a b 1\nc d x\n", r"scores:2: score x is not a finite"),
+    "infinite score": (TRIALS, "a b inf\nc d 0\n", r"scores:1: score inf is not a finite number"),
+    "nan score": (TRIALS, "a b 1\nc d nan\n", r"scores:2: score nan is not a finite number"),
+    "unknown label": ("a b target\nc d imposter\n", SCORES, r"trials:2: label imposter is neither"),
+    "pair listed twice": (TRIALS + "a b target\n", SCORES, r"trials:3: a b is listed twice"),
+    "pair scored twice": (TRIALS, SCORES + "a b 1\n", r"scores:3: a b is scored twice"),
+    "trial without a score": (TRIALS, "a b 1\nd c 0\n", r"trials:2: no score for c d in"),
+    "no target": ("a b nontarget\n", "a b 1\n", r"trials:1: no target trial"),
+    "no nontarget": ("a b target\n", "a b 1\n", r"trials:1: no nontarget trial"),
+    "empty trials": ("", SCORES, r"trials:1: the file is empty"),
+    "empty scores": (TRIALS, "", r"scores:1: the file is empty"),
+    "no text": ("a b target\nc \0 nontarget\n", SCORES, r"trials:2: a control character"),
+    "missing scores": (TRIALS, None, r"scores:1: cannot be read: No such file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_scores_are_one_error_with_file_and_line(tmp_path: Path, case: str) -> None:
+    trials, scores, message = BAD[case]
+    (tmp_path / "trials").write_text(trials)
+    if scores is not None:
+        (tmp_path / "scores").write_text(scores)
+    out = tmp_path / "out.json"
+    for command in (["verification"], ["calibration", tmp_path / "trials", tmp_path / "scores"]):
+        arguments = [*command, tmp_path / "trials", tmp_path / "scores", out]
+        if command[0] == "calibration":
+            arguments = ["calibration", tmp_path / "trials", *([tmp_path / "scores"] * 2), out]
+        with pytest.raises(UserError, match=f"^{tmp_path}/{message}") as error:
+            main([str(a) for a in arguments])
+        assert "\n" not in str(error.value)
+        assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("utt2spk", "s1-0 s1\n", ""), r"trials_oo:\d+: utterance s1-0 is not in .*utt2spk"),
+        (("utt2spk", "s1-0 s1\n", "s1-0 s2\n"), r"trials_oo:\d+: .* labelled"),
+        (
+            ("trials_op", "s0-0 s1-0 non", "s0-0 s1-0 "),
+            r"trials_op:4: s0-0 s1-0 is labelled target",
+        ),
+        (("scores_pp", "s0-0 s0-1 0.5\n", ""), r"trials_pp:1: no score for s0-0 s0-1"),
+        (("utt2spk", "s1-0 s1\n", "s1-0\n"), r"utt2spk:4: 1 fields where 2"),
+        (("utt2spk", "s1-0 s1\n", "s1-0 s1\ns1-0 s1\n"), r"utt2spk:5: s1-0 is listed twice"),
+    ],
+)
+def test_bad_pairs(tmp_path: Path, change: tuple[str, str, str], message: str) -> None:
+    utt2spk, *files = pair_files(tmp_path)
+    name, old, new = change
+    text = (tmp_path / name).read_text()
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new, 1))
+    out = tmp_path / "out.json"
+    with pytest.raises(UserError, match=f"^{tmp_path}/{message}"):
+        main([str(a) for a in ("similarity", "--utt2spk", utt2spk, *files, out)])
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "vector", "message"),
+    [
+        ("s0-00", np.full(12, np.nan), r"s0-00.*not finite|s0-00.*NaN|s0-00"),
+        ("s0-00", np.ones(5), r"s0-\d+.*5|length 5"),
+        ("s0-00", np.zeros(12), r"s0-00 is all zeros"),
+        ("x-00", np.ones(12), r"x-00 is not in .*utt2spk"),
+    ],
+)
+def test_bad_xvectors_name_the_key(
+    tmp_path: Path, key: str, vector: np.ndarray, message: str
+) -> None:
+    protected, utt2spk, original, _ = leakage_files(tmp_path)
+    text = tmp_path / "bad.ark"
+    rows = {**protected, key: vector}
+    text.write_text(
+        "".join(f"{k}  [ {' '.join(str(float(x)) for x in v)} ]\n" for k, v in rows.items())
+    )
+    out = tmp_path / "out.json"
+    with pytest.raises(UserError, match=message) as error:
+        main([str(a) for a in ("leakage", "--utt2spk", utt2spk, original, text, out)])
+    assert "bad.ark" in str(error.value)
+    assert not out.exists()
+
+
+def test_sizes_of_two_extractors(tmp_path: Path) -> None:
+    protected, utt2spk, original, _ = leakage_files(tmp_path)
+    other = xvectors(tmp_path, "other", {k: v[:7] for k, v in protected.items()})
+    with pytest.raises(
+        UserError, match=r"other.scp: s0-00 has 7 dimensions, but s0-00 in .* has 12"
+    ):
+        main([str(a) for a in ("leakage", "--utt2spk", utt2spk, original, other, "-")])
+
+
+def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_program: Run) -> None:
+    (tmp_path / "trials").write_text(TRIALS)
+    (tmp_path / "scores").write_text("a b 1\n")
+    out = tmp_path / "out.json"
+    done = run_program(PROGRAM, "verification", "trials", "scores", out, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "compute_metrics.py: trials:2: no score for c d in scores\n"
+    assert done.stdout == ""
+    assert not out.exists()
+
+
+def test_out_that_cannot_be_written(tmp_path: Path) -> None:
+    files = write_lists(tmp_path, [1.0], [0.0])
+    with pytest.raises(UserError, match="cannot be written"):
+        main(["verification", *map(str, files), str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--omega", "0", "t", "s", "-"],
+        ["--omega", "x", "t", "s", "-"],
+        ["--bootstrap", "-3", "t", "s", "-"],
+        ["--boot", "3", "t", "s", "-"],
+        ["t", "s"],
+    ],
+)
+def test_usage_errors(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(["verification", *arguments])
+    assert error.value.code == 2
+
+
+def test_bootstrap_needs_speakers(tmp_path: Path) -> None:
+    files = write_lists(tmp_path, [1.0], [0.0])
+    with pytest.raises(UserError, match="--bootstrap needs --utt2spk"):
+        main(["verification", "--bootstrap", "5", *map(str, files), "-"])
