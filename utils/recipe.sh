@@ -25,11 +25,11 @@ recipe_on_exit() {
 }
 trap recipe_on_exit EXIT
 
-# recipe_start ARGUMENTS...: record the command, because nobody remembers it.
+# recipe_start COMMAND: record the command, because nobody remembers it.
 recipe_start() {
   if $dry_run || $list_stages; then return 0; fi
   mkdir -p exp
-  printf '%s  %s  ./run.sh %s\n' "$(date +'%F %T')" "$(git -C "$PSEUDOVOX_ROOT" describe --always --dirty)" "$*" \
+  printf '%s  %s  %s\n' "$(date +'%F %T')" "$(git -C "$PSEUDOVOX_ROOT" describe --always --dirty)" "$1" \
     >>exp/cmdline.log
 }
 

@@ -275,10 +275,9 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if "--" not in words:
+    if "--" not in words and not {"-h", "--help"} & set(words):
         raise UserError("usage: stamps.py check|begin|finish OUT [--also OUT]... -- COMMAND...")
-    cut = words.index("--")
-    args = get_parser().parse_args([*words[:cut], "--", *words[cut + 1 :]])
+    args = get_parser().parse_args(words)
     outs = [args.out, *args.also]
     if args.action == "finish":
         finish(outs, args.command)

@@ -33,7 +33,7 @@ list_stages=false                  # only list the stages
 . utils/recipe.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
-recipe_start "$@"
+recipe_start "$command_line"
 
 sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 
