@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of the McAdams transform against a plain loop over frames, with the same samples.
+
+Goal: at least 5 times the speed on one core, and no sample further apart than 1e-6 of full scale.
+The loop is what the challenges' scripts do: librosa's Burg LPC, numpy.roots, numpy.poly and
+scipy.signal.lfilter, frame by frame. Process CPU time, best of several; compiling librosa is not
+counted. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else synthetic.
+Needs the optional parts (utils/setup.sh extra).
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_name] = "1"
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import librosa
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import lfilter
+
+from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
+from steps.audio import read_audio
+
+FloatArray = npt.NDArray[np.float64]
+GOAL, MAX_DIFFERENCE = 5.0, 1e-6
+ALPHA, ORDER, RUNS, N_FILES = 0.8, 20, 5, 12
+
+
+def plain_loop(wave: FloatArray) -> FloatArray:
+    """One frame after the other, whole frames only."""
+    wave = wave + EPSILON
+    hann = np.hanning(2 * HOP)
+    window = np.sqrt(hann / (hann.sum() / HOP))
+    out = np.zeros(len(wave))
+    for start in range(0, len(wave) - 2 * HOP + 1, HOP):
+        frame = window * wave[start : start + 2 * HOP]
+        a = librosa.lpc(frame + EPSILON, order=ORDER)
+        poles = np.roots(a)
+        complex_ = poles.imag != 0
+        angles = np.minimum(np.abs(np.angle(poles)) ** ALPHA, np.pi) * np.sign(poles.imag)
+        poles[complex_] = np.abs(poles[complex_]) * np.exp(1j * angles[complex_])
+        residual = lfilter(a, [1.0], frame)
+        out[start : start + 2 * HOP] += window * lfilter([1.0], np.real(np.poly(poles)), residual)
+    return out
+
+
+def batched(wave: FloatArray) -> FloatArray:
+    """The project's transform on the same frames."""
+    return transform(wave, ALPHA, FrameOptions(order=ORDER, pad_edges=False)).samples
+
+
+def real_speech() -> list[Path]:
+    """Files spread over LibriSpeech, where it is."""
+    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
+    files = sorted((corpora / "librispeech").rglob("*.flac"))
+    return files[:: max(1, len(files) // N_FILES)][:N_FILES]
+
+
+def synthetic_speech(folder: Path) -> list[Path]:
+    """Files of a few synthetic speakers."""
+    command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "4"]
+    command += ["--utterances", "3", folder / "audio", folder / "data"]
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    return sorted((folder / "audio").rglob("*.wav"))
+
+
+def load_speech() -> tuple[str, list[FloatArray]]:
+    """What was found, and its samples at 16 kHz."""
+    with tempfile.TemporaryDirectory() as folder:
+        real = real_speech()
+        files = real or synthetic_speech(Path(folder))
+        waves = [read_audio(path.stem, str(path)).samples for path in files]
+    return "LibriSpeech" if real else "synthetic speech", waves
+
+
+def cpu_seconds(function: Callable[[FloatArray], FloatArray], waves: list[FloatArray]) -> float:
+    """Process CPU time for all files, best of several runs."""
+    best = float("inf")
+    for _ in range(RUNS):
+        start = time.process_time()
+        for wave in waves:
+            function(wave)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def main() -> int:
+    """Measure both in turn, print figures, and say by the exit status whether the goal was met."""
+    name, waves = load_speech()
+    seconds = sum(map(len, waves)) / 16000
+    difference = 0.0
+    for wave in waves:
+        expected, got = plain_loop(wave), batched(wave)
+        peaks = np.max(np.abs(expected)), np.max(np.abs(got))
+        difference = max(difference, float(np.max(np.abs(expected / peaks[0] - got / peaks[1]))))
+    loop, fast = cpu_seconds(plain_loop, waves), cpu_seconds(batched, waves)
+    print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s in all; alpha {ALPHA}")
+    print(f"plain loop: {loop:.3f} CPU-s, real-time factor {loop / seconds:.5f}")
+    print(f"pseudovox:  {fast:.3f} CPU-s, real-time factor {fast / seconds:.5f}")
+    print(f"ratio: {loop / fast:.2f} (goal: at least {GOAL:g})")
+    print(f"largest difference: {difference:.2g} of full scale (goal: at most {MAX_DIFFERENCE:g})")
+    return 0 if loop / fast >= GOAL and difference <= MAX_DIFFERENCE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,339 @@
+"""steps/anonymise.py: levels and keys, presets, what is written, and every kind of bad input."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from steps.anonymise import main
+from steps.anonymisers.registry import load_anonymiser
+from steps.anonymisers.strategy import LEVELS, Key, make_keys, whole_set
+from utils.cli import LossError, UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+RANDOM = "anonymiser: mcadams\nalpha_range: [0.7, 0.9]\n"
+
+
+def conf(folder: Path, text: str) -> Path:
+    path = folder / "system.yaml"
+    path.write_text(text)
+    return path
+
+
+def protect(system: object, data: Path, out: Path, *options: object) -> dict[str, list[str]]:
+    """Run the program; pseudo.tsv without its header, by utterance."""
+    assert main([*map(str, options), str(system), str(data), str(out), str(out / "wav")]) == 0
+    header, *lines = (out / "pseudo.tsv").read_text().splitlines()
+    assert header.startswith("#utt\tkey\talpha\t")
+    return {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
+
+
+def alphas(rows: dict[str, list[str]]) -> dict[str, float]:
+    return {utt: float(row[1]) for utt, row in rows.items()}
+
+
+def audio(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((out / "wav").iterdir())}
+
+
+def test_a_protected_data_directory(make_data_dir, tmp_path: Path) -> None:
+    data, out = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2}, seconds=0.2), tmp_path / "out"
+    (data / "enrolls").write_text("s1-000\n")
+    (data / "trials").write_text("s1 s2-000 nontarget\n")
+    (data / "feats.scp").write_text("".join(f"s{n}-00{k} x.ark:5\n" for n in "12" for k in "01"))
+    rows = protect(SYSTEMS / "b2r.yaml", data, out, "--seed", 3)
+    assert rows["s1-000"][0] == "spk|set|s1"
+    for name in ("utt2spk", "spk2utt", "spk2gender", "text", "utt2dur", "enrolls", "trials"):
+        assert (out / name).read_text() == (data / name).read_text()
+    assert not (out / "feats.scp").exists()  # of the original speech
+    wav = dict(line.split() for line in (out / "wav.scp").read_text().splitlines())
+    assert wav == {utt: f"{out}/wav/{utt}.wav" for utt in rows}
+    for utt, path in wav.items():
+        samples, rate = soundfile.read(path, dtype="int16")
+        original = soundfile.info(data / "wav" / f"{utt}.wav")
+        assert (rate, len(samples)) == (16000, original.frames)
+        assert np.max(np.abs(samples.astype(int))) == 31130  # 0.95 of full scale
+    settings = json.loads((out / "conf.json").read_text())
+    assert settings["is_random"] is True
+    assert (settings["dataset"], settings["seed"], settings["draw"]) == ("set", 3, 0)
+    assert settings["system"]["alpha_range"] == [0.7, 0.9]
+
+
+def test_acceptance_4_enrolment_and_trial_keys_differ_for_b2r_and_not_for_perm(
+    make_data_dir, tmp_path: Path
+) -> None:
+    data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2})
+    perm = conf(tmp_path, RANDOM + "level: perm\n")
+    got = {
+        (name, dataset): alphas(
+            protect(path, data, tmp_path / name / dataset, "--dataset", dataset)
+        )
+        for name, path in (("b2r", SYSTEMS / "b2r.yaml"), ("perm", perm))
+        for dataset in ("x_enrolls", "x_trials_f")
+    }
+    enrolled, tried = got["b2r", "x_enrolls"], got["b2r", "x_trials_f"]
+    assert all(enrolled[utt] != tried[utt] for utt in enrolled)
+    assert enrolled["s1-000"] == enrolled["s1-001"] != enrolled["s2-000"]
+    assert got["perm", "x_enrolls"] == got["perm", "x_trials_f"]
+    assert got["perm", "x_enrolls"]["s1-000"] != got["perm", "x_enrolls"]["s2-000"]
+
+
+def test_levels_give_keys() -> None:
+    utt2spk = {"a-1": "a", "a-2": "a", "b-1": "b"}
+    n_keys = {level: len(set(make_keys(level, utt2spk, "set", []).values())) for level in LEVELS}
+    assert n_keys == {"utt": 3, "spk": 2, "perm": 2, "const": 1}
+    assert make_keys("utt", utt2spk, "set", [])["a-1"] == Key("utt", ("set", "a-1"))
+    positions = make_keys("position", {"b-1": "b"}, "set", list(utt2spk))
+    assert str(positions["b-1"]) == "position|2"
+
+
+def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(
+    tmp_path: Path,
+) -> None:
+    path = conf(tmp_path, RANDOM)
+    keys = [Key("spk", ("set", str(number))) for number in range(500)]
+
+    def draws(seed: int, draw: int) -> list[float]:
+        system = load_anonymiser(path, seed=seed, draw=draw)
+        return [system.coefficient(key) for key in keys]
+
+    first = draws(0, 0)
+    assert draws(0, 0) == first
+    assert all(one != other for one, other in zip(first, draws(0, 1), strict=True))
+    assert all(one != other for one, other in zip(first, draws(1, 0), strict=True))
+    assert min(first) >= 0.7
+    assert max(first) <= 0.9
+    assert np.mean(first) == pytest.approx(0.8, abs=0.01)
+    assert np.std(first) == pytest.approx(0.2 / 12**0.5, rel=0.06)
+
+
+def test_same_bits_whatever_the_split_and_the_order(make_data_dir, tmp_path: Path) -> None:
+    """A seed that counts sets or jobs changes later voices when one is left out (VPC 2020)."""
+    data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1}, seconds=0.3)
+    whole = protect(SYSTEMS / "b2r.yaml", data, tmp_path / "whole")
+    parts: dict[str, list[str]] = {}
+    for number, spk in enumerate(("s2", "s1"), start=1):
+        part = data / "split2" / str(number)
+        part.mkdir(parents=True)
+        for name in ("wav.scp", "utt2spk"):
+            lines = (data / name).read_text().splitlines()
+            chosen = [line for line in lines if line.startswith(spk)]
+            (part / name).write_text("".join(f"{line}\n" for line in chosen))
+        assert whole_set(part) == data
+        out = tmp_path / "parts" / str(number)
+        command = [str(SYSTEMS / "b2r.yaml"), str(part), str(out), str(tmp_path / "parts" / "wav")]
+        assert main(command) == 0  # keys name the set, not the part
+        parts |= {
+            line.split("\t")[0]: line.split("\t")[1:]
+            for line in (out / "pseudo.tsv").read_text().splitlines()[1:]
+        }
+    assert parts == whole
+    assert audio(tmp_path / "parts") == audio(tmp_path / "whole")
+
+
+def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(
+    make_data_dir, tmp_path: Path
+) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 1})
+    first, second = (
+        alphas(protect(SYSTEMS / "b2r.yaml", data, tmp_path / str(n), "--draw", n)) for n in (0, 1)
+    )
+    assert first["s1-000"] != second["s1-000"]
+    for name in ("b2", "b2_vpc20", "b2_vpc24"):
+        protect(SYSTEMS / f"{name}.yaml", data, tmp_path / name)
+        assert json.loads((tmp_path / name / "conf.json").read_text())["is_random"] is False
+        with pytest.raises(UserError, match="draws nothing at random"):
+            protect(SYSTEMS / f"{name}.yaml", data, tmp_path / name, "--draw", 1)
+
+
+class TestPresets:
+    """The challenges' ways, on a set of six utterances of three speakers."""
+
+    def test_vpc20_is_fixed_and_leaves_out_the_first_frame(self, make_data_dir, tmp_path) -> None:
+        data = make_data_dir(tmp_path / "set", {"s1": 1}, seconds=0.5)
+        rows = protect(SYSTEMS / "b2_vpc20.yaml", data, tmp_path / "out")
+        assert rows["s1-000"][:2] == ["const", "0.8"]
+        samples = soundfile.read(tmp_path / "out/wav/s1-000.wav", dtype="int16")[0].astype(int)
+        assert not samples[:160].any()
+        assert np.max(np.abs(samples)) >= 32767
+
+    def test_vpc22_shares_the_draw_of_a_speaker_among_sets(self, make_data_dir, tmp_path) -> None:
+        data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
+        one, other = (
+            alphas(protect(SYSTEMS / "b2_vpc22.yaml", data, tmp_path / name, "--dataset", name))
+            for name in ("x_enrolls", "x_trials")
+        )
+        assert one == other
+        assert one["s1-000"] == one["s1-001"] != one["s2-000"]
+        assert all(0.5 <= alpha <= 0.9 for alpha in one.values())
+        samples = soundfile.read(tmp_path / "x_trials/wav/s1-000.wav", dtype="int16")[0]
+        assert np.max(np.abs(samples.astype(int))) == 32766
+
+    def test_acceptance_3_vpc24_numbers_utterances(self, make_data_dir, tmp_path) -> None:
+        data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 3, "s3": 1})
+        got = alphas(protect(SYSTEMS / "b2_vpc24.yaml", data, tmp_path / "out", "--seed", 77))
+        seed = int(hashlib.sha256(b"VPC2024").hexdigest()[:8], 16)
+        assert list(got.values()) == np.random.default_rng(seed).uniform(0.5, 0.9, 6).tolist()
+        assert list(got) == sorted(got)
+
+    def test_vpc24_counts_in_the_whole_set_when_it_is_split(self, make_data_dir, tmp_path) -> None:
+        data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2})
+        whole = alphas(protect(SYSTEMS / "b2_vpc24.yaml", data, tmp_path / "whole"))
+        part = make_data_dir(data / "split2/2", {"s2": 2})
+        assert alphas(protect(SYSTEMS / "b2_vpc24.yaml", part, tmp_path / "part")) == {
+            utt: whole[utt] for utt in ("s2-000", "s2-001")
+        }
+        alone = make_data_dir(tmp_path / "alone", {"s2": 2})
+        moved = alphas(protect(SYSTEMS / "b2_vpc24.yaml", alone, tmp_path / "moved"))
+        assert list(moved.values()) == [whole["s1-000"], whole["s1-001"]]
+        options = ("--order-from", data)
+        same = alphas(protect(SYSTEMS / "b2_vpc24.yaml", alone, tmp_path / "same", *options))
+        assert same == {utt: whole[utt] for utt in ("s2-000", "s2-001")}
+        with pytest.raises(UserError, match=r"s1-000 is not in it"):
+            protect(SYSTEMS / "b2_vpc24.yaml", data, tmp_path / "bad", "--order-from", alone)
+
+    def test_vpc24_speakers_are_hashed(self, tmp_path) -> None:
+        system = load_anonymiser(conf(tmp_path, "anonymiser: mcadams\ncompat: vpc24\nlevel: spk\n"))
+        seed = int(hashlib.sha256(b"1089").hexdigest()[:8], 16)
+        (key,) = make_keys(system.level, {"1089-1": "1089"}, "set", []).values()
+        assert system.coefficient(key) == np.random.default_rng(seed).uniform(0.5, 0.9)
+
+
+def test_audio_that_cannot_be_used_is_named_and_counted(
+    make_data_dir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = make_data_dir(tmp_path / "set", {"s1": 3, "s2": 1}), tmp_path / "out"
+    (data / "enrolls").write_text("s1-000\ns1-002\n")
+    (data / "trials").write_text("s1 s2-000 nontarget\ns1 s1-001 target\n")
+    soundfile.write(data / "wav/s1-000.wav", np.zeros(0), 16000)
+    (data / "wav/s1-001.wav").write_text("no audio")
+    protect(SYSTEMS / "b2.yaml", data, out, "--allow-loss", 2)
+    # A tool that skips bad audio must say so, and stop beyond what was allowed (Kaldi's scp,p).
+    assert "4 read, 2 written, 2 skipped" in capsys.readouterr().out
+    skipped = (out / "skipped.txt").read_text()
+    assert [line.split()[0] for line in skipped.splitlines()] == ["s1-000", "s1-001"]
+    assert "no samples" in skipped
+    assert (out / "enrolls").read_text() == "s1-002\n"
+    assert (out / "trials").read_text() == "s1 s2-000 nontarget\n"
+    assert len((out / "wav.scp").read_text().splitlines()) == 2
+    with pytest.raises(LossError, match=r"2 of 4 utterances .* the first: s1-000: .*no samples"):
+        protect(SYSTEMS / "b2.yaml", data, out, "--allow-loss", 1)
+    # What an earlier run left no longer looks whole (re-made audio under old tables, VPC 2020).
+    assert not (out / "wav.scp").exists()
+
+
+def test_other_rates_are_resampled_and_counted(
+    make_data_dir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 2}, rate=22050, seconds=0.5)
+    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
+    assert "2 resampled" in capsys.readouterr().out
+    assert soundfile.info(tmp_path / "out/wav/s1-000.wav").frames == 8000
+
+
+def test_silence_and_a_single_sample_are_written(make_data_dir, tmp_path: Path) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 2})
+    soundfile.write(data / "wav/s1-000.wav", np.zeros(4000), 16000)
+    soundfile.write(data / "wav/s1-001.wav", np.array([0.5]), 16000)
+    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
+    samples = [soundfile.read(tmp_path / f"out/wav/s1-00{n}.wav")[0] for n in (0, 1)]
+    assert [len(wave) for wave in samples] == [4000, 1]
+    assert not samples[0].any()
+
+
+def test_flac(make_data_dir, tmp_path: Path) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 1})
+    protect(SYSTEMS / "b2.yaml", data, tmp_path / "wav")
+    protect(SYSTEMS / "b2.yaml", data, tmp_path / "flac", "--format", "flac")
+    (flac,) = (tmp_path / "flac/wav").iterdir()
+    assert flac.suffix == ".flac"
+    assert soundfile.info(flac).format == "FLAC"
+    expected = soundfile.read(tmp_path / "wav/wav/s1-000.wav", dtype="int16")[0]
+    assert np.array_equal(soundfile.read(flac, dtype="int16")[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("alpha: 0.8", "anonymiser: None is unknown; known: mcadams"),
+        ("anonymiser: macadams", "anonymiser: 'macadams' is unknown; known: mcadams"),
+        ("- mcadams", "settings are expected, one `name: value` a line"),
+        ("", "settings are expected"),
+        ("anonymiser: mcadams\nalfa: 0.8", "alfa: unknown setting; known: anonymiser, alpha, "),
+        ("anonymiser: mcadams\nalpha: 0.8\nalpha: 0.9", ":3: alpha is given twice"),
+        ("anonymiser: mcadams\nalpha: [0.8", ":2: "),
+        ("anonymiser: mcadams\nalpha: high", "alpha: 'high'; a number is expected"),
+        ("anonymiser: mcadams\nalpha: true", "alpha: True; a number is expected"),
+        ("anonymiser: mcadams\nalpha: .nan", "alpha: nan; a finite number is expected"),
+        ("anonymiser: mcadams\nalpha: 0", "alpha: 0; it must be above 0"),
+        ("anonymiser: mcadams\nalpha: -0.8", "alpha: -0.8; it must be above 0"),
+        ("anonymiser: mcadams\nalpha_range: [0.9, 0.7]", "[0.9, 0.7]; the lower end, above 0"),
+        ("anonymiser: mcadams\nalpha_range: [0, 0.7]", "[0, 0.7]; the lower end, above 0"),
+        ("anonymiser: mcadams\nalpha_range: 0.7", "alpha_range: 0.7; [a, b] with 2 values"),
+        ("anonymiser: mcadams\nalpha_range: [0.7]", "alpha_range: [0.7]; [a, b] with 2 values"),
+        (RANDOM + "alpha: 0.8", "alpha_range: alpha is given too"),
+        (RANDOM + "level: speaker", "level: 'speaker' is unknown here; known: utt, spk, perm, con"),
+        ("anonymiser: mcadams\nlevel: spk", "level: alpha is fixed, so no level applies"),
+        ("anonymiser: mcadams\ncompat: vpc21", "compat: 'vpc21' is unknown; known: vpc20, vpc22"),
+        ("anonymiser: mcadams\ncompat: vpc24\nlevel: const", "'const' is unknown here; known: spk"),
+        ("anonymiser: mcadams\ncompat: vpc24\nclamp: true", "clamp: is fixed by compat: vpc24"),
+        ("anonymiser: mcadams\npad_edges: 1", "pad_edges: 1; true or false is expected"),
+        ("anonymiser: mcadams\npeak: 1.5", "peak: 1.5; it must be above 0 and at most 1"),
+        ("anonymiser: mcadams\norder: 0", "order: 0; it must be from 1 to 60"),
+        ("anonymiser: mcadams\norder: 20.5", "order: 20.5; a whole number is expected"),
+    ],
+)
+def test_bad_settings_name_the_file_and_the_setting(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = conf(tmp_path, text)
+    with pytest.raises(UserError) as error:
+        load_anonymiser(path)
+    assert str(error.value).startswith(str(path))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_arguments(make_data_dir, tmp_path: Path, run_program) -> None:
+    data, out = make_data_dir(tmp_path / "set", {"s1": 1}), tmp_path / "out"
+    bad = {
+        r"nowhere.yaml: cannot be read": ["nowhere.yaml", data, out, out],
+        r"no such data directory": [SYSTEMS / "b2.yaml", tmp_path / "none", out, out],
+        r"--draw -1: ": ["--draw", -1, SYSTEMS / "b2.yaml", data, out, out],
+        r"--dataset 'a b': ": ["--dataset", "a b", SYSTEMS / "b2.yaml", data, out, out],
+    }
+    for message, arguments in bad.items():
+        done = run_program("steps/anonymise.py", *arguments)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not out.exists()
+
+
+def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path: Path) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 1})
+    for name in ("wav.scp", "utt2spk", "spk2utt", "text", "utt2dur"):
+        text = (
+            (data / name)
+            .read_text()
+            .replace("s1-000 ", "s1/../x ")
+            .replace(" s1-000\n", " s1/../x\n")
+        )
+        (data / name).write_text(text)
+    with pytest.raises(UserError, match=r"s1/\.\./x: cannot name an audio file"):
+        protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
+
+
+def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
+    text = (ROOT / "docs/anonymisers.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+    assert examples
+    for example in examples:
+        load_anonymiser(conf(tmp_path, example))
+    for path in SYSTEMS.glob("*.yaml"):
+        load_anonymiser(path)

@@ -1,0 +1,272 @@
+"""The McAdams transform: against a plain loop over frames, acceptance, and what can go wrong."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import lfilter
+
+from steps.anonymisers import poles
+from steps.anonymisers.burg import burg, burg_lattice
+from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
+from utils.cli import UserError
+
+WHOLE_FRAMES = FrameOptions(pad_edges=False)
+CHALLENGE_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
+CHALLENGE_2024 = FrameOptions(pad_edges=False, clamp=False)
+
+
+def burg_of_one(frame: np.ndarray, order: int) -> np.ndarray:
+    """Burg's recursion for one frame, as in a textbook."""
+    forward, backward = frame[1:], frame[:-1]
+    a = np.array([1.0])
+    for _ in range(order):
+        k = -2 * (forward @ backward) / (forward @ forward + backward @ backward)
+        a = np.append(a, 0.0) + k * np.append(a, 0.0)[::-1]
+        forward, backward = (forward + k * backward)[1:], (backward + k * forward)[:-1]
+    return a
+
+
+def plain_loop(x: np.ndarray, alpha: float, order: int = 20, options=WHOLE_FRAMES) -> np.ndarray:
+    """Frame by frame and pole by pole, as the challenges write it."""
+    x = x + EPSILON
+    hann = np.hanning(2 * HOP)
+    w = np.sqrt(hann / (hann.sum() / HOP))
+    y = np.zeros(len(x))
+    for m in range(int(options.skip_first_frame), 1 + (len(x) - 2 * HOP) // HOP):
+        frame = w * x[m * HOP : m * HOP + 2 * HOP]
+        a = burg_of_one(frame + EPSILON, order)
+        roots = np.roots(a)
+        angle = np.abs(np.angle(roots)) ** alpha
+        if options.clamp:
+            angle = np.minimum(angle, np.pi)
+        moved = np.abs(roots) * np.exp(1j * np.sign(roots.imag) * angle)
+        moved = np.where(roots.imag == 0, roots, moved)
+        filtered = lfilter([1.0], np.real(np.poly(moved)), lfilter(a, [1.0], frame))
+        y[m * HOP : m * HOP + 2 * HOP] += w * filtered
+    return y
+
+
+def vowel(formants: list[float], seconds: float, rng: np.random.Generator) -> np.ndarray:
+    """Pulses at 120 Hz and a little noise through resonances (Hz); peak 0.5."""
+    source = 0.01 * rng.standard_normal(int(16000 * seconds))
+    source[::133] += 1.0
+    return resonate(source, formants)
+
+
+def resonate(source: np.ndarray, formants: list[float]) -> np.ndarray:
+    """`source` through resonances (Hz) of 80 Hz bandwidth; peak 0.5."""
+    for formant in formants:
+        pole = np.exp((-np.pi * 80 + 2j * np.pi * formant) / 16000)
+        source = lfilter([1.0], np.real(np.poly([pole, pole.conj()])), source)
+    return 0.5 * source / np.max(np.abs(source))
+
+
+@pytest.fixture(scope="module")
+def speech() -> np.ndarray:
+    """Vowels, hiss, a plosive, faint noise: what a second of speech is made of."""
+    rng = np.random.default_rng(1)
+    pieces = [
+        vowel([500, 1500, 2500, 3500], 0.25, rng),
+        0.05 * rng.standard_normal(1600),
+        np.zeros(800),
+        vowel([300, 2300, 3000], 0.2, rng),
+        0.3 * np.exp(-np.arange(2000) / 200) * rng.standard_normal(2000),
+        vowel([700, 1100, 2600], 0.2, rng),
+        1e-3 * rng.standard_normal(1237),
+    ]
+    samples = np.concatenate(pieces)
+    return samples + 1e-4 * rng.standard_normal(len(samples))  # recording noise
+
+
+def relative(a: np.ndarray, b: np.ndarray) -> float:
+    """Largest difference when both are brought to a peak of 1, as files are."""
+    return float(np.max(np.abs(a / np.max(np.abs(a)) - b / np.max(np.abs(b)))))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.2])
+@pytest.mark.parametrize("options", [WHOLE_FRAMES, CHALLENGE_2020, CHALLENGE_2024])
+def test_has_the_samples_of_the_plain_loop(speech, alpha: float, options: FrameOptions) -> None:
+    result = transform(speech, alpha, options)
+    assert result.n_slow < 0.1 * result.n_frames
+    assert relative(result.samples, plain_loop(speech, alpha, options=options)) < 1e-8
+
+
+@pytest.mark.parametrize("order", [1, 2, 9, 20, 33])
+def test_any_order_even_or_odd(speech, order: int) -> None:
+    options = FrameOptions(pad_edges=False, order=order)
+    assert relative(transform(speech, 0.8, options).samples, plain_loop(speech, 0.8, order)) < 1e-6
+
+
+def test_padded_edges_are_the_loop_on_the_padded_signal(speech) -> None:
+    n = len(speech)
+    padded = np.concatenate([np.zeros(HOP), speech, np.zeros(2 * HOP - n % HOP)])
+    expected = plain_loop(padded, 0.8)[HOP : HOP + n]
+    assert relative(transform(speech, 0.8).samples, expected) < 1e-8
+
+
+@pytest.mark.corpora
+def test_real_speech_has_the_samples_of_the_plain_loop(corpora: Path) -> None:
+    for path in sorted((corpora / "librispeech/test-other").rglob("*.flac"))[:100:34]:
+        wave = soundfile.read(path)[0][:48000]
+        for alpha in (0.6, 0.8):
+            result = transform(wave, alpha, WHOLE_FRAMES)
+            assert relative(result.samples, plain_loop(wave, alpha)) < 1e-6
+            assert result.n_slow <= 0.01 * result.n_frames
+        same = transform(wave, 1.0, WHOLE_FRAMES).samples
+        ripple = np.abs(same - wave)[HOP : -3 * HOP] / np.max(np.abs(wave))
+        assert (
+            np.max(ripple) <= 3.2e-3
+        )  # 1.1e-3 of full scale in a file that peaks at a third of it
+
+
+def test_acceptance_1_alpha_1_is_the_identity_but_for_the_ripple_of_the_window(speech) -> None:
+    wave = 0.35 * speech / np.max(np.abs(speech))
+    interior = slice(HOP, -3 * HOP)
+    whole_frames = transform(wave, 1.0, WHOLE_FRAMES).samples
+    assert np.max(np.abs(whole_frames - wave)[interior]) <= 1.1e-3
+    padded = transform(wave, 1.0).samples
+    assert np.max(np.abs(padded - wave)) <= 1.1e-3  # edges too
+    hann = np.hanning(2 * HOP)
+    gain = (hann[:HOP] + hann[HOP:]) * HOP / hann.sum()
+    assert np.max(np.abs(padded - np.resize(gain, len(wave)) * (wave + EPSILON))) < 1e-9
+
+
+def test_acceptance_2_formants_of_a_vowel_move_to_theta_to_the_alpha() -> None:
+    whispered = resonate(np.random.default_rng(2).standard_normal(160000), [500, 1500])
+
+    def angles(samples: np.ndarray) -> np.ndarray:
+        roots = np.roots(burg_of_one(samples, 20))
+        return np.sort(np.angle(roots[(roots.imag > 0) & (np.abs(roots) > 0.9)]))
+
+    theta = 2 * np.pi * np.array([500, 1500]) / 16000
+    assert angles(whispered) == pytest.approx(theta, rel=0.005)
+    assert angles(transform(whispered, 0.8).samples) == pytest.approx(theta**0.8, rel=0.01)
+
+
+def test_one_radian_stays_and_all_else_closes_in_on_it() -> None:
+    theta = np.array([0.2, 1.0, 2.5])
+    factors = np.stack([-2 * 0.9 * np.cos(theta), np.full(3, 0.81)])[:, :, None]
+    p, q = poles.warp_angles(factors, 0.8)
+    assert np.arccos(-p[:, 0] / 1.8) == pytest.approx(theta**0.8)
+    assert q[:, 0] == pytest.approx(0.81)
+
+
+def test_angles_beyond_pi_are_clamped_or_wrap_as_asked() -> None:
+    theta = np.array([2.9])
+    factors = np.stack([-2 * 0.9 * np.cos(theta), [0.81]])[:, :, None]
+    clamped, wrapped = (poles.warp_angles(factors, 1.2, clamp=clamp)[0, 0, 0] for clamp in (1, 0))
+    assert clamped == pytest.approx(1.8)  # both poles at -0.9
+    assert wrapped == pytest.approx(-1.8 * np.cos(2.9**1.2))
+
+
+def test_real_poles_stay_and_none_is_dropped() -> None:
+    rng = np.random.default_rng(3)
+    for real in ([], [0.5, -0.3], [0.9, 0.2], [-0.9, -0.8, 0.1, 0.95], [-0.6, 0.0]):
+        n_pairs = 10 - len(real) // 2
+        upper = rng.uniform(0.5, 0.99, n_pairs) * np.exp(1j * rng.uniform(0.1, 3.0, n_pairs))
+        a = np.real(np.poly([*real, *upper, *upper.conj()]))[:, None]
+        factors, _ = poles.factorise(np.repeat(a, 2, axis=1))
+        assert poles.expand(factors)[:, 0] == pytest.approx(a[:, 0], abs=1e-10)
+        moved = np.abs(upper) * np.exp(1j * np.angle(upper) ** 0.7)
+        expected = np.real(np.poly([*real, *moved, *moved.conj()]))
+        warped = poles.expand(poles.warp_angles(factors, 0.7))[:, 0]
+        assert warped == pytest.approx(expected, abs=1e-10)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_factors_multiply_to_the_polynomial(seed: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    k = np.tanh(rng.standard_normal((2 * m, 5)) * rng.uniform(0.3, 2.0))  # reflection: stable poles
+    a = np.ones((1, 5))
+    for row in k:
+        a = np.concatenate([a, np.zeros((1, 5))])
+        a = a + row * a[::-1]
+    factors, _ = poles.factorise(a)
+    assert np.max(np.abs(poles.expand(factors) - a) / np.abs(a).max(axis=0)) < 1e-8
+
+
+def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, monkeypatch) -> None:
+    expected = transform(speech, 0.8)
+    monkeypatch.setattr(poles, "MAX_ITERATIONS", 0)
+    slow = transform(speech, 0.8)
+    assert slow.n_slow == slow.n_frames == expected.n_frames
+    assert relative(slow.samples, expected.samples) < 1e-8
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 50, 100000])
+def test_same_bits_whatever_the_block(speech, block: int) -> None:
+    expected = transform(speech, 0.8)
+    assert np.array_equal(transform(speech, 0.8, block=block).samples, expected.samples)
+
+
+def test_a_frame_does_not_depend_on_the_rest_of_the_signal(speech) -> None:
+    cut = transform(speech[: 60 * HOP], 0.8, WHOLE_FRAMES).samples
+    assert np.array_equal(cut[: 59 * HOP], transform(speech, 0.8, WHOLE_FRAMES).samples[: 59 * HOP])
+
+
+def test_fast_burg_is_burg(speech) -> None:
+    frames = np.lib.stride_tricks.sliding_window_view(speech, 320)[::160] * np.hanning(320)
+    fast, lattice = burg(frames, 20), burg_lattice(frames, 20)
+    assert np.max(np.abs(fast - lattice)) < 1e-6
+    assert lattice[:, 7] == pytest.approx(burg_of_one(frames[7], 20), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 159, 160, 161, 319, 320, 321, 479, 480, 1000])
+@pytest.mark.parametrize("options", [FrameOptions(), WHOLE_FRAMES, CHALLENGE_2020])
+def test_short_signals_keep_their_length(n: int, options: FrameOptions) -> None:
+    wave = 0.1 * np.random.default_rng(n).standard_normal(n)
+    samples = transform(wave, 0.8, options).samples
+    assert samples.shape == (n,)
+    assert np.isfinite(samples).all()
+    assert np.any(samples != 0) or n == 1  # one sample is under the window's zero
+
+
+def test_the_tail_is_written_unless_a_challenge_is_repeated(speech) -> None:
+    wave = speech[: 20 * HOP + 100]
+    assert np.all(transform(wave, 0.8, WHOLE_FRAMES).samples[20 * HOP :] == 0)
+    assert np.any(transform(wave, 0.8).samples[20 * HOP :] != 0)
+
+
+def test_digital_silence_stays_silent_and_does_no_harm_within_speech(speech) -> None:
+    assert not transform(np.zeros(5000), 0.8).samples.any()
+    assert not OutputLevel().to_pcm16(np.zeros(5000)).any()
+    wave = speech.copy()
+    wave[4000:12000] = 0.0
+    samples = transform(wave, 0.8).samples
+    assert np.max(np.abs(samples[5000:11000])) < 1e-5
+    assert np.max(np.abs(samples)) > 0.1
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.3])
+def test_signals_that_predict_too_well_stay_finite(alpha: float) -> None:
+    t = np.arange(4000) / 16000
+    tone, chirp = (0.5 * np.sin(2 * np.pi * f * t) for f in (440, 50 + 1500 * t))
+    impulse = np.zeros(4000)
+    impulse[1000] = 1.0
+    alternating = 0.5 * np.cos(np.pi * np.arange(4000))
+    for wave in (tone, chirp, impulse, alternating, np.full(4000, 0.25), np.linspace(-1, 1, 4000)):
+        assert np.isfinite(transform(wave, alpha).samples).all()
+
+
+def test_match_energy_keeps_the_loudness_of_frames(speech) -> None:
+    wave = speech[:4000]
+    plain = transform(wave, 0.6).samples
+    matched = transform(wave, 0.6, FrameOptions(match_energy=True)).samples
+    level = float(np.std(wave[1000:3000]))
+    assert np.std(matched[1000:3000]) == pytest.approx(level, rel=0.2)
+    assert np.std(plain[1000:3000]) != pytest.approx(level, rel=0.5)
+
+
+def test_output_levels() -> None:
+    samples = np.array([0.0, 0.2, -0.5, 0.4999])
+    assert OutputLevel().to_pcm16(samples).tolist() == [0, 12452, -31130, 31123]
+    assert OutputLevel(1.0, 32766, True).to_pcm16(samples).tolist() == [0, 13106, -32766, 32759]
+    assert OutputLevel(1.0).to_pcm16(np.array([2.0, -1.0])).tolist() == [32767, -16384]
+    with pytest.raises(UserError, match="not finite"):
+        OutputLevel().to_pcm16(np.array([0.0, np.inf]))
