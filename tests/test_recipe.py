@@ -108,7 +108,11 @@ class TestRecipe:
             *((s, "ignorant", "OA") for s in ("b2", "b2r")),
             *((s, "lazy_informed", "AA") for s in ("b2", "b2r")),
             *((s, "similarity", "OO-OP-PP") for s in ("b2", "b2r")),
+            *((s, "leakage", "OP") for s in ("b2", "b2r")),
+            *((s, "legal_lazy_informed", "AA") for s in ("b2", "b2r")),
+            ("b2r", "calibration", "OA"),
         }
+        assert ("b2", "calibration", "OA") not in kinds  # not defined: it draws nothing at random
         assert {r["split"] for r in rows} == {"small_test_f", "small_test_m"}
         wanted = {"eer", "eer_rocch", "d_ece", "l_w", "tag", "linkability", "deid", "g_vd"}
         assert {r["metric"] for r in rows} >= wanted

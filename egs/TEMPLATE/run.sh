@@ -46,21 +46,42 @@ use_evaluator() {
   [[ $backend != plda ]] || scorer=exp/backends/$name
 }
 
+# Sets the same, and trials, split and options, from "<encoder>/<back end> <gender>".
+use_part() {
+  use_evaluator "${1% *}"
+  trials=${evaluation}_trials_${1##* } split=${evaluation}_${1##* }
+  options=(--utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed")
+}
+
 # x-vectors of a set, of its speakers, and how many utterances each speaker has.
 extract() { # DATA OUT MODEL EXTRACTOR AVERAGER
   over "$1" "$2" "$4" "$3" %data %out
   job "$2" "$5" "$2" "$1" "$2"
 }
 
-# The comparisons, and the sets that each takes: `-` for the original set, else the system that protected it.
-comparisons=("original unprotected OO - -") # system attacker condition enrolment trials
-pairs=("original OO - -")                   # system condition rows columns
+# Figures of one comparison: exp/metrics/PATH/metrics.json by "PROGRAM ARGUMENTS... metrics.json".
+figures() { # PATH PROGRAM ARGUMENTS...
+  step "exp/metrics/$1" -- job "exp/metrics/$1" "${@:2}" "exp/metrics/$1/metrics.json"
+}
+
+# Whether another run of a system gives other speech; known once its first set is protected.
+is_random() {
+  local conf=data/${sets[0]}_$1/conf.json
+  [[ -f $conf ]] && grep -q '"is_random": true' "$conf"
+}
+
+protected() { if [[ $2 == - ]]; then echo "$1"; else echo "$1_$2"; fi; } # SET SYSTEM
+
+# What is compared, and the sets that it takes: `-` for the original, else the system that protected it.
+parts=()
+for evaluator in $evaluators; do parts+=("$evaluator f" "$evaluator m"); done
+attacks=("original unprotected OO - -") # system attacker condition enrolment trials
+pairs=("original OO - -")               # system condition rows columns
 for system in $systems; do
   [[ -f conf/systems/$system.yaml ]] || die "conf/systems/$system.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
-  comparisons+=("$system ignorant OA - $system" "$system lazy_informed AA $system $system")
+  attacks+=("$system ignorant OA - $system" "$system lazy_informed AA $system $system")
   pairs+=("$system OP - $system" "$system PP $system $system")
 done
-protected() { if [[ $2 == - ]]; then echo "$1"; else echo "$1_$2"; fi; } # SET SYSTEM
 
 if in_stage 0 "prepare the corpus"; then
   read -ra options <<<"$prepare_options"
@@ -114,6 +135,12 @@ if in_stage 5 "anonymise the evaluation sets"; then
       step "$out" -- over "data/$set" "$out" steps/anonymise.py --dataset "$set" --seed "$seed" \
         "conf/systems/$system.yaml" %data %out "$out/wav"
     done
+    is_random "$system" || continue
+    for set in "${sets[@]:1}"; do # a second run, for what the attacker learns from one about another
+      out=data/${set}_${system}_draw1
+      step "$out" -- over "data/$set" "$out" steps/anonymise.py --dataset "$set" --seed "$seed" --draw 1 \
+        "conf/systems/$system.yaml" %data %out "$out/wav"
+    done
   done
 fi
 
@@ -125,9 +152,10 @@ if in_stage 7 "x-vectors of the protected speech"; then
   for evaluator in $evaluators; do
     use_evaluator "$evaluator"
     for system in $systems; do
-      for set in "${sets[@]}"; do
-        out=$xvectors/${set}_$system
-        step "$out" -- extract "data/${set}_$system" "$out" "$model" \
+      made=("${sets[@]/%/_$system}")
+      ! is_random "$system" || made+=("${sets[1]}_${system}_draw1" "${sets[2]}_${system}_draw1")
+      for set in "${made[@]}"; do
+        step "$xvectors/$set" -- extract "data/$set" "$xvectors/$set" "$model" \
           steps/extract_xvectors.py steps/average_xvectors.py
       done
     done
@@ -135,49 +163,52 @@ if in_stage 7 "x-vectors of the protected speech"; then
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
-  for evaluator in $evaluators; do
-    use_evaluator "$evaluator"
-    for gender in f m; do
-      trials=${evaluation}_trials_$gender split=${evaluation}_$gender
-      for comparison in "${comparisons[@]}"; do
-        read -r system attacker condition enrol trial <<<"$comparison"
-        out=exp/scores/$system/$attacker.$label/$condition/$split
-        step "$out" -- job "$out" steps/score_trials.py --backend "$scorer" \
-          "$xvectors/$(protected "${sets[0]}" "$enrol")" "$xvectors/$(protected "$trials" "$trial")" \
-          "data/$trials/trials" "$out/scores"
-      done
-      for comparison in "${pairs[@]}"; do
-        read -r system condition rows columns <<<"$comparison"
-        out=exp/scores/$system/similarity.$label/$condition/$split
-        step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --utt2spk "data/$trials/utt2spk" \
-          "$xvectors/$(protected "$trials" "$rows")" "$xvectors/$(protected "$trials" "$columns")" \
-          "$out/trials" "$out/scores"
-      done
+  for part in "${parts[@]}"; do
+    use_part "$part"
+    listed=("${attacks[@]}")
+    for system in $systems; do
+      ! is_random "$system" || listed+=("$system ignorant_draw1 OA - ${system}_draw1")
+    done
+    for attack in "${listed[@]}"; do
+      read -r system attacker condition enrol trial <<<"$attack"
+      out=exp/scores/$system/$attacker.$label/$condition/$split
+      step "$out" -- job "$out" steps/score_trials.py --backend "$scorer" \
+        "$xvectors/$(protected "${sets[0]}" "$enrol")" "$xvectors/$(protected "$trials" "$trial")" \
+        "data/$trials/trials" "$out/scores"
+    done
+    for pair in "${pairs[@]}"; do
+      read -r system condition rows columns <<<"$pair"
+      out=exp/scores/$system/similarity.$label/$condition/$split
+      step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --utt2spk "data/$trials/utt2spk" \
+        "$xvectors/$(protected "$trials" "$rows")" "$xvectors/$(protected "$trials" "$columns")" \
+        "$out/trials" "$out/scores"
     done
   done
 fi
 
 if in_stage 9 "privacy metrics"; then
-  for evaluator in $evaluators; do
-    use_evaluator "$evaluator"
-    for gender in f m; do
-      trials=${evaluation}_trials_$gender split=${evaluation}_$gender
-      for comparison in "${comparisons[@]}"; do
-        read -r system attacker condition _ _ <<<"$comparison"
-        path=$system/$attacker.$label/$condition/$split
-        step "exp/metrics/$path" -- job "exp/metrics/$path" local/compute_metrics.py verification \
-          --utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
-          "data/$trials/trials" "exp/scores/$path/scores" "exp/metrics/$path/metrics.json"
-      done
-      for system in $systems; do
-        oo=exp/scores/original/similarity.$label/OO/$split
-        op=exp/scores/$system/similarity.$label/OP/$split
-        pp=exp/scores/$system/similarity.$label/PP/$split
-        out=exp/metrics/$system/similarity.$label/OO-OP-PP/$split
-        step "$out" -- job "$out" local/compute_metrics.py similarity \
-          --utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
-          "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores" "$out/metrics.json"
-      done
+  for part in "${parts[@]}"; do
+    use_part "$part"
+    for attack in "${attacks[@]}"; do
+      read -r system attacker condition enrol trial <<<"$attack"
+      path=$attacker.$label/$condition/$split
+      figures "$system/$path" local/compute_metrics.py verification "${options[@]}" \
+        "data/$trials/trials" "exp/scores/$system/$path/scores"
+      figures "$system/legal_$path" local/compute_legal_metrics.py --utt2spk-enrol "data/${sets[0]}/utt2spk" \
+        --utt2spk-trial "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
+        "$xvectors/$(protected "${sets[0]}" "$enrol")/xvector.scp" "$xvectors/$(protected "$trials" "$trial")/xvector.scp"
+    done
+    oo=exp/scores/original/similarity.$label/OO/$split
+    for system in $systems; do
+      op=exp/scores/$system/similarity.$label/OP/$split pp=exp/scores/$system/similarity.$label/PP/$split
+      figures "$system/similarity.$label/OO-OP-PP/$split" local/compute_metrics.py similarity "${options[@]}" \
+        "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores"
+      figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage --utt2spk "data/$trials/utt2spk" \
+        "$xvectors/$trials/xvector.scp" "$xvectors/${trials}_$system/xvector.scp"
+      is_random "$system" || continue # calibration distortion is not defined for a deterministic system
+      f0=exp/scores/$system/ignorant.$label/OA/$split f1=exp/scores/$system/ignorant_draw1.$label/OA/$split
+      figures "$system/calibration.$label/OA/$split" local/compute_metrics.py calibration \
+        "data/$trials/trials" "$f0/scores" "$f1/scores"
     done
   done
 fi
@@ -188,14 +219,12 @@ fi
 
 if in_stage 11 "results and report"; then
   shopt -s nullglob
-  figures=()
-  for evaluator in $evaluators; do
-    use_evaluator "$evaluator"
-    for system in original $systems; do
-      figures+=("exp/metrics/$system"/*".$label"/*/"$evaluation"_[fm])
-    done
+  folders=()
+  for part in "${parts[@]}"; do
+    use_part "$part"
+    for system in original $systems; do folders+=("exp/metrics/$system"/*".$label"/*/"$split"); done
   done
-  step exp/results -- job exp/results local/collect_results.py --corpus-name "$corpus_name" exp/results "${figures[@]}"
+  step exp/results -- job exp/results local/collect_results.py --corpus-name "$corpus_name" exp/results "${folders[@]}"
   step exp/report -- job exp/report local/make_report.py exp/results exp/report
   if ! $dry_run; then
     cat exp/report/RESULTS.md

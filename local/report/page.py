@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from local.report import tables
 from local.report.results import Figure
-from local.report.tables import attack_table, group, similarity_table, summary_table
 
 READING = """\
 Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the
@@ -20,17 +20,27 @@ would do better.
 """
 
 
+SECTIONS = (
+    ("Summary", tables.summary_table),
+    ("Attacks on the enrolment-trial lists", tables.attack_table),
+    ("Voice similarity, all pairs of trial segments", tables.similarity_table),
+    ("Identity leakage in embedding space, protected to original segments", tables.leakage_table),
+    (
+        "Calibration by an ignorant attacker who has another protected run "
+        "(not defined for a deterministic system)",
+        tables.calibration_table,
+    ),
+    ("Legal criteria: singling out and linkability (not D_sys)", tables.legal_table),
+)
+
+
 def render(figures: Sequence[Figure], corpus: str, origin: Mapping[str, str]) -> str:
     """The whole report in Markdown. `origin`: lines of the provenance block, name to value."""
     parts = [f"# Results on {corpus}", READING]
     for evaluator in dict.fromkeys(f.evaluator for f in figures):
-        own = group(f for f in figures if f.evaluator == evaluator)
-        parts += [
-            f"## Evaluator {evaluator}",
-            "### Summary\n\n" + summary_table(own),
-            "### Attacks on the enrolment-trial lists\n\n" + attack_table(own),
-            "### Voice similarity, all pairs of trial segments\n\n" + similarity_table(own),
-        ]
+        own = tables.group(f for f in figures if f.evaluator == evaluator)
+        parts.append(f"## Evaluator {evaluator}")
+        parts += [f"### {title}\n\n{table(own)}" for title, table in SECTIONS]
     parts += [
         "## Not measured",
         "Utility (word error rate, emotion); attackers trained on protected speech.",

@@ -1,7 +1,8 @@
 """The tables that people read: percent, dB and bit, each with its interval."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from local.report.results import Figure
 
@@ -47,6 +48,34 @@ SUMMARY_COLUMNS = (
     Column("EER lazy-informed (%)", "eer", 100, 1, "lazy_informed"),
     Column("D_ECE lazy-informed (bit)", "d_ece", 1, 3, "lazy_informed"),
     Column("linkability lazy-informed", "linkability", 1, 3, "lazy_informed"),
+)
+CALIBRATION_COLUMNS = (
+    Column("D_ECE run 0 (bit)", "d_ece_f0"),
+    Column("D_ECE run 1 (bit)", "d_ece_f1"),
+    Column("C_ECE linear (bit)", "c_ece_linear"),
+    Column("C_ECE isotonic (bit)", "c_ece_isotonic"),
+    Column("C_ECE uncalibrated (bit)", "c_ece_uncalibrated"),
+)
+LEAKAGE_COLUMNS = (
+    Column("CMC@1 (%)", "cmc_1", 100, 1),
+    Column("chance, clustered", "chance_clustered_cmc_1", 100, 1),
+    Column("CMC@10 (%)", "cmc_10", 100, 1),
+    Column("chance, clustered", "chance_clustered_cmc_10", 100, 1),
+    Column("AUC-CMC", "auc_cmc"),
+    Column("chance, clustered", "chance_clustered_auc_cmc"),
+    Column("mean rank", "mean_rank", digits=1),
+    Column("CMC@1 without own utterance (%)", "cmc_1_no_same_utt", 100, 1),
+    Column("CCA top 10", "cca_top10"),
+    Column("Procrustes cosine", "p_cos"),
+)
+LEGAL_COLUMNS = tuple(
+    Column(f"{title}, {n} utterance{'s'[: n > 1]}{what}", f"{chance}legal_{metric}_l{n}", 100, 1)
+    for n in (1, 3)
+    for title, metric in (
+        ("legal linkability", "linkability"),
+        ("singling out", "singling_out"),
+    )
+    for what, chance in ((" (%)", ""), (": chance", "chance_"))
 )
 CONDITION = {"unprotected": "OO", "ignorant": "OA", "lazy_informed": "AA"}
 
@@ -102,31 +131,66 @@ def _cells(table: Figures, subject: Subject, columns: Sequence[Column]) -> list[
     return cells
 
 
-def attack_table(table: Figures) -> str:
-    """One row an attack: detection, ZEBRA and linkability on the enrolment-trial lists."""
+def _table(
+    table: Figures,
+    attackers: Sequence[str],
+    columns: Sequence[Column],
+    *,
+    names: Mapping[str, str] = MappingProxyType({}),
+    counts: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """A row a subject of one of `attackers`, by split and system; how they are called; counts."""
     rows = []
-    for subject, figures in table.items():
-        if subject[2] != "similarity":
-            f = next(iter(figures.values()))
-            counts = [f.n_speakers, f.n_target, f.n_nontarget]
-            rows.append([*subject, *_cells(table, subject, ATTACK_COLUMNS), *counts])
-    names = ["split", "system", "attacker", "condition"]
-    titles = [column.title for column in ATTACK_COLUMNS]
-    return markdown([*names, *titles, "speakers", "target trials", "nontarget trials"], rows)
-
-
-def similarity_table(table: Figures, columns: Sequence[Column] = SIMILARITY_COLUMNS) -> str:
-    """One row a protected split: figures from all pairs of segments, and those of named attacks."""
-    rows = []
-    for subject, figures in table.items():
-        if subject[2] == "similarity":
-            f = next(iter(figures.values()))
-            cells = _cells(table, subject, columns)
-            rows.append([*subject[:2], *cells, f.n_speakers, f.n_segments])
+    for subject, figures in sorted(table.items(), key=lambda item: item[0][0]):
+        if subject[2] not in attackers:
+            continue
+        any_figure = next(iter(figures.values()))
+        split, system, attacker, condition = subject
+        who = [names[attacker], condition] if names else []
+        own = [getattr(any_figure, field) for field in counts.values()]
+        rows.append([split, system, *who, *_cells(table, subject, columns), *own])
+    if not rows:
+        return MISSING.capitalize() + "."
+    who = ["attacker", "condition"] if names else []
     titles = [column.title for column in columns]
-    return markdown(["split", "system", *titles, "speakers", "segments"], rows)
+    return markdown(["split", "system", *who, *titles, *counts], rows)
 
 
 def summary_table(table: Figures) -> str:
-    """One row a system and split: the figures a reader asks for first."""
-    return similarity_table(table, SUMMARY_COLUMNS)
+    """The figures a reader asks for first, a row a protected split."""
+    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    return _table(table, ["similarity"], SUMMARY_COLUMNS, counts=counts)
+
+
+def attack_table(table: Figures) -> str:
+    """Detection, ZEBRA and linkability on the enrolment-trial lists, a row an attack."""
+    counts = {
+        "speakers": "n_speakers",
+        "target trials": "n_target",
+        "nontarget trials": "n_nontarget",
+    }
+    names = {attacker: attacker for attacker in CONDITION}
+    return _table(table, list(CONDITION), ATTACK_COLUMNS, names=names, counts=counts)
+
+
+def similarity_table(table: Figures) -> str:
+    """Voice similarity from all pairs of trial segments, a row a protected split."""
+    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    return _table(table, ["similarity"], SIMILARITY_COLUMNS, counts=counts)
+
+
+def calibration_table(table: Figures) -> str:
+    """What a calibration learnt on one protected run is worth on another (random systems only)."""
+    return _table(table, ["calibration"], CALIBRATION_COLUMNS)
+
+
+def leakage_table(table: Figures) -> str:
+    """Identity leakage in embedding space, with its chance levels."""
+    return _table(table, ["leakage"], LEAKAGE_COLUMNS)
+
+
+def legal_table(table: Figures) -> str:
+    """Singling out and legal linkability, with their chance levels, a row an attack."""
+    names = {f"legal_{attacker}": attacker for attacker in CONDITION}
+    counts = {"speakers": "n_speakers"}
+    return _table(table, list(names), LEGAL_COLUMNS, names=names, counts=counts)
