@@ -53,7 +53,7 @@ class Ranking:
 
 def rank(score: Float64, target: Bools) -> Ranking:
     """Sort trials once for all metrics. score, target: (n_trials,), scores finite."""
-    order = np.argsort(score, kind="stable")
+    order = np.argsort(score)
     s, y = score[order], target[order]
     tie = np.flatnonzero(np.concatenate(([True], s[1:] != s[:-1])))
     size = np.diff(tie, append=len(s))
