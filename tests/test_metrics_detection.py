@@ -16,6 +16,9 @@ from local.metrics.verification import prepare
 
 Trials = tuple[np.ndarray, np.ndarray]
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+PRIORS, WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS  # an integral over prior probabilities
+
 
 def trials(targets: list[float], nontargets: list[float]) -> Trials:
     score = np.array([*targets, *nontargets], float)
@@ -105,8 +108,7 @@ def literal_cllr(llr: np.ndarray, target: np.ndarray) -> float:
 
 def literal_d_ece(llr: np.ndarray, target: np.ndarray) -> float:
     """Area between the prior and the posterior ECE profile (002, Eq. 11 to 13), by quadrature."""
-    x, w = np.polynomial.legendre.leggauss(200)
-    prior, weight = 0.5 * (x + 1), 0.5 * w
+    prior, weight = PRIORS, WEIGHTS
     with np.errstate(divide="ignore", over="ignore"):
         odds = prior / (1 - prior)
         miss = np.array([np.log2(1 + np.exp(-a) / odds) for a in llr[target]]).mean(axis=0)
@@ -335,8 +337,7 @@ def test_the_profile_meets_cllr_and_encloses_d_ece() -> None:
     assert zebra.ece(llr, y, 1 - y, np.array([0.5]))[0] == pytest.approx(
         detection.cllr(llr, y, 1 - y)
     )
-    x, w = np.polynomial.legendre.leggauss(200)
-    prior, weight = 0.5 * (x + 1), 0.5 * w
+    prior, weight = PRIORS, WEIGHTS
     zero = np.zeros(1)
     entropy = zebra.ece(zero, np.ones(1), np.ones(1), prior)
     assert entropy == pytest.approx(-prior * np.log2(prior) - (1 - prior) * np.log2(1 - prior))
