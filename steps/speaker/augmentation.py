@@ -34,7 +34,8 @@ def change_speed(samples: Samples, speed: float, n_samples: int) -> Samples:
 
 
 def _single(samples: npt.NDArray[np.floating]) -> Samples:
-    return samples.astype(np.float32)
+    single: Samples = samples.astype(np.float32)
+    return single
 
 
 def power(samples: Samples) -> float:

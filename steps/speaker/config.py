@@ -34,6 +34,7 @@ class NetworkConfig:
     attention_channels: int = 128
     se_channels: int = 128
     res2net_scale: int = 8
+    final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,6 @@ def _convert(hint: Any, value: object, path: str, where: str) -> object:
             raise UserError(f"{path}: {where}: a list of {n_wanted or 'some'} numbers is expected")
         return tuple(_convert(inner[0], item, path, where) for item in value)
     accepted: tuple[type, ...] = (int, float) if hint is float else (hint,)
-    if not isinstance(value, accepted) or isinstance(value, bool):
+    if not isinstance(value, accepted) or isinstance(value, bool) != (hint is bool):
         raise UserError(f"{path}: {where}: {value!r} where {hint.__name__} is expected")
     return hint(value)

@@ -58,6 +58,9 @@ class EncoderNetwork(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.body = _make_body(config)
+        self.final_norm: nn.Module = nn.Identity()
+        if config.network.final_norm:
+            self.final_norm = nn.BatchNorm1d(config.network.embedding, affine=False)
         self._padding = _OwnEndPadding()
         for module in self.body.modules():
             if isinstance(module, Conv1d):
@@ -70,8 +73,8 @@ class EncoderNetwork(nn.Module):
         if frames is not None:
             # SpeechBrain multiplies by T and compares or rounds: a quarter below is right for both.
             lengths = (frames - 0.25) / features.shape[1]
-        embeddings: Tensor = self.body(features, lengths)
-        return embeddings.squeeze(1)
+        embeddings: Tensor = self.final_norm(self.body(features, lengths).squeeze(1))
+        return embeddings
 
 
 def _make_body(config: EncoderConfig) -> nn.Module:
