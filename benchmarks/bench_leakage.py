@@ -4,7 +4,8 @@
 
 Goal: under 10 s of CPU from the x-vector files, all figures, both chance levels and 1,000 resamples
 for the intervals included. Shown beside it: the rank search alone, in memory, against a plain loop
-that sorts the gallery for each query and walks down to the first segment of the speaker. Process CPU time, best of several.
+that sorts the gallery for each query and walks down to the first segment of the speaker. Process
+CPU time, best of several.
 """
 
 import os
