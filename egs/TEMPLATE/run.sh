@@ -203,7 +203,7 @@ if in_stage 9 "privacy metrics"; then
       op=exp/scores/$system/similarity.$label/OP/$split pp=exp/scores/$system/similarity.$label/PP/$split
       figures "$system/similarity.$label/OO-OP-PP/$split" local/compute_metrics.py similarity "${options[@]}" \
         "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores"
-      figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage --utt2spk "data/$trials/utt2spk" \
+      figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage "${options[@]}" \
         "$xvectors/$trials/xvector.scp" "$xvectors/${trials}_$system/xvector.scp"
       is_random "$system" || continue # calibration distortion is not defined for a deterministic system
       f0=exp/scores/$system/ignorant.$label/OA/$split f1=exp/scores/$system/ignorant_draw1.$label/OA/$split
