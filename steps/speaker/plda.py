@@ -40,24 +40,32 @@ class Plda:
         return scaled
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
-        """(n, 2d + 1) such that left @ right.T is the log-likelihood ratio.
-
-        With n vectors of mean u the speaker's next vector v is N(m, V), m = n psi u / (n psi + 1),
-        V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The log ratio is quadratic in v:
-        its coefficients stand here, (v, v^2, 1) in `right`.
-        """
-        n = counts[:, None]
-        u = self.project(vectors, counts)
-        mean = n * self.psi / (n * self.psi + 1) * u
-        variance = 1 + self.psi / (n * self.psi + 1)
-        stranger = 1 + self.psi
-        constant = -0.5 * np.sum(np.log(variance / stranger) + mean**2 / variance, axis=1)
-        return np.hstack([mean / variance, -0.5 * (1 / variance - 1 / stranger), constant[:, None]])
+        """(n, 2d + 1) of means of `counts` (n,) vectors; left @ right.T are log-likelihood ratios."""
+        return enrolment_terms(self.psi, self.project(vectors, counts), counts)
 
     def right(self, vectors: Float64) -> Float64:
-        """(n, 2d + 1), see `left`."""
-        v = self.project(vectors, np.ones(len(vectors)))
-        return np.hstack([v, v**2, np.ones((len(v), 1))])
+        """(n, 2d + 1) of single vectors, see `left`."""
+        return trial_terms(self.project(vectors, np.ones(len(vectors))))
+
+
+def enrolment_terms(psi: Float64, u: Float64, counts: Float64) -> Float64:
+    """(n, 2d + 1): the log-likelihood ratio as a quadratic function of the trial vector v.
+
+    After n vectors of mean u (n, d) the speaker's next is N(m, V) with m = n psi u / (n psi + 1) and
+    V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The coefficients of v, v^2 and 1 in
+    log N(v; m, V) - log N(v; 0, 1 + psi) stand side by side; `trial_terms` has v, v^2 and 1.
+    """
+    n = counts[:, None]
+    mean = n * psi / (n * psi + 1) * u
+    variance = 1 + psi / (n * psi + 1)
+    stranger = 1 + psi
+    constant = -0.5 * np.sum(np.log(variance / stranger) + mean**2 / variance, axis=1)
+    return np.hstack([mean / variance, -0.5 * (1 / variance - 1 / stranger), constant[:, None]])
+
+
+def trial_terms(v: Float64) -> Float64:
+    """(n, 2d + 1): v, v^2 and 1, see `enrolment_terms`. v: (n, d)."""
+    return np.hstack([v, v**2, np.ones((len(v), 1))])
 
 
 def train_plda(

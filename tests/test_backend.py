@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LDA, PLDA and their files, against independent derivations, Kaldi's layout and SpeechBrain."""
+
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from steps import average_xvectors, train_backend
+from steps.speaker.averaging import average_by_speaker, read_xvectors
+from steps.speaker.backends import CosineBackend, PldaBackend, load_backend, write_backend
+from steps.speaker.backends import train_backend as train
+from steps.speaker.lda import clamp_dimension, class_statistics, train_lda
+from steps.speaker.plda import Plda, enrolment_terms, read_plda, train_plda, trial_terms, write_plda
+from steps.speaker.validation import equal_error_rate
+from utils.archives import ArchiveWriter, read_counts, read_vectors
+from utils.cli import LossError, UserError
+from utils.tables import read_map, write_map
+
+
+def draw(n_speakers, n_each, dim, seed=0, within=1.0):
+    """Vectors of the two-covariance model with full covariances, and their classes."""
+    rng = np.random.default_rng(seed)
+    mix_between, mix_within = 3 * np.eye(dim) + rng.standard_normal((2, dim, dim))
+    y = np.repeat(rng.standard_normal((n_speakers, dim)) @ mix_between, n_each, axis=0)
+    e = within * rng.standard_normal((n_speakers * n_each, dim)) @ mix_within
+    classes = np.repeat(np.arange(n_speakers), n_each)
+    return y + e + 3.0, classes, mix_between.T @ mix_between, within**2 * mix_within.T @ mix_within
+
+
+def covariances(plda: Plda):
+    """(between, within) in the space of the vectors."""
+    a = np.linalg.inv(plda.transform)
+    return a @ np.diag(plda.psi) @ a.T, a @ a.T
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_plda_score_is_the_likelihood_ratio_of_joint_gaussians(n):
+    """log p(u, v | same) - log p(u) p(v), u the mean of n vectors."""
+    rng = np.random.default_rng(1)
+    psi, u, v = rng.uniform(0.1, 5, 4), rng.standard_normal((3, 4)), rng.standard_normal((2, 4))
+    got = enrolment_terms(psi, u, np.full(3, float(n))) @ trial_terms(v).T
+    own_u, own_v, shared = np.diag(psi + 1 / n), np.diag(psi + 1), np.diag(psi)
+    joint = np.block([[own_u, shared], [shared, own_v]])
+    zero = np.zeros(4)
+    for i in range(3):
+        for j in range(2):
+            same = multivariate_normal.logpdf(np.r_[u[i], v[j]], np.zeros(8), joint)
+            apart = multivariate_normal.logpdf(u[i], zero, own_u)
+            apart += multivariate_normal.logpdf(v[j], zero, own_v)
+            assert got[i, j] == pytest.approx(same - apart, abs=1e-10)
+
+
+def test_single_session_scores_are_symmetric():
+    vectors, classes, _, _ = draw(20, 5, 6)
+    plda = train_plda(vectors, classes)
+    scores = plda.left(vectors, np.ones(len(vectors))) @ plda.right(vectors).T
+    np.testing.assert_allclose(scores, scores.T, atol=1e-9)
+
+
+def test_plda_length_normalisation_is_kaldis():
+    """Sum of u^2 / (psi + 1/n) equals d, also for a mean of several vectors."""
+    vectors, classes, _, _ = draw(20, 5, 6)
+    plda = train_plda(vectors, classes)
+    counts = np.arange(1.0, len(vectors) + 1)
+    u = plda.project(vectors, counts)
+    np.testing.assert_allclose(np.sum(u**2 / (plda.psi + 1 / counts[:, None]), axis=1), 6.0)
+
+
+def test_plda_training_reaches_the_closed_form_of_balanced_data():
+    """Equal counts n: within = scatter / (N - S), between = cov(means) - within / n."""
+    vectors, classes, _, _ = draw(60, 8, 5, within=0.7)
+    means, _, scatter = class_statistics(vectors, classes)
+    within = scatter / (len(vectors) - 60)
+    spread = np.cov(means.T, bias=True) - within / 8
+    between, got_within = covariances(train_plda(vectors, classes, n_iterations=3000))
+    np.testing.assert_allclose(got_within, within, rtol=0, atol=1e-4 * within.max())
+    np.testing.assert_allclose(between, spread, rtol=0, atol=1e-3 * spread.max())
+
+
+def test_plda_training_recovers_the_model_from_unequal_counts():
+    vectors, classes, between, within = draw(3000, 6, 4, within=0.5)
+    keep = np.random.default_rng(0).random(len(vectors)) < 0.5
+    _, classes = np.unique(classes[keep], return_inverse=True)
+    got_between, got_within = covariances(train_plda(vectors[keep], classes))
+    assert np.abs(got_between - between).max() < 0.1 * between.max()
+    assert np.abs(got_within - within).max() < 0.05 * within.max()
+
+
+def test_lda_whitens_within_and_orders_the_spread():
+    vectors, classes, _, _ = draw(30, 10, 8)
+    centred = vectors - vectors.mean(axis=0)
+    projected = centred @ train_lda(centred, classes, 3).T
+    means, counts, scatter = class_statistics(projected, classes)
+    np.testing.assert_allclose(scatter / len(vectors), np.eye(3), atol=1e-9)
+    spread = (means * counts[:, None]).T @ means / len(vectors)
+    np.testing.assert_allclose(spread, np.diag(np.diag(spread)), atol=1e-9)
+    assert (np.diff(np.diag(spread)) < 0).all()
+
+
+def test_lda_dimension_is_clamped_with_a_warning(caplog):
+    assert clamp_dimension(100, 192, 40, 400) == 39
+    assert clamp_dimension(100, 192, 40, 50) == 10
+    assert "39 dimensions instead of 100" in caplog.text
+    caplog.clear()
+    assert clamp_dimension(100, 192, 400, 4000) == 100
+    assert not caplog.text
+
+
+def kaldi_read_plda(path: Path):
+    """An independent reader of Kaldi's binary PLDA object, written from its documentation."""
+    data = path.read_bytes()
+    pattern = rb"\x00B<Plda> DV \x04(.{4})(.*)DM \x04(.{4})\x04(.{4})(.*)DV \x04(.{4})(.*)</Plda> "
+    match = re.fullmatch(pattern, data, re.S)
+    assert match
+    sizes = [struct.unpack("<i", match[i])[0] for i in (1, 3, 4, 6)]
+    assert len(set(sizes)) == 1
+    d = sizes[0]
+    mean, transform, psi = (np.frombuffer(match[i], "<f8") for i in (2, 5, 7))
+    return mean, transform.reshape(d, d), psi
+
+
+def kaldi_text_plda(plda: Plda) -> str:
+    """What `ivector-copy-plda --binary=false` writes."""
+    rows = "\n".join("  " + " ".join(f"{x:.17g}" for x in row) for row in plda.transform)
+    vectors = [" ".join(f"{x:.17g}" for x in v) for v in (plda.mean, plda.psi)]
+    return f"<Plda>  [ {vectors[0]} ]\n [\n{rows} ]\n [ {vectors[1]} ]\n</Plda> "
+
+
+def test_plda_file_is_kaldis_in_both_forms(tmp_path):
+    vectors, classes, _, _ = draw(20, 5, 6)
+    plda = train_plda(vectors, classes)
+    write_plda(tmp_path / "plda", plda)
+    for read, kept in zip(
+        kaldi_read_plda(tmp_path / "plda"), (plda.mean, plda.transform, plda.psi), strict=True
+    ):
+        np.testing.assert_array_equal(read, kept)
+    (tmp_path / "text").write_text(kaldi_text_plda(plda))
+    for path in (tmp_path / "plda", tmp_path / "text"):
+        again = read_plda(path)
+        np.testing.assert_array_equal(again.transform, plda.transform)
+        np.testing.assert_array_equal(again.mean, plda.mean)
+        np.testing.assert_array_equal(again.psi, plda.psi)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0B<Plda> DV \4",
+        b"<Plda> [ 1 ] [ 1 2 ] [ 1 ] </Plda>",
+        b"<Plda> [ nan ]\n [\n 1 ]\n [ 1 ]</Plda>",
+    ],
+)
+def test_a_damaged_plda_is_named(tmp_path, content):
+    (tmp_path / "plda").write_bytes(content)
+    with pytest.raises(UserError, match=str(tmp_path / "plda")):
+        read_plda(tmp_path / "plda")
+
+
+def table(vectors, classes):
+    """x-vectors by id, and utt2spk."""
+    keys = [f"s{c:03d}-{i:04d}" for i, c in enumerate(classes)]
+    utt2spk = {key: key.split("-")[0] for key in keys}
+    return dict(zip(keys, vectors.astype(np.float32), strict=True)), utt2spk
+
+
+def test_backend_files_give_the_same_scores(tmp_path):
+    vectors, utt2spk = table(*draw(30, 6, 12)[:2])
+    backend = train(vectors, utt2spk, 8)
+    write_backend(tmp_path, backend)
+    again = load_backend(str(tmp_path))
+    x = np.stack(list(vectors.values())[:5]).astype(np.float64)
+    for side in (lambda b: b.left(x, np.arange(1.0, 6)), lambda b: b.right(x)):
+        np.testing.assert_allclose(side(again), side(backend), rtol=1e-12)
+    assert (tmp_path / "mean.vec").read_text().startswith(" [ ")
+    assert isinstance(again, PldaBackend)
+    assert again.transform.shape == (8, 13)  # the last column is the offset, as Kaldi writes it
+
+
+def test_backend_chain_does_not_depend_on_shift_or_scale_of_the_vectors():
+    """Centring and length normalisation remove both, as the chain's order promises."""
+    x, classes, _, _ = draw(30, 6, 12)
+    scores = []
+    for vectors in (x, 5 * x + 100):
+        vectors, utt2spk = table(vectors, classes)
+        backend = train(vectors, utt2spk, 8)
+        stack = np.stack(list(vectors.values())).astype(np.float64)
+        scores.append(backend.left(stack, np.ones(len(stack))) @ backend.right(stack).T)
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-3, atol=1e-2)
+
+
+def test_more_enrolment_utterances_change_the_score():
+    vectors, utt2spk = table(*draw(30, 6, 12)[:2])
+    backend = train(vectors, utt2spk, 8)
+    x = np.stack(list(vectors.values())[:2]).astype(np.float64)
+    one, five = (backend.left(x, np.full(2, n)) @ backend.right(x).T for n in (1.0, 5.0))
+    assert np.abs(one - five).min() > 1e-3
+    cosine = CosineBackend()
+    np.testing.assert_array_equal(cosine.left(x, np.ones(2)), cosine.left(x, np.full(2, 5.0)))
+
+
+def test_a_backend_needs_several_vectors_of_a_speaker():
+    vectors, classes, _, _ = draw(10, 1, 4)
+    with pytest.raises(UserError, match="--chunk-seconds"):
+        train(*table(vectors, classes), 3)
+    with pytest.raises(UserError, match=r"1 training speaker"):
+        train(*table(vectors, np.zeros(10, int)), 3)
+
+
+def test_a_backend_folder_that_does_not_fit_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"no mean\.vec"):
+        load_backend(str(tmp_path))
+    write_backend(tmp_path, train(*table(*draw(30, 6, 12)[:2]), 8))
+    write_plda(tmp_path / "plda", Plda(np.zeros(3), np.eye(3), np.ones(3)))
+    with pytest.raises(UserError, match="do not fit"):
+        load_backend(str(tmp_path))
+
+
+def test_a_zero_vector_has_no_cosine():
+    with pytest.raises(UserError, match="1 x-vectors are zero"):
+        CosineBackend().right(np.array([[1.0, 0.0], [0.0, 0.0]]))
+
+
+def write_xvectors(folder, vectors):
+    """xvector.{ark,scp} of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ArchiveWriter(folder / "xvector") as writer:
+        for key, vector in vectors.items():
+            writer.write(key, vector)
+
+
+def test_programs_average_and_train(tmp_path, make_data_dir, capsys):
+    data = make_data_dir(tmp_path / "data", {"p1": 1, "p10": 3, "p2": 3})
+    rng = np.random.default_rng(0)
+    vectors = {utt: rng.standard_normal(5).astype(np.float32) for utt in read_map(data / "utt2spk")}
+    write_xvectors(tmp_path / "x", vectors)
+    assert average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")]) == 0
+    assert read_counts(tmp_path / "x" / "num_utts.ark") == {"p1": 1, "p10": 3, "p2": 3}
+    means = read_vectors(tmp_path / "x" / "spk_xvector.scp")
+    # silent failures 14 and 20: p1 is not p10, and one utterance is a list of one
+    np.testing.assert_array_equal(means["p1"], vectors["p1-000"])
+    expected = np.mean([vectors[f"p10-00{i}"] for i in range(3)], axis=0, dtype=np.float64)
+    np.testing.assert_allclose(means["p10"], expected, rtol=1e-6)
+    assert train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")]) == 0
+    assert "2 dimensions" in capsys.readouterr().out
+    assert load_backend(str(tmp_path / "b")).dim == 5
+
+
+def test_only_enrolment_utterances_are_averaged(tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "data", {"s1": 3})
+    (data / "enrolls").write_text("s1-000\ns1-002\n")
+    write_xvectors(tmp_path / "x", {f"s1-00{i}": np.full(2, float(i)) for i in range(3)})
+    average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")])
+    assert read_counts(tmp_path / "x" / "num_utts.ark") == {"s1": 2}
+    assert read_vectors(tmp_path / "x" / "spk_xvector.scp")["s1"].tolist() == [1.0, 1.0]
+
+
+def test_missing_xvectors_are_losses(tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "data", {"s1": 3})
+    write_xvectors(tmp_path / "x", {"s1-000": np.ones(2), "s1-001": np.ones(2)})
+    command = [str(tmp_path / "x"), str(data), str(tmp_path / "x")]
+    with pytest.raises(LossError, match=r"1 of 3 utterances have no x-vector \(s1-002\)"):
+        average_xvectors.main(command)
+    assert not (tmp_path / "x" / "spk_xvector.scp").exists()
+    assert average_xvectors.main(["--allow-loss", "1", *command]) == 0
+    write_xvectors(tmp_path / "y", {"s1-000": np.ones(2), "other": np.ones(2)})
+    with pytest.raises(UserError, match="the first other"):
+        average_xvectors.main([str(tmp_path / "y"), str(data), str(tmp_path / "y")])
+    with pytest.raises(UserError, match=r"xvector\.scp: is missing"):
+        read_xvectors(tmp_path)
+
+
+@pytest.mark.corpora
+def test_published_xvectors_separate_speakers(corpora, monkeypatch):
+    """VoicePrivacy 2020 x-vectors (512-d): cosine, and PLDA trained on the other gender."""
+    folder = corpora / "vpc2020_libri_test"
+    monkeypatch.chdir(folder)  # the paths in its .scp files are relative to it
+    sets = {g: read_xvectors(f"xvectors/libri_test_trials_{g}") for g in "fm"}
+    utt2spk = {g: read_map(folder / "data" / f"libri_test_trials_{g}" / "utt2spk") for g in "fm"}
+    eers = {}
+    for own, other in (("f", "m"), ("m", "f")):
+        x = np.stack(list(sets[own].values())).astype(np.float64)
+        speakers = np.array([utt2spk[own][utt] for utt in sets[own]])
+        rows, columns = np.triu_indices(len(x), k=1)
+        same = speakers[rows] == speakers[columns]
+        plda = train(sets[other], utt2spk[other], 200)
+        for name, backend in (("cosine", CosineBackend()), ("plda", plda)):
+            scores = (backend.left(x, np.ones(len(x))) @ backend.right(x).T)[rows, columns]
+            eers[name, own] = 100 * equal_error_rate(scores, same)
+    assert eers["cosine", "f"] < 2 and eers["cosine", "m"] < 4, eers
+    # 20 speakers of the other gender: 19 dimensions of LDA, learnt on voices unlike these
+    assert eers["plda", "f"] < 20 and eers["plda", "m"] < 20, eers
+    means, counts = average_by_speaker(sets["f"], utt2spk["f"])
+    published = read_vectors("xvectors/libri_test_trials_f/spk_xvector.scp")
+    for speaker, mean in means.items():
+        np.testing.assert_allclose(mean, published[speaker], atol=1e-4)
+    assert sum(counts.values()) == 734
+
+
+@pytest.mark.corpora
+def test_plda_equals_speechbrains(corpora, monkeypatch):
+    """Both maximise the likelihood of the same model: covariances and scores agree."""
+    from speechbrain.processing.PLDA_LDA import PLDA, Ndx, StatObject_SB, fast_PLDA_scoring
+
+    folder = corpora / "vpc2020_libri_test"
+    monkeypatch.chdir(folder)  # the paths in its .scp files are relative to it
+    vectors = read_xvectors("xvectors/libri_test_trials_f")
+    utt2spk = read_map(folder / "data" / "libri_test_trials_f" / "utt2spk")
+    kept = [
+        utt
+        for spk in sorted(set(utt2spk.values()))
+        for utt in sorted(vectors)
+        if utt2spk[utt] == spk
+    ]
+    seen: dict[str, int] = {}
+    balanced = [
+        u
+        for u in kept
+        if (seen.update({utt2spk[u]: seen.get(utt2spk[u], 0) + 1}) or seen[utt2spk[u]] <= 20)
+    ]
+    classes = np.unique([utt2spk[u] for u in balanced], return_inverse=True)[1]
+    x = np.stack([vectors[u] for u in balanced]).astype(np.float64)
+    x -= x.mean(axis=0)
+    x = x @ train_lda(x, classes, 10).T
+    x /= np.linalg.norm(x, axis=1, keepdims=True) / np.sqrt(10)
+
+    ids = np.array(balanced, dtype="|O")
+    starts = np.array([None] * len(ids))
+    statistics = StatObject_SB(
+        modelset=np.array([utt2spk[u] for u in balanced], dtype="|O"),
+        segset=ids,
+        start=starts,
+        stop=starts,
+        stat0=np.ones((len(ids), 1)),
+        stat1=x.copy(),
+    )
+    theirs = PLDA(rank_f=10, nb_iter=200)
+    theirs.plda(statistics)
+    ours = train_plda(x, classes, n_iterations=200)
+    between, within = covariances(ours)
+    np.testing.assert_allclose(within, theirs.Sigma, atol=0.02 * within.max())
+    np.testing.assert_allclose(between, theirs.F @ theirs.F.T, atol=0.05 * between.max())
+
+    single = lambda: StatObject_SB(  # noqa: E731
+        modelset=ids,
+        segset=ids,
+        start=starts,
+        stop=starts,
+        stat0=np.ones((len(ids), 1)),
+        stat1=x.copy(),
+    )
+    every = Ndx(models=ids, testsegs=ids)
+    reference = fast_PLDA_scoring(
+        single(), single(), every, theirs.mean, theirs.F, theirs.Sigma
+    ).scoremat
+    u = (x - ours.mean) @ ours.transform.T
+    scores = enrolment_terms(ours.psi, u, np.ones(len(u))) @ trial_terms(u).T
+    assert np.corrcoef(scores.ravel(), reference.ravel())[0, 1] > 0.9995
+
+
+def test_chunks_bring_their_own_speakers(tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "data", {"s1": 1, "s2": 1})
+    chunks = {f"s{s}-000-c000{i}": np.array([s, i, 1.0]) for s in (1, 2) for i in range(3)}
+    write_xvectors(tmp_path / "x", chunks)
+    write_map(tmp_path / "x" / "utt2spk", {key: key[:2] for key in chunks})
+    assert train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")]) == 0
+    write_map(tmp_path / "x" / "utt2spk", dict.fromkeys(chunks, "s3"))
+    with pytest.raises(UserError, match="s3 is no speaker"):
+        train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")])
