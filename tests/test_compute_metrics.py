@@ -38,7 +38,7 @@ def write_lists(folder: Path, targets: list[float], nontargets: list[float]) -> 
 
 
 VERIFICATION_KEYS = {
-    *("n_target", "n_nontarget", "eer", "eer_rocch", "cllr", "cllr_min"),
+    *("n_target", "n_nontarget", "n_segments", "eer", "eer_rocch", "cllr", "cllr_min"),
     *("d_ece", "d_ece_raw", "l_w", "tag"),
     *("linkability", "linkability_mean", "linkability_per_speaker"),
 }

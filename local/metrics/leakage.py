@@ -195,6 +195,7 @@ def leakage(
         "n_queries": len(protected.ids),
         "n_gallery": len(original.ids),
         "n_speakers": len(np.unique(protected.speaker)),
+        "n_segments": len(protected.ids),
         "n_dimensions": original.x.shape[1],
     }
     searches = {

@@ -209,7 +209,7 @@ def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, 
     protected person."""
     rows = {s: np.abs(dominance_of_rows(found[s].sim)).tolist() for s in SETTINGS}
     report: dict[str, object] = {
-        f"d_diag_per_speaker_{s}": dict(zip(names, rows[s], strict=True)) for s in SETTINGS
+        f"d_diag_{s}_per_speaker": dict(zip(names, rows[s], strict=True)) for s in SETTINGS
     }
     deid = [loss(op, oo) for op, oo in zip(rows["op"], rows["oo"], strict=True)]
     g_vd = [gain_db(pp, oo) for pp, oo in zip(rows["pp"], rows["oo"], strict=True)]

@@ -194,6 +194,7 @@ def verification(
     report: dict[str, object] = {
         "n_target": n_target,
         "n_nontarget": len(trials) - n_target,
+        "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
         "tag": zebra.tag(figures["l_w"]),
         "linkability_per_speaker": None,

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cards: every example runs, every part is there, and every key of the JSON has a card."""
+
+import doctest
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from local.compute_metrics import main
+from tests.test_compute_metrics import leakage_files, pair_files, write_lists
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "metrics"
+CARDS = sorted(FOLDER.glob("*.md"))
+INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
+OWN = [card for card in CARDS if card.name not in ("README.md", "legal.md")]
+
+
+@pytest.mark.parametrize("card", OWN, ids=lambda card: card.stem)
+def test_the_example_of_a_card_runs(card: Path) -> None:
+    result = doctest.testfile(str(card), module_relative=False)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("card", OWN, ids=lambda card: card.stem)
+def test_a_card_has_all_its_parts(card: Path) -> None:
+    text = card.read_text(encoding="utf-8")
+    for part in ("# `", "**Question.**", "**Formula.**", "**Hides.**", "**Source.**", "## Example"):
+        assert part in text, part
+    assert "**Range and direction.**" in text or card.stem == "chance"
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.stem)
+def test_links_lead_somewhere(card: Path) -> None:
+    for link in re.findall(r"\]\(([\w/.]+\.md)\)", card.read_text(encoding="utf-8")):
+        assert (FOLDER / link).is_file(), link
+
+
+def test_every_card_is_in_the_index() -> None:
+    for card in CARDS:
+        assert card.name == "README.md" or f"({card.name})" in INDEX
+
+
+def test_every_key_is_in_the_index(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("lists", "pairs", "vectors")]
+    for folder in folders:
+        folder.mkdir()
+    lists = write_lists(folders[0], [float(i) for i in range(30)], [i - 9.0 for i in range(30)])
+    speakers = folders[0] / "utt2spk"
+    speakers.write_text("".join(f"t{i} s{i % 9}\n" for i in range(60)))
+    utt2spk, *pairs = pair_files(folders[1])
+    _, of_vectors, original, protected = leakage_files(folders[2])
+    commands = (
+        ["verification", "--utt2spk", speakers, "--bootstrap", 2, "--omega", 2, *lists],
+        ["calibration", *lists, lists[1]],
+        ["similarity", "--utt2spk", utt2spk, "--bootstrap", 2, *pairs],
+        ["leakage", "--utt2spk", of_vectors, "--bootstrap", 2, original, protected],
+    )
+    for command in commands:
+        assert main([str(a) for a in (*command, tmp_path / "out")]) == 0
+        for key in json.loads((tmp_path / "out").read_text()):
+            plain = re.sub(r"_no_same_utt$", "", key)
+            plain = re.sub(r"^n_(non)?target_(oo|op|pp)$", r"n_\1target", plain)
+            plain = re.sub(r"^(chance_(clustered_)?)(cmc_\d+|auc_cmc|mean_rank\w*)$", r"\1*", plain)
+            plain = re.sub(r"^cmc_\d+$", "cmc_<k>", plain)
+            plain = re.sub(r"_omega_2$", "_omega_<x>", plain)
+            assert f"`{plain}`" in INDEX, key
