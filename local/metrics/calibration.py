@@ -54,13 +54,15 @@ def fit_linear(score: Float64, target: Bools) -> LinearMap:
     """
     y = target.astype(np.float64)
     half = 0.5 * (y / y.sum() + (1.0 - y) / (1.0 - y).sum())  # weights of trials, sum 1
-    centre = float(half @ score)
-    spread = float(np.sqrt(half @ (score - centre) ** 2))
-    if spread <= 1e-12 * max(1.0, abs(centre)):
+    if (score == score[0]).all():
         logger.warning("all scores of f0 are equal: the linear calibration is LLR = 0")
         return LinearMap(0.0, 0.0)
-    a, b = _newton((score - centre) / spread, np.where(target, 1.0, -1.0), half)
-    return LinearMap(a / spread, b - a * centre / spread)
+    largest = float(np.abs(score).max())  # squares of scores may overflow
+    x = score / largest
+    centre = float(half @ x)
+    spread = float(np.sqrt(half @ (x - centre) ** 2))
+    a, b = _newton((x - centre) / spread, np.where(target, 1.0, -1.0), half)
+    return LinearMap(a / spread / largest, b - a * centre / spread)
 
 
 def _newton(x: Float64, sign: Float64, half: Float64) -> tuple[float, float]:
