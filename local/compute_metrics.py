@@ -29,47 +29,45 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def add(name: str, run: Any, files: Sequence[str], text: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(
-            name, help=text, description=text, formatter_class=parser.formatter_class,
-            allow_abbrev=False,
-        )  # fmt: skip
-        command.set_defaults(run=run)
-        for file in files:
-            command.add_argument(file.lower(), type=Path, metavar=file)
-        command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")
-        return command
-
-    command = add(
-        "verification", _verification, ["TRIALS", "SCORES"],
+    command = _add_command(
+        commands, _verification, "TRIALS SCORES",
         "Detection, ZEBRA and linkability of a trial list.",
     )  # fmt: skip
     command.add_argument("--utt2spk", type=Path, metavar="F", help="speakers of the utterances")
     command.add_argument(
-        "--omega", type=_omega, action="append", default=[], metavar="X",
+        "--omega", type=_omega, action="append", metavar="X",
         help="prior odds of a mated pair: adds linkability_omega_<X> (may be given again)",
     )  # fmt: skip
     _add_bootstrap(command, "needs --utt2spk")
-    add(
-        "calibration", _calibration, ["TRIALS", "SCORES_F0", "SCORES_F1"],
+    _add_command(
+        commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
         "Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.",
     )  # fmt: skip
-    command = add(
-        "similarity", _similarity,
-        ["TRIALS_OO", "SCORES_OO", "TRIALS_OP", "SCORES_OP", "TRIALS_PP", "SCORES_PP"],
+    similarity = _add_command(
+        commands, _similarity, "TRIALS_OO SCORES_OO TRIALS_OP SCORES_OP TRIALS_PP SCORES_PP",
         "Voice similarity matrices, de-identification and voice distinctiveness from the scores "
         "of all pairs of original (O) and protected (P) segments.",
     )  # fmt: skip
-    command.add_argument("--utt2spk", type=Path, metavar="F", required=True)
-    _add_bootstrap(command)
-    command = add(
-        "leakage", _leakage, ["ORIGINAL_XVECTORS", "PROTECTED_XVECTORS"],
+    leakage = _add_command(
+        commands, _leakage, "ORIGINAL_XVECTORS PROTECTED_XVECTORS",
         "Rank search, canonical correlation and Procrustes alignment of x-vectors.",
     )  # fmt: skip
-    command.add_argument("--utt2spk", type=Path, metavar="F", required=True)
-    _add_bootstrap(command)
+    for command in (similarity, leakage):
+        command.add_argument("--utt2spk", type=Path, metavar="F", required=True)
+        _add_bootstrap(command)
     return parser
+
+
+def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        run.__name__.lstrip("_"), help=text, description=text, allow_abbrev=False,
+        formatter_class=make_parser("").formatter_class,
+    )  # fmt: skip
+    command.set_defaults(run=run)
+    for file in files.split():
+        command.add_argument(file.lower(), type=Path, metavar=file)
+    command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")
+    return command
 
 
 def _add_bootstrap(command: argparse.ArgumentParser, note: str = "") -> None:
@@ -130,7 +128,7 @@ def _verification(args: argparse.Namespace) -> Report:
             trials_path=args.trials, utt2spk_path=args.utt2spk,
         )  # fmt: skip
     return verification(
-        trials, score, omegas=dict(args.omega), speakers=speakers,
+        trials, score, omegas=dict(args.omega or []), speakers=speakers,
         n_bootstrap=args.bootstrap, seed=args.seed,
     )  # fmt: skip
 
