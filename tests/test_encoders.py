@@ -1,0 +1,582 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speaker encoders: the interface, training that resumes to the bit, counted extraction."""
+
+import dataclasses
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+import yaml
+
+from steps import extract_xvectors, train_encoder
+from steps.speaker import encoders
+from steps.speaker.augmentation import (
+    add_at_snr,
+    change_speed,
+    coloured_noise,
+    mask_features,
+    power,
+)
+from steps.speaker.batches import BatchMaker, Prefetcher
+from steps.speaker.config import AugmentConfig, read_config, to_plain
+from steps.speaker.corpus import TrainingAudio, hold_out, load_training_audio
+from steps.speaker.encoders import NetworkEncoder, load_encoder
+from steps.speaker.extraction import cut
+from steps.speaker.features import sliding_mean
+from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameters
+from steps.speaker.training import Trainer, learning_rate, margin
+from steps.speaker.validation import equal_error_rate, make_validation_set
+from utils.archives import read_vectors
+from utils.cli import LossError, UserError
+from utils.tables import read_map
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFS = sorted((ROOT / "egs" / "TEMPLATE" / "conf" / "encoders").glob("*.yaml"))
+TINY = {
+    "encoder": "ecapa",
+    "network": {
+        "channels": [8, 8, 8, 16],
+        "kernel_sizes": [5, 3, 3, 1],
+        "dilations": [1, 2, 3, 1],
+        "embedding": 6,
+        "attention_channels": 4,
+        "se_channels": 4,
+    },
+    "features": {"kind": "fbank", "bins": 20},
+    "training": {
+        "steps": 6,
+        "batch": 4,
+        "crop_seconds": [0.3, 0.4],
+        "valid_every": 3,
+        "checkpoint_every": 2,
+        "minimum_seconds": 0.1,
+    },
+}
+
+
+def change(settings, **changes):
+    """A copy of nested settings; `change(s, network__embedding=3)`."""
+    copy = yaml.safe_load(yaml.safe_dump(settings))
+    for name, value in changes.items():
+        *path, last = name.split("__")
+        place = copy
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return copy
+
+
+@pytest.fixture
+def conf(tmp_path):
+    """Writes settings: `conf(training__steps=3)` gives the path of the file."""
+
+    def write(**changes):
+        path = tmp_path / "conf.yaml"
+        path.write_text(yaml.safe_dump(change(TINY, **changes)))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def data(tmp_path, make_data_dir):
+    """Twenty speakers of two utterances of 0.6 s: two can be held out."""
+    return make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.6)
+
+
+def xvector_settings():
+    return change(
+        TINY,
+        encoder="xvector",
+        features={"kind": "mfcc", "bins": 20, "mean": "sliding"},
+        training__loss="softmax",
+        training__optimiser="sgd",
+    )
+
+
+def make_encoder(tmp_path, settings):
+    """An untrained encoder, its normalisation layers away from their neutral state."""
+    path = tmp_path / "settings.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    config = read_config(path)
+    torch.manual_seed(1)
+    network = EncoderNetwork(config)
+    network.train()
+    network(3 * torch.randn(8, 60, config.features.bins))
+    return NetworkEncoder(config, network)
+
+
+def speechlike(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return 0.1 * rng.standard_normal(n) * (1 + np.sin(np.arange(n) / 900))
+
+
+@pytest.mark.parametrize("kind", ["ecapa", "xvector"])
+def test_a_batch_gives_what_each_utterance_gives_alone(tmp_path, kind):
+    """SpeechBrain's networks do not: they reflect the padding, and the x-vector adds noise."""
+    settings = xvector_settings() if kind == "xvector" else change(TINY, network__final_norm=True)
+    encoder = make_encoder(tmp_path, settings)
+    signals = [speechlike(n, n) for n in (4000, 16000, 7777, 16000, 31234)]
+    alone = [encoder.embed(signal) for signal in signals]
+    together = encoder.embed_batch(signals)
+    for one, other in zip(alone, together, strict=True):
+        assert one.shape == (6,) and one.dtype == np.float32
+        np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(one).max())
+    np.testing.assert_array_equal(encoder.embed(signals[0]), alone[0])  # and nothing is random
+
+
+def test_an_embedding_does_not_depend_on_the_level(tmp_path):
+    encoder = make_encoder(tmp_path, TINY)
+    signal = speechlike(16000)
+    quiet, loud = encoder.embed(0.05 * signal), encoder.embed(5 * signal)
+    np.testing.assert_allclose(quiet, loud, rtol=1e-3, atol=1e-3)
+
+
+def test_too_short_an_utterance_has_no_vector(tmp_path):
+    with pytest.raises(encoders.TooShortError, match=r"0\.10 s"):
+        make_encoder(tmp_path, TINY).embed(np.zeros(1600))
+
+
+@pytest.mark.parametrize("path", CONFS, ids=lambda p: p.stem)
+def test_every_configuration_makes_a_network_that_learns(path):
+    config = read_config(path)
+    torch.set_num_threads(1)
+    trainer_config = dataclasses.replace(
+        config, training=dataclasses.replace(config.training, precision="float32")
+    )
+    network, head = EncoderNetwork(trainer_config), TrainingHead(trainer_config, 5)
+    features = torch.randn(2, 100, config.features.bins)
+    loss = head(network(features), torch.tensor([0, 3]), 0.1)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(p.grad is not None for p in network.parameters())
+
+
+def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
+    size = {p.stem: count_parameters(EncoderNetwork(read_config(p))) / 1e6 for p in CONFS}
+    assert 0.5 < size["ecapa_mini"] < 0.7
+    assert size["ecapa_full"] == pytest.approx(6.2, abs=0.05)  # systems of VoicePrivacy 2024
+    assert size["xvector_full"] == pytest.approx(4.2, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training__stepz": 3}, r"training\.stepz: unknown; known here: steps, batch"),
+        ({"training__steps": "many"}, r"training\.steps: 'many' where int is expected"),
+        ({"training__steps": 0}, r"training\.steps: at least 1"),
+        ({"training__steps": True}, r"training\.steps: True where int"),
+        ({"encoder": "dvector"}, r"encoder: 'dvector'; choose one of: ecapa, xvector"),
+        ({"network__channels": [8, 8]}, "differ in length"),
+        ({"network__channels": [9, 9, 9, 16]}, "not multiples of 8"),
+        ({"training__crop_seconds": [3]}, r"training\.crop_seconds: a list of 2 numbers"),
+        ({"network": None}, r"network\.: `name: value` lines are expected"),
+    ],
+)
+def test_a_wrong_setting_is_named(conf, changes, message):
+    path = conf(**changes)
+    with pytest.raises(UserError, match=message):
+        read_config(path)
+
+
+def test_settings_that_are_missing_or_no_yaml_are_named(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("encoder: ecapa\n")
+    with pytest.raises(UserError, match="network: missing"):
+        read_config(path)
+    path.write_text("a: [1\n")
+    with pytest.raises(UserError, match="not YAML"):
+        read_config(path)
+
+
+def run_training(conf_path, data, out, *options):
+    return train_encoder.main([*options, str(conf_path), str(data), str(out)])
+
+
+def weights(out):
+    return torch.load(out / "final.pt", weights_only=True)
+
+
+def assert_same_weights(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert torch.equal(one[name], other[name]), name
+
+
+def test_training_leaves_a_usable_encoder(conf, data, tmp_path):
+    run_training(conf(), data, tmp_path / "enc")
+    curve = (tmp_path / "enc" / "valid_eer.tsv").read_text().splitlines()
+    assert curve[0].startswith("#step") and [line.split("\t")[0] for line in curve[1:]] == [
+        "3",
+        "6",
+    ]
+    steps = sorted(p.name for p in (tmp_path / "enc" / "checkpoints").iterdir())
+    assert steps == ["step-00000004.pt", "step-00000006.pt"]  # the last two
+    encoder = load_encoder(str(tmp_path / "enc"))
+    assert encoder.embed(speechlike(16000)).shape == (6,)
+    trained = yaml.safe_load((tmp_path / "enc" / "encoder.yaml").read_text())["trained"]
+    assert trained["speakers"] == 20 and trained["step"] == 6 and trained["kept"] == "final"
+
+
+def test_a_stopped_training_ends_like_one_that_was_not(conf, data, tmp_path, monkeypatch):
+    """Also: the number of worker processes changes nothing."""
+    path = conf(training__keep="best")
+    run_training(path, data, tmp_path / "whole", "--workers", "2")
+    update = Trainer.update
+
+    def stop_at_three(self, batch):
+        if self.step == 3:
+            raise KeyboardInterrupt
+        update(self, batch)
+
+    monkeypatch.setattr(Trainer, "update", stop_at_three)
+    with pytest.raises(KeyboardInterrupt):
+        run_training(path, data, tmp_path / "stopped")
+    assert not (tmp_path / "stopped" / "final.pt").exists()
+    monkeypatch.setattr(Trainer, "update", update)
+    run_training(path, data, tmp_path / "stopped", "--workers", "0")
+    assert_same_weights(weights(tmp_path / "whole"), weights(tmp_path / "stopped"))
+    curves = [
+        [
+            line.split("\t")[::3]
+            for line in (tmp_path / d / "valid_eer.tsv").read_text().splitlines()
+        ]
+        for d in ("whole", "stopped")
+    ]
+    assert curves[0] == curves[1]
+
+
+def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tmp_path):
+    path = conf(training__steps=100000, training__valid_every=100000)
+    command = [sys.executable, str(ROOT / "steps" / "train_encoder.py")]
+    process = subprocess.Popen(
+        [*command, str(path), str(data), str(tmp_path / "enc")], stderr=subprocess.DEVNULL
+    )
+    while not list((tmp_path / "enc" / "checkpoints").glob("step-*.pt")):
+        assert process.poll() is None
+        time.sleep(0.1)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 1
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "enc" / "final.pt").exists()
+    assert not (tmp_path / "enc" / "encoder.yaml").exists()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{children[0]}").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{children[0]}/stat").read_text().split(")")[1].split()[0] == "Z":
+            break
+        time.sleep(0.2)
+    else:
+        assert not Path(f"/proc/{children[0]}").exists()
+
+
+def test_checkpoints_of_other_settings_are_not_mixed(conf, data, tmp_path):
+    run_training(conf(), data, tmp_path / "enc")
+    with pytest.raises(UserError, match="other settings, seed or data; remove"):
+        run_training(conf(training__margin=0.3), data, tmp_path / "enc")
+    with pytest.raises(UserError, match="other settings, seed or data; remove"):
+        run_training(conf(), data, tmp_path / "enc", "--seed", "1")
+
+
+def test_the_seed_decides(conf, data, tmp_path):
+    path = conf(training__steps=1)
+    run_training(path, data, tmp_path / "a")
+    run_training(path, data, tmp_path / "b")
+    run_training(path, data, tmp_path / "c", "--seed", "1")
+    assert_same_weights(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert not torch.equal(
+        weights(tmp_path / "a")["body.fc.conv.weight"],
+        weights(tmp_path / "c")["body.fc.conv.weight"],
+    )
+
+
+def test_training_with_one_speaker_or_no_gpu_is_refused(conf, tmp_path, make_data_dir, data):
+    one = make_data_dir(tmp_path / "one", {"s1": 3}, seconds=0.6)
+    with pytest.raises(UserError, match="1 training speaker"):
+        run_training(conf(), one, tmp_path / "enc")
+    if not torch.cuda.is_available():
+        with pytest.raises(UserError, match="--device cuda"):
+            run_training(conf(), data, tmp_path / "enc", "--device", "cuda")
+    assert not (tmp_path / "enc" / "final.pt").exists()
+
+
+def make_audio(n_speakers=3, seconds=(1.0, 3.0)):
+    rng = np.random.default_rng(0)
+    lengths = {
+        f"s{i}-{j}": int(16000 * s) for i in range(n_speakers) for j, s in enumerate(seconds)
+    }
+    cache = {u: (3000 * rng.standard_normal(n)).astype(np.int16) for u, n in lengths.items()}
+    spk2utt = {f"s{i}": [f"s{i}-{j}" for j in range(len(seconds))] for i in range(n_speakers)}
+    return TrainingAudio({}, spk2utt, lengths, cache)
+
+
+def test_a_batch_is_a_function_of_seed_and_step(conf):
+    config = read_config(conf())
+    audio = make_audio()
+    make = BatchMaker(audio, config, 7)
+    batches = {step: make(step) for step in (5, 0, 3)}
+    again = BatchMaker(audio, config, 7)(3)
+    np.testing.assert_array_equal(batches[3].features, again.features)
+    np.testing.assert_array_equal(batches[3].classes, again.classes)
+    assert not np.array_equal(batches[3].features[0], BatchMaker(audio, config, 8)(3).features[0])
+    with Prefetcher(make, range(3, 6), n_workers=2) as ahead:
+        for step in (3, 4, 5):
+            np.testing.assert_array_equal(ahead.get(step).features, make(step).features)
+
+
+def test_every_class_comes_once_a_round(conf):
+    make = BatchMaker(make_audio(), read_config(conf(training__batch=6)), 0)
+    assert make.n_classes == 9  # three speakers at three speeds
+    classes = np.concatenate([make(step).classes for step in range(3)])
+    assert sorted(classes[:9].tolist()) == sorted(classes[9:].tolist()) == list(range(9))
+
+
+def test_a_failing_worker_is_an_error_not_a_wait(conf):
+    class Broken:
+        def __call__(self, step):
+            raise ValueError(f"step {step} is broken")
+
+    with Prefetcher(Broken(), range(3)) as ahead, pytest.raises(RuntimeError, match="0 is broken"):
+        ahead.get(0)
+
+
+def test_audio_beyond_the_memory_limit_is_read_from_disk(data):
+    utt2spk, wav = read_map(data / "utt2spk"), read_map(data / "wav.scp")
+    kwargs = {"minimum_seconds": 0.1}
+    held = load_training_audio(wav, utt2spk, cache_gb=1.0, **kwargs)
+    read = load_training_audio(wav, utt2spk, cache_gb=5e-5, **kwargs)
+    assert len(held.cache) == 40 and 0 < len(read.cache) < 40
+    assert held.lengths == read.lengths
+    for utt in utt2spk:
+        np.testing.assert_array_equal(held.read(utt, 100, 300), read.read(utt, 100, 300))
+    wrapped = held.read("s00-000", held.lengths["s00-000"] - 2, 5)
+    assert len(wrapped) == 5
+    np.testing.assert_array_equal(wrapped[2:], held.read("s00-000", 0, 3))
+
+
+def test_short_training_utterances_are_counted(data, caplog):
+    caplog.set_level("INFO")
+    utt2spk, wav = read_map(data / "utt2spk"), read_map(data / "wav.scp")
+    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.605)
+    assert len(audio.lengths) == 20
+    assert (
+        "40 read / 20 used" in caplog.text and "20 skipped (under 0.605 s): s00-000" in caplog.text
+    )
+
+
+def test_held_out_speakers_are_not_trained_on():
+    audio = make_audio(40)
+    training, held = hold_out(audio, 16, seed=0)
+    assert len(held) == 4 and len(training.speakers) == 36  # at most a tenth
+    assert not set(held) & set(training.speakers)
+    assert hold_out(audio, 16, seed=0)[1] == held
+    valid = make_validation_set(audio, held, 6, seed=0)
+    assert valid.speakers.tolist() == [0, 0, 1, 1, 2, 2, 3, 3] and valid.from_one == 0
+    single = make_audio(2, seconds=(9.0,))
+    valid = make_validation_set(single, ["s0", "s1"], 3, seed=0)
+    assert valid.from_one == 2 and len(valid.segments) == 6
+    assert make_validation_set(single, [], 3, seed=0) is None
+
+
+def test_validation_eer_of_known_scores():
+    target = np.array([True, True, False, False])
+    assert equal_error_rate(np.array([4.0, 3.0, 2.0, 1.0]), target) == 0.0
+    assert equal_error_rate(np.array([4.0, 1.0, 2.0, 0.0]), target) == 0.5
+
+
+def test_schedules():
+    config = read_config(CONFS[0]).training
+    n = config.steps
+    rates = [learning_rate(config, step) for step in range(n)]
+    peak = round(config.warm_up * n)
+    assert max(rates) == pytest.approx(config.learning_rate)
+    assert rates[:peak] == sorted(rates[:peak]) and rates[peak:] == sorted(
+        rates[peak:], reverse=True
+    )
+    assert rates[-1] == pytest.approx(config.final_rate, rel=0.2)
+    ramped = dataclasses.replace(config, margin=0.2, margin_ramp=0.5)
+    assert margin(ramped, 0) == 0.0 and margin(ramped, n) == 0.2
+    assert margin(ramped, n // 4) == pytest.approx(0.1, rel=0.01)
+
+
+def test_augmentation_is_what_it_says():
+    rng = np.random.default_rng(0)
+    tone = np.sin(2 * np.pi * 440 * np.arange(32000) / 16000).astype(np.float32)
+    fast = change_speed(tone, 1.1, 20000)
+    assert len(fast) == 20000
+    assert np.argmax(np.abs(np.fft.rfft(fast))) * 16000 / 20000 == pytest.approx(484, abs=1)
+    noise = coloured_noise(rng, 32000)
+    noisy = add_at_snr(tone, noise, 10.0)
+    assert 10 * np.log10(power(tone) / power(noisy - tone)) == pytest.approx(10.0, abs=0.01)
+    features = np.ones((50, 40, 30), np.float32)
+    mask_features(rng, features, AugmentConfig(time_mask_frames=8, band_mask_bins=5))
+    assert ((features == 0).all(axis=2).sum(axis=1) <= 8).all()
+    assert ((features == 0).all(axis=1).sum(axis=1) <= 5).all()
+    assert (features == 0).any()
+
+
+def test_sliding_mean_is_the_mean_around_each_frame():
+    features = torch.randn(2, 50, 3)
+    got = sliding_mean(features, window=10)
+    for t in range(50):
+        first = min(max(t - 5, 0), 40)
+        torch.testing.assert_close(got[:, t], features[:, first : first + 10].mean(dim=1))
+    torch.testing.assert_close(sliding_mean(features)[:, 7], features.mean(dim=1))
+
+
+@pytest.fixture
+def trained(conf, data, tmp_path):
+    """A folder of an encoder of one step."""
+    run_training(conf(training__steps=1), data, tmp_path / "enc")
+    return tmp_path / "enc"
+
+
+def test_extraction_counts_what_it_does(trained, data, tmp_path, capsys):
+    soundfile.write(data / "wav" / "s00-000.wav", speechlike(8000), 8000)  # another rate
+    command = [str(trained), str(data), str(tmp_path / "x")]
+    assert extract_xvectors.main(command) == 0
+    line = "read 40 utterances (1 resampled to 16 kHz) / written 40 x-vectors / skipped 0"
+    assert line in capsys.readouterr().out
+    vectors = read_vectors(tmp_path / "x" / "xvector.scp")
+    assert list(vectors) == sorted(read_map(data / "utt2spk"))
+    assert not (tmp_path / "x" / "utt2spk").exists()
+    extract_xvectors.main(["--batch-seconds", "0.1", *command[:2], str(tmp_path / "y")])
+    for utt, vector in read_vectors(tmp_path / "y" / "xvector.scp").items():
+        np.testing.assert_allclose(vector, vectors[utt], atol=1e-4 * np.abs(vector).max())
+
+
+def test_silent_failure_9_lost_utterances_fail_unless_allowed(trained, data, tmp_path, capsys):
+    soundfile.write(data / "wav" / "s00-000.wav", np.zeros(1600), 16000)
+    (data / "wav" / "s05-001.wav").write_bytes(b"no audio")
+    command = [str(trained), str(data), str(tmp_path / "x")]
+    with pytest.raises(LossError, match=r"2 utterances lost, 0 allowed") as caught:
+        extract_xvectors.main(command)
+    assert "\n" not in str(caught.value) and caught.value.exit_status == 3
+    assert not (tmp_path / "x").exists()
+    assert extract_xvectors.main(["--allow-loss", "2", *command]) == 0
+    assert "written 38 x-vectors / skipped 2" in capsys.readouterr().out
+    skipped = read_map(tmp_path / "x" / "skipped.txt", rest_of_line=True)
+    assert "0.10 s long" in skipped["s00-000"] and "cannot be read as audio" in skipped["s05-001"]
+
+
+def test_chunks_stand_in_for_sessions(trained, data, tmp_path):
+    soundfile.write(data / "wav" / "s00-000.wav", speechlike(40000), 16000)
+    extract_xvectors.main(["--chunk-seconds", "0.8", str(trained), str(data), str(tmp_path / "x")])
+    utt2spk = read_map(tmp_path / "x" / "utt2spk")
+    chunks = [key for key in utt2spk if key.startswith("s00-000-")]
+    assert chunks == ["s00-000-c0000", "s00-000-c0001", "s00-000-c0002"]
+    assert utt2spk.keys() == read_vectors(tmp_path / "x" / "xvector.scp").keys()
+    assert utt2spk["s03-001-c0000"] == "s03"
+    pieces = cut(np.arange(40000, dtype=np.float32), 0.8)
+    np.testing.assert_array_equal(np.concatenate(pieces), np.arange(40000))
+
+
+def test_an_encoder_that_is_not_there_is_named(tmp_path, data):
+    for name in ("resembleyzer", str(tmp_path)):
+        with pytest.raises(UserError, match=r"no encoder\.yaml there; an encoder is a folder"):
+            extract_xvectors.main([name, str(data), str(tmp_path / "x")])
+    (tmp_path / "encoder.yaml").write_text(yaml.safe_dump(TINY))
+    (tmp_path / "final.pt").write_bytes(b"damaged")
+    with pytest.raises(UserError, match=r"final\.pt: not readable"):
+        extract_xvectors.main([str(tmp_path), str(data), str(tmp_path / "x")])
+
+
+def test_resemblyzer_when_its_extra_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resemblyzer", None)
+    with pytest.raises(UserError, match="make extra") as caught:
+        load_encoder("resemblyzer")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.corpora
+def test_resemblyzer_is_used_as_its_authors_do(corpora):
+    resemblyzer = pytest.importorskip("resemblyzer")
+    files = sorted((corpora / "librispeech" / "test-clean" / "1089").rglob("*.flac"))[:2]
+    encoder = load_encoder("resemblyzer")
+    reference = resemblyzer.VoiceEncoder("cpu", verbose=False)
+    for path in files:
+        samples, rate = soundfile.read(path)
+        assert rate == 16000
+        expected = reference.embed_utterance(resemblyzer.preprocess_wav(path))
+        assert encoder.embed(samples) @ expected > 0.9999
+
+
+HUB_MODEL = """
+compute_features: !new:speechbrain.lobes.features.Fbank
+  n_mels: 20
+mean_var_norm: !new:speechbrain.processing.features.InputNormalization
+  norm_type: sentence
+  std_norm: False
+embedding_model: !new:speechbrain.lobes.models.ECAPA_TDNN.ECAPA_TDNN
+  input_size: 20
+  channels: [8, 8, 8, 16]
+  kernel_sizes: [5, 3, 3, 1]
+  dilations: [1, 2, 3, 1]
+  groups: [1, 1, 1, 1]
+  attention_channels: 4
+  se_channels: 4
+  lin_neurons: 6
+classifier: !new:speechbrain.lobes.models.ECAPA_TDNN.Classifier
+  input_size: 6
+  out_neurons: 3
+modules:
+  compute_features: !ref <compute_features>
+  mean_var_norm: !ref <mean_var_norm>
+  embedding_model: !ref <embedding_model>
+  classifier: !ref <classifier>
+pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
+  loadables:
+    embedding_model: !ref <embedding_model>
+"""
+
+
+def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
+    """The path that `hub:<model>` takes, with a model that is here."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "hyperparams.yaml").write_text(HUB_MODEL)
+    config = read_config(trained / "encoder.yaml")
+    torch.manual_seed(0)
+    body = EncoderNetwork(config).body.eval()
+    torch.save(body.state_dict(), folder / "embedding_model.ckpt")
+    before = sorted(folder.iterdir())
+    encoder = load_encoder(f"hub:{folder}")
+    assert sorted(folder.iterdir()) == before  # nothing is written beside the model
+    vector = encoder.embed(speechlike(16000))
+    network = EncoderNetwork(config)
+    network.body.load_state_dict(body.state_dict())
+    np.testing.assert_allclose(
+        vector, NetworkEncoder(config, network).embed(speechlike(16000)), rtol=1e-3, atol=1e-4
+    )
+    assert extract_xvectors.main([f"hub:{folder}", str(data), str(tmp_path / "x")]) == 0
+    assert len(read_vectors(tmp_path / "x" / "xvector.scp")) == 40
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(run_program, data, tmp_path):
+    result = run_program(
+        "steps/extract_xvectors.py",
+        "hub:nobody/no-such-model",
+        data,
+        tmp_path / "x",
+        HF_HUB_OFFLINE="1",
+        HF_HOME=str(tmp_path / "cache"),
+    )
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("extract_xvectors.py: hub:nobody/no-such-model: cannot be loaded (")
+    assert "it needs a network, an earlier download, or a folder" in last
+    assert not (tmp_path / "x").exists()
+
+
+def test_settings_survive_being_written(tmp_path):
+    for path in CONFS:
+        config = read_config(path)
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(to_plain(config)))
+        assert read_config(tmp_path / "c.yaml") == config
