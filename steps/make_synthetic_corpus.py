@@ -28,7 +28,10 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=1, help="number of the first of each gender")
     parser.add_argument("--utterances", type=int, default=14, help="of each speaker")
     parser.add_argument(
-        "--spread", type=float, default=0.35, help="how far voices of a gender lie apart, 0 to 2"
+        "--spread", type=float, default=0.5, help="how far voices of a gender lie apart, 0 to 2"
+    )
+    parser.add_argument(
+        "--within", type=float, default=0.6, help="the same of a speaker's utterances, by --spread"
     )
     parser.add_argument(
         "--channel", type=float, default=0.7, help="rooms and microphones from good (0) to poor (1)"
@@ -45,6 +48,7 @@ def check_arguments(args: argparse.Namespace) -> None:
         "--first": (args.first >= 1, "from 1 on"),
         "--utterances": (1 <= args.utterances <= 999, "from 1 to 999"),
         "--spread": (0.0 <= args.spread <= 2.0, "from 0 to 2"),
+        "--within": (0.0 <= args.within <= 2.0, "from 0 to 2"),
         "--channel": (0.0 <= args.channel <= 1.5, "from 0 to 1.5"),
         "--nj": (args.nj >= 1, "from 1 on"),
     }
@@ -63,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Tables of another corpus must not outlive its audio, should this run be killed.
     (args.data / "wav.scp").unlink(missing_ok=True)
     genders = speaker_ids(args.first, args.speakers)
-    settings = Settings(args.seed, args.utterances, args.spread, args.channel)
+    settings = Settings(args.seed, args.utterances, args.spread, args.within, args.channel)
     made = make_corpus(args.audio, settings, genders, args.nj)
     write_data_dir(args.data, data_tables(args.audio, made, genders))
     utterances = [item for items in made.speakers.values() for item in items]

@@ -130,13 +130,20 @@ def test_women_and_men_are_told_by_their_pitch(tmp_path: Path) -> None:
     assert all(80 < hertz < 280 for values in pitch.values() for hertz in values)
 
 
-def test_spread_sets_how_far_voices_lie_apart() -> None:
-    def base(spread: float) -> list[int]:
-        voices = [draw_voice(0, f"synf{i:03d}", "f", spread) for i in range(100)]
-        return [int(re.findall(r"pitch (\d+)", voice.text)[0]) for voice in voices]
+def test_voices_lie_apart_as_told() -> None:
+    def lowest_pitch(speakers: int, utts: int, spread: float, within: float) -> list[int]:
+        voices = [
+            draw_voice(0, f"s{i}", "f", f"s{i}-{j}", spread=spread, within=within)
+            for i in range(speakers)
+            for j in range(utts)
+        ]
+        return [int(re.findall(r"pitch (\d+)", voice.variant)[0]) for voice in voices]
 
-    assert np.std(base(0.0)) == 0
-    assert np.std(base(0.4)) < 0.6 * np.std(base(0.8))
+    assert np.std(lowest_pitch(50, 1, 0.0, 1.0)) == 0
+    assert np.std(lowest_pitch(200, 1, 0.4, 0.0)) < 0.6 * np.std(lowest_pitch(200, 1, 0.8, 0.0))
+    assert np.std(lowest_pitch(1, 50, 0.5, 0.0)) == 0
+    between, within = np.std(lowest_pitch(200, 1, 0.5, 0.0)), np.std(lowest_pitch(1, 200, 0.5, 0.5))
+    assert 0.4 < within / between < 0.6
 
 
 def test_numbers_are_spelt_as_they_are_said() -> None:
@@ -237,6 +244,7 @@ def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
         ("--utterances", "0"),
         ("--spread", "-1.0"),
         ("--spread", "nan"),
+        ("--within", "3.0"),
         ("--channel", "9.0"),
         ("--nj", "0"),
     ],

@@ -2,7 +2,7 @@
 # Synthetic speech, made here by eSpeak NG: nothing is fetched, nothing else is needed.
 # Makes data/<train_set> and data/<evaluation>_{enrolls,trials_f,trials_m}; the audio goes to the corpus folder.
 #   ./prepare.sh                 the corpus of RESULTS.md
-#   ./prepare.sh --spread 0.5    voices that lie further apart
+#   ./prepare.sh --within 0.5    speakers who vary less, and are easier to know
 set -euo pipefail
 
 corpus=corpus         # folder for the audio that is made (460 MB)
@@ -13,7 +13,8 @@ eval_utterances=14    # of each: enrolment and trials
 enrol_utterances=5    # of each, for enrolment
 train_speakers=320    # none of them in the evaluation
 train_utterances=13   # of each
-spread=0.35           # how far the voices of a gender lie apart; sets how hard it is to tell them
+spread=0.5            # how far the voices of a gender lie apart (1: in pitch, about as people do)
+within=0.6            # how far a speaker's utterances lie apart, as a fraction of that: the difficulty
 channel=0.7           # rooms and microphones, anew for every utterance: 0 good, 1 poor
 seed=0                # of voices, sentences, channels, enrolment utterances
 nj=2                  # speakers made at a time; does not change the audio
@@ -31,7 +32,7 @@ download=false        # accepted because every corpus is; there is nothing to fe
 make_speakers() { # SET FIRST SPEAKERS UTTERANCES
   local log=data/local/log/make_$1.log
   $cpu_cmd --num-threads "$nj" "$log" steps/make_synthetic_corpus.py --nj "$nj" --seed "$seed" \
-    --spread "$spread" --channel "$channel" --first "$2" --speakers "$3" --utterances "$4" \
+    --spread "$spread" --within "$within" --channel "$channel" --first "$2" --speakers "$3" --utterances "$4" \
     "$corpus" "data/$1"
   grep "^data/$1: " "$log"
 }

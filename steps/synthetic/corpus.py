@@ -29,7 +29,6 @@ from utils.stamps import digest_code
 FloatArray = npt.NDArray[np.float64]
 
 _RECORD = "speaker.json"  # written last; a speaker's folder without it does not count
-_SD_RATE, _SD_PITCH = 0.06, 3.0  # of a speaker between utterances: log, eSpeak NG's units (1.4 %)
 _SILENCE = 64  # of 32768: what counts as the pause that the synthesiser adds
 _PAUSE = (0.10, 0.35)  # seconds before and after the speech
 _WAV_HEADER = 44  # bytes
@@ -42,7 +41,16 @@ class Settings:
     seed: int
     utterances: int
     spread: float
+    within: float
     channel: float
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """`name`: the id; `gender`: `f` or `m`."""
+
+    name: str
+    gender: str
 
 
 @dataclass(frozen=True)
@@ -85,53 +93,56 @@ def _trim(utt: str, samples: PcmArray) -> PcmArray:
     return samples[loud[0] : loud[-1] + 1]
 
 
-def _record(synthesiser: Synthesiser, voice: Voice, settings: Settings, utt: str) -> FloatArray:
+def _record(synthesiser: Synthesiser, settings: Settings, voice: Voice, utt: str) -> FloatArray:
     """Speak the sentence of an utterance and send it through its channel: (n,) at SAMPLE_RATE."""
-    rng = make_rng(settings.seed, "delivery", utt)
     spoken = synthesiser.speak(
-        _draw_text(settings, utt).spoken,
-        words_per_minute=round(voice.words_per_minute * np.exp(_SD_RATE * rng.standard_normal())),
-        pitch=round(50.0 + _SD_PITCH * rng.standard_normal()),
+        _draw_text(settings, utt).spoken, voice.accent, voice.variant, voice.words_per_minute
     )
     clean = _trim(utt, spoken).astype(np.float64) / 2**15
     divisor = int(np.gcd(synthesiser.sample_rate, SAMPLE_RATE))
     clean = resample_poly(clean, SAMPLE_RATE // divisor, synthesiser.sample_rate // divisor)
-    before, after = (int(SAMPLE_RATE * rng.uniform(*_PAUSE)) for _ in range(2))
     rng = make_rng(settings.seed, "channel", utt)
+    before, after = (int(SAMPLE_RATE * rng.uniform(*_PAUSE)) for _ in range(2))
     channel = draw_channel(rng, settings.channel)
     return apply_channel(np.pad(clean, (before, after)), channel, rng, SAMPLE_RATE)
 
 
-def _speak_all(
-    synthesiser: Synthesiser, voice: Voice, settings: Settings, folder: Path
-) -> list[dict[str, object]]:
-    """Write the speaker's files into a folder; return their entries for the speaker's record."""
-    utterances = []
-    for number in range(1, settings.utterances + 1):
-        utt = f"{voice.speaker}-{number:03d}"
-        samples = _record(synthesiser, voice, settings, utt)
-        write_wav(folder / f"{utt}.wav", samples)
-        text = _draw_text(settings, utt).words
-        utterances.append(asdict(Utterance(utt, len(samples) / SAMPLE_RATE, text)))
-    return utterances
+def _make_utterance(
+    synthesiser: Synthesiser, settings: Settings, speaker: Speaker, number: int, folder: Path
+) -> Utterance:
+    utt = f"{speaker.name}-{number:03d}"
+    voice = draw_voice(
+        settings.seed,
+        speaker.name,
+        speaker.gender,
+        utt,
+        spread=settings.spread,
+        within=settings.within,
+    )
+    samples = _record(synthesiser, settings, voice, utt)
+    write_wav(folder / f"{utt}.wav", samples)
+    return Utterance(utt, len(samples) / SAMPLE_RATE, _draw_text(settings, utt).words)
 
 
 def _make_speaker(
-    audio: Path, settings: Settings, digest: str, scratch: Path, voice: Voice
+    audio: Path, settings: Settings, digest: str, scratch: Path, speaker: Speaker
 ) -> None:
     """Write `audio/<speaker>/<utt>.wav` and the speaker's record. For a process of its own.
 
     The speaker's folder takes its place as a whole, so a killed run leaves no part of it.
     """
-    target, beside = audio / voice.speaker, audio / f".{voice.speaker}.making"
+    target, beside = audio / speaker.name, audio / f".{speaker.name}.making"
     if beside.exists():
         shutil.rmtree(beside)
     beside.mkdir()
-    noise_seed = derive_seed(settings.seed, "espeak", voice.speaker)
     with TemporaryDirectory(dir=scratch) as folder:
-        synthesiser = Synthesiser(Path(folder), voice.accent, voice.text, noise_seed)
-        utterances = _speak_all(synthesiser, voice, settings, beside)
-    record = {"made_with": digest, "voice": asdict(voice), "utterances": utterances}
+        seed = derive_seed(settings.seed, "espeak", speaker.name)
+        synthesiser = Synthesiser(Path(folder), seed)
+        entries = [
+            asdict(_make_utterance(synthesiser, settings, speaker, number, beside))
+            for number in range(1, settings.utterances + 1)
+        ]
+    record = {"made_with": digest, "utterances": entries}
     (beside / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
     if target.exists():
         shutil.rmtree(target)
@@ -174,7 +185,7 @@ def make_corpus(
         raise UserError(f"{audio}: cannot be made: {error.strerror}") from error
     digest = settings_digest(settings)
     missing = {
-        speaker: draw_voice(settings.seed, speaker, gender, settings.spread)
+        speaker: Speaker(speaker, gender)
         for speaker, gender in genders.items()
         if read_speaker(audio, speaker, digest) is None
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""eSpeak NG through ctypes: one voice a process, voice files of our own, samples that repeat.
+"""eSpeak NG through ctypes: one speaker a process, voices of our own, samples that repeat.
 
 The library and its data come with the package `espeakng-loader`; the system needs nothing.
 What makes the samples repeat:
@@ -38,7 +38,7 @@ _SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: the callback runs within espeak_Sy
 _DONT_EXIT = 0x8000  # espeakINITIALIZE_DONT_EXIT
 _UTF8 = 1  # espeakCHARS_UTF8
 _BUFFER_MS = 1000
-_RATE, _PITCH = 1, 3  # espeak_PARAMETER
+_RATE = 1  # espeakRATE
 
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
@@ -47,34 +47,31 @@ _VARIANT = "own"
 _started = False
 
 
-def _fill_data_folder(folder: Path, voice_file: str) -> None:
-    """Links to the package's data, and one variant of ours in place of the package's hundred."""
+def _fill_data_folder(folder: Path) -> None:
+    """Links to the package's data, without its hundred variants."""
     for part in Path(espeakng_loader.get_data_path()).iterdir():
         if part.name != "voices":
             (folder / part.name).symlink_to(part)
-    variants = folder / "voices" / "!v"
-    variants.mkdir(parents=True)
-    (variants / _VARIANT).write_text(voice_file, encoding="ascii")
+    (folder / "voices" / "!v").mkdir(parents=True)
 
 
 class Synthesiser:
-    """One voice: the only one of its process.
+    """eSpeak NG for one speaker: the only one of its process.
 
     `folder`: empty, with a short path, for the library's data; the caller removes it afterwards.
-    `accent`: one of ACCENTS. `voice_file`: text of a voice variant. `seed`: of the voice's noise.
-    Raises UserError where the library does not start.
+    `seed`: of the noise in the voice. Raises UserError where the library does not start.
     """
 
-    def __init__(self, folder: Path, accent: str, voice_file: str, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int) -> None:
         global _started
         if _started:
-            raise RuntimeError("one voice a process: eSpeak NG keeps state between utterances")
+            raise RuntimeError("one speaker a process: eSpeak NG keeps state between utterances")
         _started = True
-        _fill_data_folder(folder, voice_file)
+        _fill_data_folder(folder)
+        self._variant = folder / "voices" / "!v" / _VARIANT
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
         self.sample_rate = self._start(folder)
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed % 2**31))
-        self._check("espeak_SetVoiceByName", f"{accent}+{_VARIANT}".encode("ascii"))
         self._chunks: list[bytes] = []
         self._callback = _Callback(self._collect)  # kept, or ctypes would free it
         self._library.espeak_SetSynthCallback(self._callback)
@@ -97,16 +94,18 @@ class Synthesiser:
             self._chunks.append(ctypes.string_at(samples, 2 * n))
         return 0
 
-    def speak(self, text: str, *, words_per_minute: int = 175, pitch: int = 50) -> PcmArray:
-        """Samples (n,) int16 at `sample_rate`. `pitch`: 0 to 99, 50 is the voice's own."""
+    def speak(self, text: str, accent: str, variant: str, words_per_minute: int) -> PcmArray:
+        """Samples (n,) int16 at `sample_rate`.
+
+        `accent`: one of ACCENTS. `variant`: text of a voice file that is laid over it.
+        """
+        self._variant.write_text(variant, encoding="ascii")
+        self._check("espeak_SetVoiceByName", f"{accent}+{_VARIANT}".encode("ascii"))
         self._check("espeak_SetParameter", _RATE, words_per_minute, 0)
-        self._check("espeak_SetParameter", _PITCH, pitch, 0)
         self._chunks.clear()
         data = text.encode("utf-8")
-        size = ctypes.c_size_t(len(data) + 1)
-        self._check(
-            "espeak_Synth", data, size, ctypes.c_uint(0), 0, ctypes.c_uint(0), _UTF8, None, None
-        )
+        size, zero = ctypes.c_size_t(len(data) + 1), ctypes.c_uint(0)
+        self._check("espeak_Synth", data, size, zero, 0, zero, _UTF8, None, None)
         return np.frombuffer(b"".join(self._chunks), dtype=np.int16)
 
     def _check(self, name: str, *arguments: object) -> None:

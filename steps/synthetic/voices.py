@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speakers: a voice is drawn for a speaker id and stays the same whoever else is in the corpus."""
+"""Voices: each speaker has one, and speaks a little differently in every utterance.
+
+Two normal distributions, as in two-covariance PLDA: a speaker's parameters lie around the mean of
+the gender, and an utterance's around the speaker's own.
+"""
 
 from dataclasses import dataclass
 
@@ -8,6 +12,8 @@ import numpy.typing as npt
 
 from steps.synthetic.espeak import ACCENTS
 from utils.seeds import make_rng
+
+FloatArray = npt.NDArray[np.float64]
 
 _N_PEAKS = 9  # formants 0 to 8: 1 to 3 make the vowels, 0 lies below F1, 4 and up colour the voice
 # eSpeak NG's `pitch LOW HIGH`: the median of running speech lies at LOW x 1.27.
@@ -38,36 +44,63 @@ _SD_VOICING = 0.20
 _SD_CONSONANTS = 0.30
 _SD_STRESS = 12.0  # eSpeak NG's units of length
 _SD_SPEED = 0.12
-_BREATH = 6.0  # mean strength of the noise in the formants
+_SD_BREATH = 0.80
+_SD_FLUTTER = 0.50
+_SD_ROUGHNESS = 1.0  # of 7
+_BREATH = 3.0  # median strength of the noise in the formants
 _TONE_POINTS = ((600, 170), (1200, 135), (2000, 110), (3200, 110))  # Hz, amplitude
 
 
 @dataclass(frozen=True)
 class Voice:
-    """A speaker's voice. `text`: eSpeak NG voice variant; `words_per_minute`: usual speed."""
+    """`accent`: name of an eSpeak NG voice; `variant`: text of the voice file laid over it."""
 
-    speaker: str
-    gender: str
     accent: str
-    words_per_minute: float
-    text: str
+    variant: str
+    words_per_minute: int
 
 
-def _percent(values: npt.NDArray[np.float64]) -> list[int]:
+class _Deviations:
+    """The deviates of a voice, drawn in a fixed order: the speaker's own plus the utterance's."""
+
+    def __init__(self, seed: int, speaker: str, utt: str, spread: float, within: float) -> None:
+        self._speaker = make_rng(seed, "voice", speaker)
+        self._utt = make_rng(seed, "delivery", utt)
+        self._spread, self._within = spread, within
+
+    def accent(self) -> str:
+        return ACCENTS[int(self._speaker.integers(len(ACCENTS)))]
+
+    def normal(self, sd: float, n: int = 1) -> FloatArray:
+        """(n,), with standard deviation spread x sd between speakers."""
+        own, now = self._speaker.standard_normal(n), self._utt.standard_normal(n)
+        return np.asarray(self._spread * sd * (own + self._within * now))
+
+    def factor(self, sd: float, n: int = 1) -> FloatArray:
+        """(n,) log-normal, median 1."""
+        return np.asarray(np.exp(self.normal(sd, n)))
+
+
+def _percent(values: FloatArray) -> list[int]:
     return [round(100.0 * float(value)) for value in values]
 
 
-def _formant_lines(rng: np.random.Generator, traits: GenderTraits, spread: float) -> list[str]:
-    tract = traits.formants * np.exp(spread * _SD_TRACT * rng.standard_normal())
-    frequency = tract * np.exp(spread * _SD_FORMANT * rng.standard_normal(_N_PEAKS))
-    strength = np.exp(spread * _SD_STRENGTH * rng.standard_normal(_N_PEAKS))
-    width = traits.widths * np.exp(spread * _SD_WIDTH * rng.standard_normal(_N_PEAKS))
+def _pitch_line(draw: _Deviations, traits: GenderTraits) -> str:
+    low = traits.f0 * float(draw.factor(_SD_F0)[0]) / _MEDIAN_OVER_LOW
+    ratio = 1.0 + 0.42 * float(draw.factor(_SD_F0_RANGE)[0])
+    return f"pitch {round(low)} {round(low * ratio)}"
+
+
+def _formant_lines(draw: _Deviations, traits: GenderTraits) -> list[str]:
+    frequency = traits.formants * draw.factor(_SD_TRACT) * draw.factor(_SD_FORMANT, _N_PEAKS)
+    strength = draw.factor(_SD_STRENGTH, _N_PEAKS)
+    width = traits.widths * draw.factor(_SD_WIDTH, _N_PEAKS)
     rows = zip(_percent(frequency), _percent(strength), _percent(width), strict=True)
     return [f"formant {i} {f} {s} {w}" for i, (f, s, w) in enumerate(rows)]
 
 
-def _tone_line(rng: np.random.Generator, spread: float) -> str:
-    gains = 10.0 ** (spread * _SD_TONE_DB * rng.standard_normal(len(_TONE_POINTS)) / 20.0)
+def _tone_line(draw: _Deviations) -> str:
+    gains = 10.0 ** (draw.normal(_SD_TONE_DB, len(_TONE_POINTS)) / 20.0)
     points = [
         f"{hertz} {int(np.clip(amplitude * gain, 20, 255))}"
         for (hertz, amplitude), gain in zip(_TONE_POINTS, gains, strict=True)
@@ -75,31 +108,28 @@ def _tone_line(rng: np.random.Generator, spread: float) -> str:
     return "tone " + " ".join(points)
 
 
-def _pitch_line(rng: np.random.Generator, traits: GenderTraits, spread: float) -> str:
-    median = traits.f0 * np.exp(spread * _SD_F0 * rng.standard_normal())
-    low = median / _MEDIAN_OVER_LOW
-    ratio = 1.0 + 0.42 * np.exp(spread * _SD_F0_RANGE * rng.standard_normal())
-    return f"pitch {round(low)} {round(low * ratio)}"
+def draw_voice(
+    seed: int, speaker: str, gender: str, utt: str, *, spread: float, within: float
+) -> Voice:
+    """The voice of a speaker in an utterance; hangs on their ids, not on who else is in the corpus.
 
-
-def draw_voice(seed: int, speaker: str, gender: str, spread: float) -> Voice:
-    """The voice of a speaker id. `spread`: how far voices lie apart (0: a gender sounds as one)."""
-    rng = make_rng(seed, "voice", speaker)
-    traits = GENDERS[gender]
-    accent = ACCENTS[int(rng.integers(len(ACCENTS)))]
-    speed = 165.0 * np.exp(spread * _SD_SPEED * rng.standard_normal())
-    lines = ["language variant", f"name {speaker}", _pitch_line(rng, traits, spread)]
-    lines += _formant_lines(rng, traits, spread)
-    lines.append(_tone_line(rng, spread))
-    voicing = np.exp(spread * _SD_VOICING * rng.standard_normal(1))
-    consonants = np.exp(spread * _SD_CONSONANTS * rng.standard_normal(2))
-    lines.append(f"voicing {_percent(voicing)[0]}")
-    lines.append("consonants {} {}".format(*_percent(consonants)))
+    `spread`: how far the voices of a gender lie apart; 0: they differ by accent only, 1: in F0 as
+    people do. `within`: how far a speaker's utterances lie apart, as a fraction of that.
+    """
+    draw, traits = _Deviations(seed, speaker, utt, spread, within), GENDERS[gender]
+    accent = draw.accent()
+    speed = round(165.0 * float(draw.factor(_SD_SPEED)[0]))
+    lines = ["language variant", f"name {speaker}", _pitch_line(draw, traits)]
+    lines += _formant_lines(draw, traits)
+    lines.append(_tone_line(draw))
+    lines.append(f"voicing {_percent(draw.factor(_SD_VOICING))[0]}")
+    lines.append("consonants {} {}".format(*_percent(draw.factor(_SD_CONSONANTS, 2))))
     # Always eight numbers: the library leaves what is missing uninitialised.
-    breath = _BREATH * rng.gamma(1.0, spread, size=1) * np.linspace(0.3, 1.0, 8)
-    lines.append("breath " + " ".join(str(round(float(b))) for b in breath))
-    stress = spread * _SD_STRESS * rng.standard_normal(8)
-    lines.append("stressAdd " + " ".join(str(round(float(s))) for s in stress))
-    lines.append(f"flutter {round(2.0 + 3.0 * spread * float(rng.random()))}")
-    lines.append(f"roughness {round(2.0 + 2.0 * spread * float(rng.uniform(-1.0, 1.0)))}")
-    return Voice(speaker, gender, accent, float(speed), "\n".join(lines) + "\n")
+    breath = _BREATH * draw.factor(_SD_BREATH) * np.linspace(0.3, 1.0, 8)
+    lines.append("breath " + " ".join(str(round(float(value))) for value in breath))
+    stress = draw.normal(_SD_STRESS, 8)
+    lines.append("stressAdd " + " ".join(str(round(float(value))) for value in stress))
+    lines.append(f"flutter {round(3.0 * float(draw.factor(_SD_FLUTTER)[0]))}")
+    roughness = np.clip(2.0 + draw.normal(_SD_ROUGHNESS), 0.0, 7.0)
+    lines.append(f"roughness {round(float(roughness[0]))}")
+    return Voice(accent, "\n".join(lines) + "\n", speed)
