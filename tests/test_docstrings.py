@@ -22,7 +22,6 @@ WITH_EXAMPLES = sorted(
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))
-    assert result.attempted > 0
     assert result.failed == 0
 
 
