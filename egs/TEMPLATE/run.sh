@@ -12,7 +12,7 @@ stop_stage=11                      # last stage to run
 corpus=                            # folder of the corpus, where it needs one (egs/<corpus>/README.md)
 download=false                     # fetch the corpus first, where its prepare.sh can
 systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
-evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, resemblyzer or hub:<model>; back end: plda or cosine
+evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda or cosine
 nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
 device=cpu                         # where encoders are trained: cpu or cuda
 seed=0                             # of everything random
@@ -41,6 +41,7 @@ sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 use_evaluator() {
   encoder=${1%/*} backend=${1##*/}
   local name=${encoder//[:\/]/_}
+  [[ ! -d $encoder ]] || name=${encoder##*/} # trained elsewhere, for example for another corpus
   model=$encoder xvectors=exp/xvectors/$name scorer=$backend label=${name}_$backend
   [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
   [[ $backend != plda ]] || scorer=exp/backends/$name
