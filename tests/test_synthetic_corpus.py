@@ -257,6 +257,11 @@ def test_senseless_numbers_are_refused(option: str, value: str, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
+def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(tmp_path: Path) -> None:
+    result = make(tmp_path, "--speakers", "16", "--spread", "2", "--within", "2", "--nj", "2")
+    assert "16 speakers (16 made now" in result.stdout
+
+
 def test_audio_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "corpus").write_text("", encoding="utf-8")
     result = make(tmp_path, "--speakers", "2", check=False)

@@ -48,6 +48,7 @@ _SD_BREATH = 0.80
 _SD_FLUTTER = 0.50
 _SD_ROUGHNESS = 1.0  # of 7
 _BREATH = 3.0  # median strength of the noise in the formants
+_MOST_F0, _MOST_FORMANT = 1.7, 1.25  # factors; the library crashes on a very low pitch
 _TONE_POINTS = ((600, 170), (1200, 135), (2000, 110), (3200, 110))  # Hz, amplitude
 
 
@@ -76,9 +77,9 @@ class _Deviations:
         own, now = self._speaker.standard_normal(n), self._utt.standard_normal(n)
         return np.asarray(self._spread * sd * (own + self._within * now))
 
-    def factor(self, sd: float, n: int = 1) -> FloatArray:
-        """(n,) log-normal, median 1."""
-        return np.asarray(np.exp(self.normal(sd, n)))
+    def factor(self, sd: float, n: int = 1, most: float = 3.0) -> FloatArray:
+        """(n,) log-normal, median 1, kept between 1 / most and most."""
+        return np.clip(np.exp(self.normal(sd, n)), 1.0 / most, most)
 
 
 def _percent(values: FloatArray) -> list[int]:
@@ -86,13 +87,14 @@ def _percent(values: FloatArray) -> list[int]:
 
 
 def _pitch_line(draw: _Deviations, traits: GenderTraits) -> str:
-    low = traits.f0 * float(draw.factor(_SD_F0)[0]) / _MEDIAN_OVER_LOW
+    low = traits.f0 * float(draw.factor(_SD_F0, most=_MOST_F0)[0]) / _MEDIAN_OVER_LOW
     ratio = 1.0 + 0.42 * float(draw.factor(_SD_F0_RANGE)[0])
     return f"pitch {round(low)} {round(low * ratio)}"
 
 
 def _formant_lines(draw: _Deviations, traits: GenderTraits) -> list[str]:
-    frequency = traits.formants * draw.factor(_SD_TRACT) * draw.factor(_SD_FORMANT, _N_PEAKS)
+    tract = draw.factor(_SD_TRACT, most=_MOST_FORMANT)
+    frequency = traits.formants * tract * draw.factor(_SD_FORMANT, _N_PEAKS, most=_MOST_FORMANT)
     strength = draw.factor(_SD_STRENGTH, _N_PEAKS)
     width = traits.widths * draw.factor(_SD_WIDTH, _N_PEAKS)
     rows = zip(_percent(frequency), _percent(strength), _percent(width), strict=True)
