@@ -13,6 +13,7 @@ This stands in for sessions when a back end is trained on speakers of one or few
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,7 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     for name in ("batch_seconds", "chunk_seconds"):
         if (value := getattr(args, name)) is not None and not value > 0:
             raise UserError(f"--{name.replace('_', '-')} {value:g}: a positive number is needed")

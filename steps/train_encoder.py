@@ -12,6 +12,7 @@ prepare the crops.
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,7 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     from steps.speaker.config import read_config
 
     if args.workers < 0:

@@ -59,7 +59,7 @@ def coloured_noise(rng: np.random.Generator, n_samples: int) -> Samples:
 
 def babble(crops: Sequence[Samples]) -> Samples:
     """Several talkers at once, equally loud."""
-    return np.sum([crop / np.sqrt(power(crop)) for crop in crops], axis=0, dtype=np.float32)
+    return _single(np.sum([crop / np.sqrt(power(crop)) for crop in crops], axis=0))
 
 
 def equalise(rng: np.random.Generator, samples: Samples, spread_db: float) -> Samples:

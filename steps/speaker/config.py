@@ -88,7 +88,7 @@ class TrainingConfig:
     weight_decay: float = 1e-4
     momentum: float = 0.5  # sgd only
     gradient_norm: float = 5.0
-    precision: str = "float32"  # float32 or bfloat16
+    precision: str = "float32"  # float32, bfloat16, or auto: bfloat16 where it is fast
     keep: str = "final"  # final, or best by validation EER
     valid_speakers: int = 16
     valid_segments: int = 6  # a speaker
@@ -116,7 +116,7 @@ CHOICES = {
     "features.mean": ("sentence", "sliding", "none"),
     "training.loss": ("aam", "softmax"),
     "training.optimiser": ("adamw", "adam", "sgd"),
-    "training.precision": ("float32", "bfloat16"),
+    "training.precision": ("float32", "bfloat16", "auto"),
     "training.keep": ("final", "best"),
 }
 

@@ -40,7 +40,7 @@ class Plda:
         return scaled
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
-        """(n, 2d + 1) of means of `counts` (n,) vectors; left @ right.T are log-likelihood ratios."""
+        """(n, 2d + 1) of means of `counts` vectors; left @ right.T are log-likelihood ratios."""
         return enrolment_terms(self.psi, self.project(vectors, counts), counts)
 
     def right(self, vectors: Float64) -> Float64:
@@ -51,7 +51,7 @@ class Plda:
 def enrolment_terms(psi: Float64, u: Float64, counts: Float64) -> Float64:
     """(n, 2d + 1): the log-likelihood ratio as a quadratic function of the trial vector v.
 
-    After n vectors of mean u (n, d) the speaker's next is N(m, V) with m = n psi u / (n psi + 1) and
+    After n vectors of mean u (n, d) the speaker's next is N(m, V), m = n psi u / (n psi + 1) and
     V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The coefficients of v, v^2 and 1 in
     log N(v; m, V) - log N(v; 0, 1 + psi) stand side by side; `trial_terms` has v, v^2 and 1.
     """

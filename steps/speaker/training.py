@@ -58,6 +58,20 @@ def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.O
     return kind(parameters, rate, weight_decay=decay)
 
 
+def choose_precision(wanted: str, device: str) -> str:
+    """float32 or bfloat16; `auto` takes bfloat16 where the processor has instructions for it.
+
+    Elsewhere it is emulated, many times slower than float32.
+    """
+    if wanted != "auto":
+        return wanted
+    if device == "cuda":
+        fast = torch.cuda.is_bf16_supported()
+    else:
+        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bfloat16" if fast else "float32"
+
+
 @dataclass
 class Trainer:
     """The state of a training; `step` is the next one, `loss` a moving average."""
@@ -73,6 +87,7 @@ class Trainer:
     best: dict[str, Any] | None = None  # eer, step, network of the best validation; keep: best
 
     def __post_init__(self) -> None:
+        self.precision = choose_precision(self.config.training.precision, self.device)
         torch.manual_seed(derive_seed(self.seed, "encoder-weights") % 2**63)
         self.network = EncoderNetwork(self.config).to(self.device)
         self.head = TrainingHead(self.config, self.n_classes).to(self.device)
@@ -102,8 +117,7 @@ class Trainer:
         self.step += 1
 
     def _precision(self) -> AbstractContextManager[None]:
-        bfloat16 = self.config.training.precision == "bfloat16"
-        return torch.autocast(self.device, torch.bfloat16, enabled=bfloat16)
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
     def encoder(self) -> NetworkEncoder:
         """The encoder as it is now."""
@@ -168,10 +182,11 @@ def train_encoder(
     make = BatchMaker(training, config, seed)
     trainer = Trainer(config, seed, device, make.n_classes)
     logging.info(
-        "network: %s, %.2f M parameters, %d classes, on %s",
+        "network: %s, %.2f M parameters, %d classes, %s on %s",
         config.encoder,
         count_parameters(trainer.network) / 1e6,
         make.n_classes,
+        trainer.precision,
         device,
     )
     checkpoints = Checkpoints(
@@ -264,6 +279,7 @@ def _finish(trainer: Trainer, audio: TrainingAudio, out: Path, seed: int) -> Non
         "hours": round(audio.seconds / 3600, 3),
         "parameters": count_parameters(trainer.network),
         "device": trainer.device,
+        "precision": trainer.precision,
         "cpu_seconds_without_workers": round(trainer.cpu_seconds, 1),
     }
     write_config(out / "encoder.yaml", trainer.config, trained=trained)
