@@ -16,12 +16,23 @@ MakeDataDir = Callable[..., Path]
 RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(autouse=True)
-def no_lazy_modules() -> None:
+def _drop_lazy_modules() -> None:
     """Hypothesis looks at every loaded module, and SpeechBrain's lazy ones fail at a look."""
     for name, module in list(sys.modules.items()):
         if type(module).__name__ in ("LazyModule", "DeprecatedModuleRedirect"):
             del sys.modules[name]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems() -> None:
+    """Before Hypothesis's own hook."""
+    _drop_lazy_modules()
+
+
+@pytest.fixture(autouse=True)
+def no_lazy_modules() -> None:
+    """Before each test: another one may have loaded SpeechBrain."""
+    _drop_lazy_modules()
 
 
 @pytest.fixture(scope="session")

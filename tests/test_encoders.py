@@ -168,15 +168,15 @@ def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"training__stepz": 3}, r"training\.stepz: unknown; known here: steps, batch"),
-        ({"training__steps": "many"}, r"training\.steps: 'many' where int is expected"),
+        ({"training__stepz": 3}, r"training\.stepz: unknown setting; known: steps, batch"),
+        ({"training__steps": "many"}, r"training\.steps: 'many'; a whole number is expected"),
         ({"training__steps": 0}, r"training\.steps: at least 1"),
-        ({"training__steps": True}, r"training\.steps: True where int"),
+        ({"training__steps": True}, r"training\.steps: True; a whole number is expected"),
         ({"encoder": "dvector"}, r"encoder: 'dvector'; choose one of: ecapa, xvector"),
         ({"network__channels": [8, 8]}, "differ in length"),
         ({"network__channels": [9, 9, 9, 16]}, "not multiples of 8"),
-        ({"training__crop_seconds": [3]}, r"training\.crop_seconds: a list of 2 numbers"),
-        ({"network": None}, r"network\.: `name: value` lines are expected"),
+        ({"training__crop_seconds": [3]}, r"training\.crop_seconds: \[3\]; \[a, b\] with 2 values"),
+        ({"network": None}, "network: settings are expected"),
     ],
 )
 def test_a_wrong_setting_is_named(conf, changes, message):
@@ -188,10 +188,10 @@ def test_a_wrong_setting_is_named(conf, changes, message):
 def test_settings_that_are_missing_or_no_yaml_are_named(tmp_path):
     path = tmp_path / "c.yaml"
     path.write_text("encoder: ecapa\n")
-    with pytest.raises(UserError, match="network: missing"):
+    with pytest.raises(UserError, match="network: is missing"):
         read_config(path)
     path.write_text("a: [1\n")
-    with pytest.raises(UserError, match="not YAML"):
+    with pytest.raises(UserError, match=r"c\.yaml:2: expected"):
         read_config(path)
 
 

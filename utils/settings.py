@@ -51,33 +51,52 @@ def read_settings(path: StrPath) -> dict[str, object]:
     return data
 
 
-def parse_settings(kind: type[T], values: dict[str, object], path: StrPath) -> T:
-    """A dataclass of bool, int, float, str, tuples of them, and `| None`, from a mapping.
+def parse_settings(kind: type[T], values: object, path: StrPath, where: str = "") -> T:
+    """A dataclass of bool, int, float, str, tuples of them, `| None`, and other such dataclasses.
 
-    UserError names the file, the setting, and what is known or expected.
+    `where` is the name of the mapping in the file, for messages. UserError names the file, the
+    setting, and what is known or expected.
     """
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: {where}: settings are expected, one `name: value` a line")
+    prefix = f"{where}." if where else ""
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name in values:
         if name not in fields:
-            raise UserError(f"{path}: {name}: unknown setting; known: {', '.join(fields)}")
+            raise UserError(f"{path}: {prefix}{name}: unknown setting; known: {', '.join(fields)}")
     for name, field in fields.items():
-        if field.default is dataclasses.MISSING and name not in values:
-            raise UserError(f"{path}: {name}: is missing")
-    return kind(**{name: _convert(hints[name], values[name], f"{path}: {name}") for name in values})
+        no_default = dataclasses.MISSING is field.default is field.default_factory
+        if no_default and name not in values:
+            raise UserError(f"{path}: {prefix}{name}: is missing")
+    return kind(
+        **{name: _convert(hints[name], values[name], path, f"{prefix}{name}") for name in values}
+    )
 
 
-def _convert(hint: Any, value: object, where: str) -> object:
+def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
     if isinstance(hint, types.UnionType):  # X | None: a setting that is given has to be an X
         (hint,) = (part for part in hint.__args__ if part is not types.NoneType)
+    if dataclasses.is_dataclass(hint):
+        return parse_settings(typing.cast(type[object], hint), value, path, where)
     if typing.get_origin(hint) is tuple:
-        kinds = typing.get_args(hint)
-        if not isinstance(value, list) or len(value) != len(kinds):
-            raise UserError(f"{where}: {value!r}; [a, b] with {len(kinds)} values is expected")
-        return tuple(_convert(kind, item, where) for kind, item in zip(kinds, value, strict=True))
+        return _convert_list(typing.get_args(hint), value, path, where)
     accepted = (int, float) if hint is float else hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
-        raise UserError(f"{where}: {value!r}; {KINDS[hint]} is expected")
+        raise UserError(f"{path}: {where}: {value!r}; {KINDS[hint]} is expected")
     if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{where}: {value!r}; a finite number is expected")
+        raise UserError(f"{path}: {where}: {value!r}; a finite number is expected")
     return hint(value)
+
+
+def _convert_list(
+    kinds: tuple[Any, ...], value: object, path: StrPath, where: str
+) -> tuple[object, ...]:
+    """A tuple of the kinds, or of any length where they end in `...`."""
+    any_length = kinds[-1] is ...
+    if not isinstance(value, list) or not (any_length or len(value) == len(kinds)):
+        wanted = "a list" if any_length else f"[a, b] with {len(kinds)} values"
+        raise UserError(f"{path}: {where}: {value!r}; {wanted} is expected")
+    if any_length:
+        kinds = kinds[:1] * len(value)
+    return tuple(_convert(kind, item, path, where) for kind, item in zip(kinds, value, strict=True))

@@ -8,15 +8,13 @@ default.
 import dataclasses
 import typing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from utils.cli import UserError
+from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath, atomic_write
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -121,19 +119,6 @@ CHOICES = {
 }
 
 
-def read_yaml(path: StrPath) -> dict[str, Any]:
-    """The mapping in a YAML file; UserError when there is none."""
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(data, dict):
-        raise UserError(f"{path}: settings (`name: value` lines) are expected")
-    return data
-
-
 def write_config(path: StrPath, config: EncoderConfig, **more: object) -> None:
     """Write the settings, and what else is to be known of the encoder, as YAML."""
     with atomic_write(path) as stream:
@@ -153,9 +138,9 @@ def to_plain(config: EncoderConfig) -> dict[str, Any]:
 
 def read_config(path: StrPath) -> EncoderConfig:
     """The settings in a file, checked; `trained` (written by the training) is passed over."""
-    data = read_yaml(path)
+    data = read_settings(path)
     data.pop("trained", None)
-    config = _build(EncoderConfig, data, str(path), "")
+    config = parse_settings(EncoderConfig, data, path)
     for name, choices in CHOICES.items():
         value: object = config
         for part in name.split("."):
@@ -182,39 +167,3 @@ def _check_values(config: EncoderConfig, path: str) -> None:
             raise UserError(f"{path}: training.{name}: at least 1 is needed")
     if not augment.speeds or not all(0.5 <= speed <= 2.0 for speed in augment.speeds):
         raise UserError(f"{path}: augmentation.speeds: numbers between 0.5 and 2 are needed")
-
-
-def _build(kind: type[T], data: object, path: str, where: str) -> T:
-    """A dataclass from a mapping; UserError names what is unknown, missing or wrong."""
-    if not isinstance(data, dict):
-        raise UserError(f"{path}: {where or 'the file'}: `name: value` lines are expected")
-    hints = typing.get_type_hints(kind)
-    values: dict[str, Any] = {}
-    for name, value in data.items():
-        full = f"{where}{name}"
-        if name not in hints:
-            raise UserError(f"{path}: {full}: unknown; known here: {', '.join(hints)}")
-        values[name] = _convert(hints[name], value, path, full)
-    required = [
-        item.name
-        for item in dataclasses.fields(kind)  # type: ignore[arg-type]
-        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    ]
-    if missing := [name for name in required if name not in values]:
-        raise UserError(f"{path}: {where}{missing[0]}: missing")
-    return kind(**values)
-
-
-def _convert(hint: Any, value: object, path: str, where: str) -> object:
-    if dataclasses.is_dataclass(hint):
-        return _build(typing.cast(type[object], hint), value, path, f"{where}.")
-    if typing.get_origin(hint) is tuple:
-        inner = typing.get_args(hint)
-        n_wanted = None if inner[-1] is ... else len(inner)
-        if not isinstance(value, list) or (n_wanted is not None and len(value) != n_wanted):
-            raise UserError(f"{path}: {where}: a list of {n_wanted or 'some'} numbers is expected")
-        return tuple(_convert(inner[0], item, path, where) for item in value)
-    accepted: tuple[type, ...] = (int, float) if hint is float else (hint,)
-    if not isinstance(value, accepted) or isinstance(value, bool) != (hint is bool):
-        raise UserError(f"{path}: {where}: {value!r} where {hint.__name__} is expected")
-    return hint(value)
