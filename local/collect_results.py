@@ -1,38 +1,102 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gather the figures of a run: OUT/metrics.csv (one figure a row) and OUT/per_speaker.csv.
+"""Gather in OUT all that the report shows, so that it is made from OUT alone.
 
-Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp.
-Values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low and high bound the 95 % interval
-over speakers; settings is the digest of everything that made the figure (see the folder's .done).
+metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low
+                and high bound the 95 % interval over speakers; settings is the digest of everything
+                that made the figure (see the folder's .done)
+per_speaker.csv figures of one speaker a row
+figures.json    what the pictures need: matrices, zoo points, ECE profiles, histograms, rank curves
+clips/          short clips of the worst-protected speakers (MP3), listed in clips.json
+run.json        command, commit, versions, settings of the systems, how each figure was made, and
+                what is missing
+
+Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp;
+one that has neither is left out with a warning, and the report names it.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.report.results import collect
-from utils.cli import make_parser, run_program
+from local.report.clips import cut_clips, load_speech
+from local.report.gather import gather
+from local.report.origin import origin, settings_of_systems, steps
+from local.report.results import Figure, SpeakerFigure, tabulate_all, write_table
+from utils.cli import UserError, make_parser, run_program
+from utils.tables import atomic_write
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("--corpus-name", required=True, metavar="NAME", help="stands in every row")
+    _add_list(
+        parser, "--attack", ("TRIALS", "SCORES"),
+        "score folder of an attack, for its curves; each option may be given again",
+    )  # fmt: skip
+    _add_list(
+        parser, "--runs", ("TRIALS", "SCORES_F0", "SCORES_F1"),
+        "score folders of two runs of a random system, for the calibration curves",
+    )  # fmt: skip
+    _add_list(
+        parser, "--speech", ("SYSTEM", "DATA", "PROTECTED_DATA"),
+        "data directories from which clips are cut; without any there are no clips",
+    )  # fmt: skip
+    parser.add_argument(
+        "--clips", type=int, default=10, metavar="N", help="speakers with clips, of each system"
+    )
+    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
     parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER")
     return parser
+
+
+def _add_list(
+    parser: argparse.ArgumentParser, name: str, words: tuple[str, ...], text: str
+) -> None:
+    parser.add_argument(
+        name, nargs=len(words), action="append", metavar=words, help=text, default=[]
+    )
+
+
+def _write_json(path: Path, value: object) -> None:
+    with atomic_write(path) as stream:
+        json.dump(value, stream, ensure_ascii=False, allow_nan=False)
+        stream.write("\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    n_figures = collect(args.folders, args.corpus_name, args.out)
+    if args.clips < 0:
+        raise UserError(f"--clips {args.clips}: a number of speakers is expected")
+    figures, speakers, missing = tabulate_all(args.folders, args.corpus_name)
+    attacks, runs = (
+        [[Path(w) for w in words] for words in lists] for lists in (args.attack, args.runs)
+    )
+    used = [folder for folder in args.folders if str(folder) not in {m["what"] for m in missing}]
+    pictures, no_pictures = gather(used, attacks, runs)
+    clips, no_clips = cut_clips(speakers, load_speech(args.speech), args.clips, args.out)
+    write_table(args.out / "per_speaker.csv", SpeakerFigure, speakers)
+    _write_json(args.out / "figures.json", pictures)
+    _write_json(args.out / "clips.json", clips)
+    run = {
+        "corpus": args.corpus_name,
+        "origin": origin(args.command_log),
+        "systems": settings_of_systems(args.speech),
+        "steps": steps(used),
+        "missing": [*missing, *no_pictures, *no_clips],
+    }
+    _write_json(args.out / "run.json", run)
+    write_table(args.out / "metrics.csv", Figure, figures)
     print(
-        f"{n_figures} figures of {len(args.folders)} comparisons written to {args.out}/metrics.csv"
+        f"{len(figures)} figures of {len(used)} comparisons ({len(args.folders)} read, "
+        f"{len(missing)} left out) and {len(clips)} pairs of clips written to {args.out}"
     )
     return 0
 

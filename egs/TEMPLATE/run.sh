@@ -4,7 +4,7 @@
 #   ./run.sh                              everything that is not up to date
 #   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
-# Results: exp/results/metrics.csv (one figure a row) and exp/results/RESULTS.md (tables).
+# Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 set -euo pipefail
 
 stage=0                            # first stage to run
@@ -22,6 +22,7 @@ evaluation=                        # evaluation sets are data/<evaluation>_{enro
 train_set=train                    # data/<train_set> trains the evaluator and is the pool of voices
 prepare_options=                   # further options of prepare.sh
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
+report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 dry_run=false                      # only say what would be done
 list_stages=false                  # only list the stages
 
@@ -220,16 +221,29 @@ fi
 
 if in_stage 11 "results and report"; then
   shopt -s nullglob
+  gather=(--corpus-name "$corpus_name")
   folders=()
   for part in "${parts[@]}"; do
     use_part "$part"
     for system in original $systems; do folders+=("exp/metrics/$system"/*".$label"/*/"$split"); done
+    for attack in "${attacks[@]}"; do
+      read -r system attacker condition _ <<<"$attack"
+      gather+=(--attack "data/$trials/trials" "exp/scores/$system/$attacker.$label/$condition/$split")
+    done
+    for system in $systems; do
+      ! is_random "$system" || gather+=(--runs "data/$trials/trials"
+        "exp/scores/$system/ignorant.$label/OA/$split" "exp/scores/$system/ignorant_draw1.$label/OA/$split")
+    done
   done
-  step exp/results -- job exp/results local/collect_results.py --corpus-name "$corpus_name" exp/results "${folders[@]}"
-  step exp/report -- job exp/report local/make_report.py exp/results exp/report
-  if ! $dry_run; then
-    cat exp/report/RESULTS.md
-    log "report: $PWD/exp/report/RESULTS.md"
+  if $report_audio; then
+    for system in $systems; do
+      for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
+    done
   fi
+  step exp/results -- job exp/results local/collect_results.py "${gather[@]}" exp/results "${folders[@]}"
+  step exp/report -- job exp/report local/make_report.py exp/results exp/report
 fi
 recipe_end
+if [[ $stop_stage -ge 11 ]] && ! $dry_run && ! $list_stages; then
+  log "report: $PWD/exp/report/report.html (tables: exp/report/RESULTS.md)"
+fi

@@ -159,18 +159,40 @@ def chance_figures(found: Search) -> Figures:
     """
     queries = found.mates > 0
     m, size = found.mates[queries], found.gallery[queries]
-    i = _ks() - 1
-    others = np.maximum(size[:, None] - m[:, None] - i, 0) / np.maximum(size[:, None] - i, 1)
-    plain = _cmc_figures((1.0 - np.cumprod(others, axis=1)).mean(axis=0), found)
+    chance = chance_curves(found)
+    plain = _cmc_figures(chance["chance"], found)
     plain["mean_rank"] = float((1.0 + (size - m) / (m + 1.0)).mean())
     plain["mean_rank_all_mates"] = float(m @ (0.5 * (size + 1.0)) / m.sum())
     best = found.best[queries][:, np.unique(found.own)]
-    clustered = _cmc_figures(np.array([(best <= k).mean() for k in _ks()]), found)
+    clustered = _cmc_figures(chance["chance_clustered"], found)
     clustered["mean_rank"] = float(best[np.isfinite(best)].mean())
     return {
         **{f"chance_{name}": value for name, value in plain.items()},
         **{f"chance_clustered_{name}": value for name, value in clustered.items()},
     }
+
+
+def chance_curves(found: Search) -> dict[str, Float64]:
+    """Both chance levels of the CMC at ranks 1..50, (50,) each; see `chance_figures`."""
+    queries = found.mates > 0
+    m, size, i = found.mates[queries], found.gallery[queries], _ks() - 1
+    others = np.maximum(size[:, None] - m[:, None] - i, 0) / np.maximum(size[:, None] - i, 1)
+    best = found.best[queries][:, np.unique(found.own)]
+    return {
+        "chance": np.asarray((1.0 - np.cumprod(others, axis=1)).mean(axis=0), np.float64),
+        "chance_clustered": np.array([(best <= k).mean() for k in _ks()]),
+    }
+
+
+def curves(found: Search) -> dict[str, list[float]] | None:
+    """The whole CMC at ranks 1..50 and its two chance levels; None without any mate to find."""
+    queries = found.mates > 0
+    if not queries.any():
+        return None
+    rank = found.best[np.arange(len(found.own)), found.own][queries]
+    cmc = (rank[:, None] <= _ks()).mean(axis=0)
+    every = {"cmc": np.asarray(cmc, np.float64), **chance_curves(found)}
+    return {name: curve[: int(found.gallery.min())].tolist() for name, curve in every.items()}
 
 
 def _ks() -> Int64:
@@ -206,6 +228,7 @@ def leakage(
         figures = _figures_or_undefined(found, suffix, protected)
         report |= {f"{name}{suffix}": value for name, value in figures.items()}
     report |= alignment(*_paired(original, protected))
+    report["cmc_curve"] = curves(searches[""])
     if n_bootstrap:
         report |= _intervals(searches, len(original.names), n_bootstrap, seed)
     return report

@@ -2,15 +2,20 @@
 
 import csv
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
 from utils.cli import UserError
 from utils.stamps import provenance
 from utils.tables import atomic_write
 
 Json = dict[str, object]
+Missing = dict[str, str]  # what: a folder or file; why
+logger = logging.getLogger(__name__)
+
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")
 
 
@@ -50,6 +55,9 @@ class SpeakerFigure(Where):
     metric: str
     value: str
     settings: str
+
+
+Row = TypeVar("Row", Figure, SpeakerFigure)
 
 
 def where_is(folder: Path, corpus: str) -> Where:
@@ -115,7 +123,7 @@ def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigur
                 )
                 for speaker, own in value.items()
             ]
-        elif not isinstance(value, Mapping | list) and not metric.startswith("n_"):
+        elif not isinstance(value, Mapping | list) and not metric.startswith(("n_", "cmc_curve")):
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
             rows.append(
                 Figure(
@@ -141,29 +149,44 @@ def write_table(
         writer.writerows(asdict(row) for row in rows)
 
 
-def collect(folders: Sequence[Path], corpus: str, out: Path) -> int:
-    """Write `metrics.csv` and `per_speaker.csv` of all folders to `out`; the number of figures."""
+def tabulate_all(
+    folders: Sequence[Path], corpus: str
+) -> tuple[list[Figure], list[SpeakerFigure], list[Missing]]:
+    """The rows of all folders of figures, and the folders that could not be used, each with why."""
     figures: list[Figure] = []
     speakers: list[SpeakerFigure] = []
+    missing: list[Missing] = []
     for folder in folders:
-        rows, speaker_rows = tabulate(folder, corpus)
+        where_is(folder, corpus)  # a folder that cannot be one is a mistake of the caller
+        try:
+            rows, speaker_rows = tabulate(folder, corpus)
+        except UserError as error:
+            logger.warning("left out: %s", error)
+            missing.append({"what": str(folder), "why": str(error)})
+            continue
         figures += rows
         speakers += speaker_rows
-    write_table(out / "per_speaker.csv", SpeakerFigure, speakers)
-    write_table(out / "metrics.csv", Figure, figures)
-    return len(figures)
+    return figures, speakers, missing
 
 
-def read_metrics(path: Path) -> Iterator[Figure]:
-    """The rows of a metrics.csv; UserError where the file is missing or its columns are others."""
+def read_table(path: Path, kind: type[Row]) -> Iterator[Row]:
+    """The rows of a metrics.csv (Figure) or per_speaker.csv (SpeakerFigure).
+
+    UserError where the file is missing, is no such table, or has other columns.
+    """
+    names = [f.name for f in fields(kind)]
     try:
         with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream)
-            if reader.fieldnames != [f.name for f in fields(Figure)]:
+            reader = csv.DictReader(stream, strict=True)
+            if reader.fieldnames != names:
                 raise UserError(
                     f"{path}:1: other columns than this version writes; run stage 11 again"
                 )
             for row in reader:
-                yield Figure(**row)
+                if None in row or None in row.values():
+                    raise UserError(f"{path}:{reader.line_num}: not {len(names)} fields")
+                yield kind(**row)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}; run stage 11") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: not a table of figures: {error}; run stage 11 again") from error

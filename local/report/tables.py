@@ -103,12 +103,22 @@ def cell(figure: Figure | None, column: Column) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; bars in cells are escaped."""
-    lines = [list(header), ["---"] * len(header), *(list(row) for row in rows)]
-    return "\n".join(
-        "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines
-    )
+@dataclass(frozen=True)
+class Table:
+    """Cells as people read them; the first `n_names` columns say what a row speaks of."""
+
+    header: list[str]
+    rows: list[list[str]]
+    n_names: int = 2
+
+    def markdown(self) -> str:
+        """The table in Markdown; bars in cells are escaped."""
+        if not self.rows:
+            return MISSING.capitalize() + "."
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return "\n".join(
+            "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines
+        )
 
 
 def group(figures: Iterable[Figure]) -> Figures:
@@ -138,7 +148,7 @@ def _table(
     *,
     names: Mapping[str, str] = MappingProxyType({}),
     counts: Mapping[str, str] = MappingProxyType({}),
-) -> str:
+) -> Table:
     """A row a subject of one of `attackers`, by split and system; how they are called; counts."""
     rows = []
     for subject, figures in sorted(table.items(), key=lambda item: item[0][0]):
@@ -149,20 +159,18 @@ def _table(
         who = [names[attacker], condition] if names else []
         own = [getattr(any_figure, field) for field in counts.values()]
         rows.append([split, system, *who, *_cells(table, subject, columns), *own])
-    if not rows:
-        return MISSING.capitalize() + "."
     who = ["attacker", "condition"] if names else []
     titles = [column.title for column in columns]
-    return markdown(["split", "system", *who, *titles, *counts], rows)
+    return Table(["split", "system", *who, *titles, *counts], rows, 2 + len(who))
 
 
-def summary_table(table: Figures) -> str:
+def summary_table(table: Figures) -> Table:
     """The figures a reader asks for first, a row a protected split."""
     counts = {"speakers": "n_speakers", "segments": "n_segments"}
     return _table(table, ["similarity"], SUMMARY_COLUMNS, counts=counts)
 
 
-def attack_table(table: Figures) -> str:
+def attack_table(table: Figures) -> Table:
     """Detection, ZEBRA and linkability on the enrolment-trial lists, a row an attack."""
     counts = {
         "speakers": "n_speakers",
@@ -173,23 +181,23 @@ def attack_table(table: Figures) -> str:
     return _table(table, list(CONDITION), ATTACK_COLUMNS, names=names, counts=counts)
 
 
-def similarity_table(table: Figures) -> str:
+def similarity_table(table: Figures) -> Table:
     """Voice similarity from all pairs of trial segments, a row a protected split."""
     counts = {"speakers": "n_speakers", "segments": "n_segments"}
     return _table(table, ["similarity"], SIMILARITY_COLUMNS, counts=counts)
 
 
-def calibration_table(table: Figures) -> str:
+def calibration_table(table: Figures) -> Table:
     """What a calibration learnt on one protected run is worth on another (random systems only)."""
     return _table(table, ["calibration"], CALIBRATION_COLUMNS)
 
 
-def leakage_table(table: Figures) -> str:
+def leakage_table(table: Figures) -> Table:
     """Identity leakage in embedding space, with its chance levels."""
     return _table(table, ["leakage"], LEAKAGE_COLUMNS)
 
 
-def legal_table(table: Figures) -> str:
+def legal_table(table: Figures) -> Table:
     """Singling out and legal linkability, with their chance levels, a row an attack."""
     names = {f"legal_{attacker}": attacker for attacker in CONDITION}
     counts = {"speakers": "n_speakers"}

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawing through matplotlib: one drawing gives the SVG of the page and the PDF for papers.
+
+The SVG keeps text as text (small, readable by screen readers and search) and its colours are CSS
+variables, so that one picture serves a light and a dark page. Nothing depends on the date.
+"""
+
+import io
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from utils.tables import atomic_write
+
+# Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
+# Series colours are told apart by colour-blind readers too (after Okabe and Ito, 2008); lines and
+# markers differ as well.
+INK, SOFT, GRID, PAPER = "#1c2126", "#5b6672", "#d5dae0", "#fefefe"
+SERIES = ("#0b6fb8", "#c8500a", "#0a8264", "#a8428a", "#8a6d00", "#5b54c9", "#b02a3a", "#3d7d1f")
+_DARK = {
+    INK: "#e8ebee",
+    SOFT: "#a3adb8",
+    GRID: "#3a424b",
+    PAPER: "#161a1f",
+    **dict(
+        zip(
+            SERIES,
+            (
+                "#58b0f0",
+                "#ff9a5c",
+                "#3fc9a3",
+                "#e38ac6",
+                "#d8b93a",
+                "#a49dff",
+                "#ff7f8c",
+                "#8fd16a",
+            ),
+            strict=True,
+        )
+    ),
+}
+NAMES = {
+    INK: "ink",
+    SOFT: "soft",
+    GRID: "grid",
+    PAPER: "paper",
+    **{colour: f"series-{i}" for i, colour in enumerate(SERIES, 1)},
+}
+LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+WIDTH = 3.5  # inches: a picture is as wide as a phone, and several stand side by side on a desk
+
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pseudovox",
+    "pdf.fonttype": 42,
+    "text.parse_math": False,  # a `$` in a name is a `$`
+    "axes.formatter.use_mathtext": False,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "text.color": INK,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.axisbelow": True,
+}
+_FORMATS = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "pdf": {"CreationDate": None, "Creator": "pseudovox", "Producer": None},
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the page. name: of its file; alt: its finding in words; svg: inline SVG."""
+
+    name: str
+    title: str
+    alt: str
+    svg: str
+
+
+def new(height: float = 2.7, width: float = WIDTH, *, polar: bool = False) -> tuple[Canvas, Axes]:
+    """An empty picture with one pair of axes; sizes in inches."""
+    use_style()
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    return canvas, canvas.add_subplot(projection="polar" if polar else None)
+
+
+def use_style() -> None:
+    """Set matplotlib's style; its complaints about rare letters are not the reader's."""
+    mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+
+
+def label(text: str) -> str:
+    """A name for a legend; matplotlib leaves out those that begin with an underscore."""
+    return f" {text}" if text.startswith("_") else text
+
+
+def colour(index: int) -> str:
+    """Colour of the series with this number."""
+    return SERIES[index % len(SERIES)]
+
+
+def line(index: int) -> str | tuple[int, tuple[int, ...]]:
+    """Line style of the series with this number."""
+    return LINES[index % len(LINES)]
+
+
+def marker(index: int) -> str:
+    """Marker of the series with this number."""
+    return MARKERS[index % len(MARKERS)]
+
+
+def slug(*parts: str) -> str:
+    """A file name of names: letters, digits, and `-` for all else."""
+    return "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") or "x" for part in parts)
+
+
+def finish(canvas: Canvas, name: str, title: str, alt: str, folder: Path) -> Picture:
+    """Write `folder`/<name>.pdf (another name if there is one of this name already) and give the
+    picture for the page."""
+    number, unique = 1, name
+    while (folder / f"{unique}.pdf").exists():
+        number += 1
+        unique = f"{name}-{number}"
+    with atomic_write(folder / f"{unique}.pdf", "wb") as stream:
+        canvas.savefig(stream, format="pdf", metadata=_FORMATS["pdf"])
+    text = io.StringIO()
+    canvas.savefig(text, format="svg", metadata=_FORMATS["svg"])
+    return Picture(unique, title, alt, inline(text.getvalue(), unique))
+
+
+def inline(svg: str, name: str) -> str:
+    """SVG for a place within HTML: ids of its own, colours as CSS variables, the page's font.
+
+    Only tags are changed: names of systems and speakers stand in the text between them.
+    """
+    svg = svg[svg.index("<svg") :]
+    for pattern in (r"<metadata>.*?</metadata>", r"<!--.*?-->", r"<style.*?</style>"):
+        svg = re.sub(pattern, "", svg, flags=re.DOTALL)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+
+    def own_id(match: re.Match[str]) -> str:
+        return f' id="{name}-{match[1]}"' if match[1] in used else ""
+
+    def tag(match: re.Match[str]) -> str:
+        text = re.sub(r' id="([^"]*)"', own_id, match[0])
+        text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
+        text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
+        for hexadecimal, variable in NAMES.items():
+            text = text.replace(hexadecimal, f"var(--{variable})")
+        return text
+
+    svg = re.sub(r"<[^>]+>", tag, svg)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    return re.sub(r"\s*\n\s*", "\n", svg).strip()
+
+
+def css() -> tuple[str, str]:
+    """The declarations of the colours on a light page and on a dark one."""
+    light = "".join(f"--{name}:{value};" for value, name in NAMES.items())
+    return light, "".join(f"--{NAMES[value]}:{dark};" for value, dark in _DARK.items())

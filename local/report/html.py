@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of HTML; every text is escaped here, whoever named the system or the speaker."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from local.report.draw import Picture
+
+_NUMBERS = "0123456789−∞"
+
+
+def element(name: str, text: str, **attributes: str) -> str:
+    """`<name ...>text</name>` with the text escaped."""
+    return raw(name, escape(text), **attributes)
+
+
+def raw(name: str, html: str, **attributes: str) -> str:
+    """The same around HTML; attributes are escaped, `class_` stands for class, `_` for `-`."""
+    words = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+    )
+    return f"<{name}{words}>{html}</{name}>"
+
+
+def items(texts: Iterable[str]) -> str:
+    """A list of sentences."""
+    return raw("ul", "".join(element("li", text) for text in texts))
+
+
+def cell(html: str, *, number: bool = False) -> str:
+    """A cell; a number does not break into lines."""
+    return f'<td class="n">{html}</td>' if number else f"<td>{html}</td>"
+
+
+def plain(text: str) -> str:
+    """A cell of a text."""
+    return cell(escape(text), number=text[:1] != "" and text[0] in _NUMBERS)
+
+
+def table(
+    caption: str, header: Sequence[str], rows: Iterable[str], *, sortable: bool = True
+) -> str:
+    """A table in a box that scrolls by itself. rows: <tr>...</tr>."""
+    heads = "".join(
+        '<th scope="col" aria-sort="none"><button type="button">' + escape(title) + "</button></th>"
+        if sortable
+        else f'<th scope="col">{escape(title)}</th>'
+        for title in header
+    )
+    mark = " data-sortable" if sortable else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table{mark} aria-label="{escape(caption)}"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def row(names: Sequence[str], cells: Iterable[str]) -> str:
+    """A row whose first cell is its heading. names: texts; cells: <td>...</td>."""
+    head = f'<th scope="row">{escape(names[0])}</th>'
+    return f"<tr>{head}{''.join(plain(text) for text in names[1:])}{''.join(cells)}</tr>"
+
+
+def figure(picture: Picture) -> str:
+    """A picture with its finding beneath, which is its alternative text too."""
+    svg = picture.svg.replace(
+        "<svg", f'<svg role="img" aria-label="{escape(picture.title)}. {escape(picture.alt)}"', 1
+    )
+    caption = element("b", picture.title) + escape(picture.alt)
+    return raw("figure", svg + raw("figcaption", caption), id=f"picture-{picture.name}")
+
+
+def audio(data: str, text: str) -> str:
+    """A player. data: a data: address; text: what is heard."""
+    return raw("audio", "", controls="", preload="metadata", aria_label=text, src=data)
+
+
+def definitions(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and values."""
+    return raw("dl", "".join(element("dt", name) + element("dd", value) for name, value in pairs))
+
+
+def section(title: str, anchor: str, *parts: str, level: int = 2) -> str:
+    """A heading with an anchor, and what follows it."""
+    head = element(f"h{level}", title, id=anchor)
+    return raw("section", head + "\n".join(parts), aria_labelledby=anchor)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of results, read for the report: what is missing or broken is named, not fatal."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.report.results import Figure, Row, SpeakerFigure, logger, read_table
+from local.report.words import parse
+from utils.cli import UserError
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure with its 95 % interval; NaN where there is none."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+NOTHING = Value(math.nan)
+
+
+@dataclass
+class Results:
+    """All that exp/results holds. missing: (what, why) of what could not be had."""
+
+    folder: Path
+    figures: list[Figure] = field(default_factory=list)
+    speakers: list[SpeakerFigure] = field(default_factory=list)
+    pictures: dict[str, Any] = field(default_factory=dict)
+    clips: list[dict[str, Any]] = field(default_factory=list)
+    run: dict[str, Any] = field(default_factory=dict)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._index = {
+            (f.evaluator, f.split, f.system, f.attacker, f.metric): f for f in self.figures
+        }
+
+    @property
+    def corpus(self) -> str:
+        """Name of the corpus."""
+        return str(self.run.get("corpus") or (self.figures[0].corpus if self.figures else ""))
+
+    def value(
+        self, evaluator: str, split: str, system: str, attacker: str, metric: str
+    ) -> Value | None:
+        """A figure; None where it was not measured."""
+        found = self._index.get((evaluator, split, system, attacker, metric))
+        if found is None:
+            return None
+        return Value(parse(found.value), parse(found.low), parse(found.high))
+
+    def text(self, evaluator: str, split: str, system: str, attacker: str, metric: str) -> str:
+        """A figure as it stands in the table, such as a tag; empty where not measured."""
+        found = self._index.get((evaluator, split, system, attacker, metric))
+        return found.value if found else ""
+
+    def evaluators(self) -> list[str]:
+        """Evaluators in the order of the table."""
+        return list(dict.fromkeys(f.evaluator for f in self.figures))
+
+    def splits(self, evaluator: str) -> list[str]:
+        """Splits of an evaluator, sorted."""
+        return sorted({f.split for f in self.figures if f.evaluator == evaluator})
+
+    def systems(self) -> list[str]:
+        """Protected systems in the order of the table; their number gives colour and marker."""
+        return list(dict.fromkeys(f.system for f in self.figures if f.system != "original"))
+
+    def attackers(self, evaluator: str) -> list[str]:
+        """Attackers with an equal error rate, in the order of the table."""
+        rows = (f for f in self.figures if f.evaluator == evaluator and f.metric == "eer")
+        return list(dict.fromkeys(f.attacker for f in rows))
+
+    def entries(self, kind: str, evaluator: str) -> Iterable[dict[str, Any]]:
+        """Entries of figures.json of one evaluator."""
+        for entry in self.pictures.get(kind) or []:
+            if isinstance(entry, dict) and (entry.get("where") or {}).get("evaluator") == evaluator:
+                yield entry
+
+
+def _table(results: Results, name: str, kind: type[Row]) -> list[Row]:
+    try:
+        return list(read_table(results.folder / name, kind))
+    except UserError as error:
+        _note(results, name, str(error))
+        return []
+
+
+def _json(results: Results, name: str, kind: type[dict[str, Any] | list[Any]]) -> Any:
+    path = results.folder / name
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, kind):
+            return found
+        _note(results, name, f"{path}: not as this version writes it; run stage 11 again")
+    except OSError as error:
+        _note(results, name, f"{path}: cannot be read: {error.strerror}; run stage 11")
+    except ValueError as error:
+        _note(results, name, f"{path}: not JSON: {error}; run stage 11 again")
+    return kind()
+
+
+def _note(results: Results, what: str, why: str) -> None:
+    logger.warning("%s", why)
+    results.missing.append((what, why))
+
+
+def load_results(folder: Path) -> Results:
+    """Read a folder of results; UserError only if it is not there at all."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder of results; run stage 11 of a recipe")
+    results = Results(folder)
+    results.figures = _table(results, "metrics.csv", Figure)
+    results.speakers = _table(results, "per_speaker.csv", SpeakerFigure)
+    results.pictures = _json(results, "figures.json", dict)
+    results.run = _json(results, "run.json", dict)
+    results.clips = [c for c in _json(results, "clips.json", list) if isinstance(c, dict)]
+    for note in results.run.get("missing") or []:
+        if isinstance(note, dict):
+            results.missing.append((str(note.get("what")), str(note.get("why"))))
+    if not results.figures and not results.missing:
+        _note(results, "metrics.csv", f"{folder}/metrics.csv: holds no figure; run stages 9 and 11")
+    results.__post_init__()
+    return results

@@ -1,0 +1,49 @@
+"""The report: summary, tables by evaluator, and where every figure came from."""
+
+from collections.abc import Mapping, Sequence
+
+from local.report import tables
+from local.report.results import Figure
+
+READING = """\
+Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the
+attacker, linear between points of the ROC; 50 % is a coin toss, and a higher value means that
+scores are reversed. **DeID**: share of the voices' self-similarity that is gone between original
+and protected speech (100 % is best). **G_VD**: gain of voice distinctiveness (0 dB: protected
+voices differ as much as original ones). **D_ECE**: expected disclosure, from 0 (none) to 0.721
+bit. **l_w**: worst-case evidence (decimal logarithm), with its ZEBRA tag. **linkability**: D_sys,
+from 0 to 1. Attackers: *unprotected* original enrolment and trials (OO); *ignorant* original
+enrolment, protected trials (OA); *lazy-informed* both protected, with different draws where the
+system is random (AA). Attack figures come from the enrolment-trial lists; DeID and G_VD from all
+pairs of trial segments. No attacker here was trained on protected speech: a semi-informed one
+would do better.
+"""
+
+
+SECTIONS = (
+    ("Summary", tables.summary_table),
+    ("Attacks on the enrolment-trial lists", tables.attack_table),
+    ("Voice similarity, all pairs of trial segments", tables.similarity_table),
+    ("Identity leakage in embedding space, protected to original segments", tables.leakage_table),
+    (
+        "Calibration by an ignorant attacker who has another protected run "
+        "(not defined for a deterministic system)",
+        tables.calibration_table,
+    ),
+    ("Legal criteria: singling out and linkability (not D_sys)", tables.legal_table),
+)
+
+
+def render(figures: Sequence[Figure], corpus: str, origin: Mapping[str, str]) -> str:
+    """The whole report in Markdown. `origin`: lines of the provenance block, name to value."""
+    parts = [f"# Results on {corpus}", READING]
+    for evaluator in dict.fromkeys(f.evaluator for f in figures):
+        own = tables.group(f for f in figures if f.evaluator == evaluator)
+        parts.append(f"## Evaluator {evaluator}")
+        parts += [f"### {title}\n\n{table(own).markdown()}" for title, table in SECTIONS]
+    parts += [
+        "## Not measured",
+        "Utility (word error rate, emotion); attackers trained on protected speech.",
+        "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
+    ]
+    return "\n\n".join(parts) + "\n"

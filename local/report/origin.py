@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the figures came from: command, commit, machine, versions, settings."""
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from local.report.results import Json
+from utils.stamps import DONE, provenance
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "not a git checkout"
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} absent"
+
+
+def _command(log: Path) -> str:
+    """The last command of exp/cmdline.log, `<date> <time>  <commit>  <command>`."""
+    lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
+    return lines[-1].split("  ", 2)[-1].strip() if lines else "not recorded"
+
+
+def origin(command_log: Path) -> dict[str, str]:
+    """Command, commit, date, machine and versions of this run."""
+    return {
+        "command": _command(command_log),
+        "commit": _commit(),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "versions": ", ".join(_version(package) for package in PACKAGES),
+    }
+
+
+def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
+    """How each folder of figures was made, from its stamp; folders without one are left out."""
+    found = []
+    for folder in folders:
+        digest = provenance(folder)
+        if digest is None:
+            continue
+        stamp = json.loads((folder / DONE).read_text(encoding="utf-8"))
+        words = [str(word) for word in stamp.get("command") or []]
+        if words[:1] == ["job"]:  # the recipe's own wrapper: `job OUT PROGRAM ...`
+            words = words[2:]
+        finished, host = (str(stamp.get(name) or "") for name in ("finished", "host"))
+        found.append(
+            {
+                "folder": str(folder),
+                "settings": digest[:12],
+                "command": " ".join(words),
+                "finished": finished,
+                "host": host,
+            }
+        )
+    return found
+
+
+def settings_of_systems(speech: Sequence[Sequence[str]]) -> dict[str, Json]:
+    """conf.json of a protected set of each system: what the anonymiser was told.
+
+    speech: system, original data directory, protected data directory.
+    """
+    found: dict[str, Json] = {}
+    for system, _, protected in speech:
+        path = Path(protected) / "conf.json"
+        if system not in found and path.is_file():
+            conf = json.loads(path.read_text(encoding="utf-8"))
+            found[system] = {**conf.get("system", conf), "seed": conf.get("seed")}
+    return found

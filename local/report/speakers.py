@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is protected worst: the people whom a good average hides."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from local.report.results import SpeakerFigure
+
+MEASURED = ("linkability", "deid", "g_vd")
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Figures of one speaker under one system; NaN where not measured or not defined.
+
+    linkability: under the attacker that does best on this speaker, `attacker`.
+    """
+
+    split: str
+    name: str
+    linkability: float
+    attacker: str
+    deid: float
+    g_vd: float
+
+
+def _number(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+def _worse_first(speaker: Speaker) -> tuple[float, float, str, str]:
+    link = -1.0 if math.isnan(speaker.linkability) else speaker.linkability
+    deid = math.inf if math.isnan(speaker.deid) else speaker.deid
+    return (-link, deid, speaker.split, speaker.name)
+
+
+def worst_first(rows: Iterable[SpeakerFigure], system: str, evaluator: str) -> list[Speaker]:
+    """The speakers of a system, the worst protected first.
+
+    Order: linkability under the attacker that does best on the speaker, highest first; then DeID,
+    lowest first. A speaker without target trials has no linkability and comes after the others.
+    """
+    found: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+    for row in rows:
+        if (row.system, row.evaluator) != (system, evaluator) or row.metric not in MEASURED:
+            continue
+        value, own = _number(row.value), found.setdefault((row.split, row.speaker), {})
+        before = own.get(row.metric, (math.nan, ""))[0]
+        if math.isnan(before) or value > before:
+            own[row.metric] = (value, row.attacker)
+    nothing = (math.nan, "")
+    speakers = [
+        Speaker(
+            split,
+            name,
+            *own.get("linkability", nothing),
+            own.get("deid", nothing)[0],
+            own.get("g_vd", nothing)[0],
+        )
+        for (split, name), own in found.items()
+    ]
+    return sorted(speakers, key=_worse_first)
+
+
+def pairs_of(rows: Sequence[SpeakerFigure]) -> list[tuple[str, str]]:
+    """(system, evaluator) of all protected systems, in the order of the table."""
+    return list(dict.fromkeys((r.system, r.evaluator) for r in rows if r.system != "original"))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Style and script of the page: light and dark, phone and paper; tables that sort."""
+
+from local.report import draw
+
+_LIGHT, _DARK = draw.css()
+
+CSS = (
+    f":root{{color-scheme:light dark;{_LIGHT}--box:#f4f6f8;--link:#0a58a0;--good:#0a6b4f;"
+    "--bad:#a3262f}"
+    f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}--box:#1f252c;--link:#7db9f2;"
+    "--good:#4fd0a5;--bad:#ff8f98}}"
+    """
+*{box-sizing:border-box}
+html{scroll-padding-top:1rem}
+body{margin:0;background:var(--paper);color:var(--ink);
+ font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
+a{color:var(--link)}
+.skip{position:absolute;left:-999rem}.skip:focus{left:1rem;top:1rem;background:var(--paper);
+ padding:.5rem;z-index:2}
+.layout{max-width:92rem;margin:0 auto;padding:1rem}
+h1{font-size:1.7rem;line-height:1.2;margin:.4rem 0}
+h2{font-size:1.3rem;margin:2.6rem 0 .6rem;padding-top:.7rem;border-top:2px solid var(--grid)}
+h3{font-size:1.08rem;margin:1.8rem 0 .4rem}
+h1,h2,h3,p,li,dd,td,th,figcaption,code{overflow-wrap:anywhere}
+p,.prose li{max-width:48rem}
+.soft{color:var(--soft)}
+nav{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;font-size:.93rem}
+nav h2{font-size:1rem;border:0;margin:0;padding:0}
+nav ul{list-style:none;margin:.3rem 0 0;padding:0}nav ul ul{padding-left:.9rem;margin:0}
+nav li{padding:.13rem 0}
+@media screen and (min-width:75rem){
+ .layout{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:2.5rem}
+ nav{position:sticky;top:1rem;max-height:calc(100vh - 2rem);overflow:auto;align-self:start}}
+.box{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;margin:.8rem 0}
+.box h3{margin:.1rem 0 .3rem}.box ul{margin:.3rem 0;padding-left:1.2rem}
+.warn{border-left:.3rem solid var(--bad)}
+.scroll{overflow-x:auto;margin:.6rem 0;border:1px solid var(--grid);border-radius:.4rem;
+ max-width:100%}
+.scroll:focus-visible,button:focus-visible,a:focus-visible,summary:focus-visible{
+ outline:3px solid var(--link);outline-offset:1px}
+table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}
+th,td{padding:.35rem .6rem;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}
+td{overflow-wrap:normal}td.n{white-space:nowrap}tr:last-child td{border-bottom:0}
+tbody th{font-weight:600;min-width:5.5rem}
+thead th{background:var(--box);vertical-align:bottom;font-weight:600;min-width:4.5rem;
+ overflow-wrap:normal}
+th button{all:unset;cursor:pointer;display:inline-block;padding:.1rem 0}
+th button::after{content:" ↕";color:var(--soft);font-size:.8em}
+th[aria-sort=ascending] button::after{content:" ▲";color:var(--link)}
+th[aria-sort=descending] button::after{content:" ▼";color:var(--link)}
+.best,.worst{display:block;font-size:.8rem;font-weight:600}
+.best{color:var(--good)}.worst{color:var(--bad)}
+.pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));
+ gap:1.2rem}
+figure{margin:0;padding:.7rem;border:1px solid var(--grid);border-radius:.5rem;min-width:0}
+figure svg{display:block;width:100%;height:auto;max-width:34rem;margin:0 auto}
+figure svg *{stroke-linejoin:round;stroke-linecap:butt}
+figcaption{font-size:.88rem;margin-top:.5rem}figcaption b{display:block}
+audio{width:12rem;height:2.2rem;display:block}
+details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}
+dl{display:grid;grid-template-columns:minmax(6rem,max-content) minmax(0,1fr);gap:.25rem 1rem;
+ margin:.6rem 0}dt{font-weight:600}dd{margin:0}
+code{font-size:.88em}
+@media print{nav,.skip,audio{display:none}body{font-size:10pt}.scroll{overflow:visible;border:0}
+ table{font-size:7pt}figure,tr,.box{break-inside:avoid}h2,h3{break-after:avoid}
+ th button::after{content:""!important}
+ .pictures{grid-template-columns:repeat(2,1fr)}details>*{display:block}}
+"""
+)
+
+# A click or Enter on a heading sorts by that column; numbers by their value, words as words, and
+# what has no value (not measured, not defined) stays last.
+JS = """
+"use strict";
+document.querySelectorAll("table[data-sortable]").forEach(function (table) {
+  var body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
+  function key(row, column) {
+    var text = row.cells[column].textContent.trim().replace(/\\u2212/g, "-");
+    if (/^not (measured|defined)/.test(text)) { return null; }
+    var match = /^(-?)(?:(\\d+(?:\\.\\d+)?)|\\u221e)/.exec(text);
+    if (!match) { return text; }
+    return (match[1] ? -1 : 1) * (match[2] === undefined ? Infinity : parseFloat(match[2]));
+  }
+  function compare(a, b) {
+    if (typeof a === "number" && typeof b === "number") { return a < b ? -1 : a > b ? 1 : 0; }
+    return String(a).localeCompare(String(b), undefined, {numeric: true});
+  }
+  heads.forEach(function (head, column) {
+    var button = head.querySelector("button");
+    if (!button) { return; }
+    button.addEventListener("click", function () {
+      var down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach(function (h) { if (h.hasAttribute("aria-sort")) {
+        h.setAttribute("aria-sort", "none"); } });
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      Array.from(body.rows).map(function (row) { return [key(row, column), row]; })
+        .sort(function (x, y) {
+          if (x[0] === null || y[0] === null) { return (x[0] === null) - (y[0] === null); }
+          return (down ? -1 : 1) * compare(x[0], y[0]); })
+        .forEach(function (pair) { body.appendChild(pair[1]); });
+    });
+  });
+});
+document.addEventListener("play", function (event) {
+  document.querySelectorAll("audio").forEach(function (other) {
+    if (other !== event.target) { other.pause(); } });
+}, true);
+window.addEventListener("beforeprint", function () {
+  document.querySelectorAll("details").forEach(function (d) { d.open = true; }); });
+"""

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader wants to know first: systems compared in words, and what is not known."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from local.report.load import Results, Value
+from local.report.words import (
+    ATTACKERS,
+    PROTECTED,
+    attacker,
+    enumerate_words,
+    number,
+    percent,
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the summary. metric of `attack` (empty: of the strongest attacker measured)."""
+
+    title: str
+    meaning: str
+    metric: str
+    attack: str
+    unit: str
+    higher_is_better: bool
+    scale: float = 1.0
+    digits: int = 1
+
+
+MEASURES = (
+    Measure("Privacy: EER", "how often the strongest attacker measured errs; 50 % is a coin toss",
+            "eer", "", " %", True, 100),
+    Measure("Privacy: D_ECE", "what that attacker expects to learn; 0 is nothing, 0.721 bit is all",
+            "d_ece", "", " bit", False, 1, 3),
+    Measure("Privacy: DeID", "how much of the old voice is gone; 100 % is best",
+            "deid", "similarity", " %", True, 100),
+    Measure("Distinctiveness: G_VD", "whether protected voices still differ; 0 dB is as before",
+            "g_vd", "similarity", " dB", True, 1, 2),
+)  # fmt: skip
+UTILITY = ("wer", "uar")  # metrics of stage 10, where a recipe measures it
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as people read it. mark: `best`, `worst` or nothing; sure: intervals are apart."""
+
+    text: str
+    value: float = math.nan
+    mark: str = ""
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system on a split; the strongest attacker is the one with the lowest EER."""
+
+    split: str
+    system: str
+    attacker: str
+    speakers: str
+    cells: list[Cell]
+
+
+def strongest(results: Results, evaluator: str, split: str, system: str) -> str:
+    """The attacker with the lowest EER; empty if none was measured."""
+    known = [a for a in results.attackers(evaluator) if a != "unprotected"]
+    found = {a: results.value(evaluator, split, system, a, "eer") for a in known}
+    defined = {a: v.value for a, v in found.items() if v and math.isfinite(v.value)}
+    return min(defined, key=lambda a: defined[a]) if defined else ""
+
+
+def _say(measure: Measure, value: Value | None) -> str:
+    if value is None:
+        return "not measured"
+    if math.isnan(value.value):
+        return "not defined"
+    text = number(measure.scale * value.value, measure.digits) + measure.unit
+    if value.bounded:
+        low, high = (number(measure.scale * v, measure.digits) for v in (value.low, value.high))
+        text += f" [{low}, {high}]"
+    return text
+
+
+def rows(results: Results, evaluator: str) -> list[Row]:
+    """The summary of one evaluator: original speech and each system, by split, best marked."""
+    found = []
+    for split in results.splits(evaluator):
+        own, values = [], []
+        for system in results.systems():
+            attack = strongest(results, evaluator, split, system)
+            measured = [
+                results.value(evaluator, split, system, m.attack or attack, m.metric)
+                for m in MEASURES
+            ]
+            if any(value is not None for value in measured):
+                own.append((system, attack))
+                values.append(measured)
+        for i, (system, attack) in enumerate(own):
+            cells = [
+                _mark(measure, [column[j] for column in values], i)
+                for j, measure in enumerate(MEASURES)
+            ]
+            speakers = _speakers(results, evaluator, split, system)
+            found.append(Row(split, system, attack, speakers, cells))
+    return found
+
+
+def _speakers(results: Results, evaluator: str, split: str, system: str) -> str:
+    counts = {
+        f.n_speakers
+        for f in results.figures
+        if (f.evaluator, f.split, f.system) == (evaluator, split, system) and f.n_speakers
+    }
+    return "–".join(sorted(counts, key=lambda text: (len(text), text)))
+
+
+def _mark(measure: Measure, column: Sequence[Value | None], i: int) -> Cell:
+    """The cell of system `i`; marked when it is the best or the worst of at least two."""
+    mine = column[i]
+    text = _say(measure, mine)
+    values = [v for v in column if v is not None and not math.isnan(v.value)]
+    if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
+        return Cell(text)
+    sign = 1 if measure.higher_is_better else -1
+    for mark, direction in (("best", sign), ("worst", -sign)):
+        if all(direction * mine.value >= direction * v.value for v in values):
+            others = [v for v in values if v.value != mine.value]
+            return Cell(text, mine.value, mark, all(_apart(mine, other) for other in others))
+    return Cell(text, mine.value)
+
+
+def _apart(a: Value, b: Value) -> bool:
+    return a.bounded and b.bounded and (a.high < b.low or b.high < a.low)
+
+
+def findings(results: Results, evaluator: str) -> list[str]:
+    """A sentence a system and split, in plain words."""
+    said = []
+    for row in rows(results, evaluator):
+        where = (evaluator, row.split)
+        before = results.value(*where, "original", "unprotected", "eer")
+        after = results.value(*where, row.system, row.attacker, "eer")
+        deid = results.value(*where, row.system, "similarity", "deid")
+        g_vd = results.value(*where, row.system, "similarity", "g_vd")
+        text = f"{row.system} on {row.split}: "
+        if after is not None:
+            text += f"the {attacker(row.attacker)} attacker errs in {percent(after.value)} of cases"
+            text += f" ({percent(before.value)} without protection)" if before else ""
+            text += "; 50 % would be a coin toss. "
+        if deid is not None:
+            text += f"{percent(deid.value)} of what made the old voices recognisable is gone"
+        if g_vd is not None:
+            text += f", and distinctiveness changes by {number(g_vd.value)} dB"
+        said.append(text.rstrip(". ") + ".")
+    return said
+
+
+def not_measured(results: Results) -> list[str]:
+    """What a reader might take for granted and nobody measured."""
+    metrics = {f.metric for f in results.figures}
+    said = []
+    if not metrics & set(UTILITY):
+        said.append("Utility (word error rate, emotion): whether the speech is still of use.")
+    for evaluator in results.evaluators():
+        known = results.attackers(evaluator)
+        missing = [ATTACKERS[a] for a in PROTECTED if a not in known]
+        if missing:
+            said.append(
+                f"Evaluator {evaluator}: no {enumerate_words(missing)} attacker. An attacker who "
+                "trains on protected speech does better than those here, so privacy is overstated."
+            )
+    undefined = sorted(
+        {f"{f.metric} ({f.system}, {f.split})" for f in results.figures if f.value == ""}
+    )
+    if undefined:
+        said.append(f"Not defined on this data: {enumerate_words(undefined, 6)}.")
+    if results.figures:
+        said.append(
+            "Linkability by target voice (paper 001, Fig. 3): the results hold no figures by "
+            "target; the radar is drawn over speakers instead."
+        )
+    return said

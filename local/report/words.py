@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as people read them, and the names of attackers in plain words."""
+
+import math
+from collections.abc import Sequence
+
+ATTACKERS = {
+    "unprotected": "unprotected",
+    "ignorant": "ignorant",
+    "lazy_informed": "lazy-informed",
+    "semi_informed": "semi-informed",
+    "white_box": "white-box",
+}
+PROTECTED = tuple(name for name in ATTACKERS if name != "unprotected")  # weakest first
+
+
+def attacker(name: str) -> str:
+    """An attacker as it is called in sentences."""
+    return ATTACKERS.get(name, name.replace("_", "-"))
+
+
+def number(value: float, digits: int = 2) -> str:
+    """Fixed digits, a true minus sign, ∞ for infinity."""
+    if math.isnan(value):
+        return "not defined"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A fraction in percent."""
+    return number(100.0 * value, digits) + (" %" if math.isfinite(value) else "")
+
+
+def parse(text: str) -> float:
+    """A value of the tables; NaN for an undefined one and for a tag."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def enumerate_words(names: Sequence[str], most: int = 3) -> str:
+    """`a, b and c`, or `a, b, c and 3 more`."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
