@@ -23,6 +23,7 @@ train_set=train                    # data/<train_set> trains the evaluator and i
 prepare_options=                   # further options of prepare.sh
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
+lda_dim=100                        # dimensions that the PLDA back end keeps, at most
 dry_run=false                      # only say what would be done
 list_stages=false                  # only list the stages
 
@@ -122,7 +123,8 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
       step "$xvectors/$train_set" -- over_pieces "data/$train_set" "$xvectors/$train_set" \
         steps/extract_xvectors.py --chunk-seconds "$chunk_seconds" "$model" %data %out
     fi
-    step "$scorer" -- job "$scorer" steps/train_backend.py "$xvectors/$train_set" "data/$train_set" "$scorer"
+    step "$scorer" -- job "$scorer" steps/train_backend.py --lda-dim "$lda_dim" \
+      "$xvectors/$train_set" "data/$train_set" "$scorer"
   done
 fi
 
