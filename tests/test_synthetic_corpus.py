@@ -4,6 +4,7 @@
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,8 +203,12 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(corpus: Path, tmp_path:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "wav.scp").write_text("older tables\n", encoding="utf-8")
     options = ["--utterances", "3", "--speakers", "8", "corpus", "data"]
+    (tmp_path / "t").mkdir()  # a run that is killed cannot clean up after itself
     process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), *options], cwd=tmp_path, start_new_session=True
+        [sys.executable, str(PROGRAM), *options],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "t")},
+        start_new_session=True,
     )
     _wait_for("corpus/synf002", tmp_path, process)
     os.killpg(process.pid, signal.SIGKILL)
@@ -216,6 +221,7 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(corpus: Path, tmp_path:
             for name, digest in every.items()
             if name.startswith(f"{folder.name}/")
         }
+    shutil.rmtree(tmp_path / "t")
     result = make(tmp_path, "--speakers", "8")
     assert re.search(r"8 speakers \([2-6] made now, [2-6] there before\)", result.stdout)
     assert digests(tmp_path) == digests(corpus)
