@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import browser, check_page
+
 ROOT = Path(__file__).resolve().parents[1]
 LINKS = ("steps", "utils", "local", "path.sh", "cmd.sh")
 
@@ -134,6 +136,12 @@ class TestRecipe:
         assert done.returncode == 0
         assert not made(done)
         assert "nothing to do: all" in done.stdout
+
+    def test_the_report_opens_in_a_browser(self, recipe: tuple[Path, Run]) -> None:
+        folder, _ = recipe
+        with browser() as running:
+            # No score histograms and no radars: 16 target trials are too few for them.
+            assert check_page(running, folder / "exp/report/report.html") == 1 + 2 * (1 + 2 + 2 + 3)
 
     def test_a_changed_alpha_redoes_what_follows_and_nothing_else(
         self, recipe: tuple[Path, Run]

@@ -112,10 +112,19 @@ def new(height: float = 2.7, width: float = WIDTH, *, polar: bool = False) -> tu
     return canvas, canvas.add_subplot(projection="polar" if polar else None)
 
 
+def stacked(height: float, ratios: tuple[float, float]) -> tuple[Canvas, tuple[Axes, Axes]]:
+    """An empty picture with two pairs of axes, one beneath the other."""
+    use_style()
+    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    above, beneath = canvas.subplots(2, 1, height_ratios=ratios)
+    return canvas, (above, beneath)
+
+
 def use_style() -> None:
-    """Set matplotlib's style; its complaints about rare letters are not the reader's."""
+    """Set matplotlib's style; what it and fontTools tell of fonts is not the reader's concern."""
     mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    for talkative in ("matplotlib", "fontTools"):
+        logging.getLogger(talkative).setLevel(logging.ERROR)
 
 
 def label(text: str) -> str:

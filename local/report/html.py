@@ -7,6 +7,7 @@ from html import escape
 from local.report.draw import Picture
 
 _NUMBERS = "0123456789−∞"
+_SHORT = 24  # letters of a name that does not break into lines
 
 
 def element(name: str, text: str, **attributes: str) -> str:
@@ -39,26 +40,29 @@ def plain(text: str) -> str:
 
 
 def table(
-    caption: str, header: Sequence[str], rows: Iterable[str], *, sortable: bool = True
+    caption: str, header: Sequence[str], rows: Iterable[str], *, fixed: Sequence[str] = ()
 ) -> str:
-    """A table in a box that scrolls by itself. rows: <tr>...</tr>."""
+    """A table in a box that scrolls by itself; its headings sort.
+
+    rows: <tr>...</tr>; fixed: headings of columns that say nothing to sort by.
+    """
     heads = "".join(
-        '<th scope="col" aria-sort="none"><button type="button">' + escape(title) + "</button></th>"
-        if sortable
-        else f'<th scope="col">{escape(title)}</th>'
+        element("th", title, scope="col", class_="fixed")
+        if title in fixed
+        else raw("th", element("button", title, type="button"), scope="col", aria_sort="none")
         for title in header
     )
-    mark = " data-sortable" if sortable else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
-        f'<table{mark} aria-label="{escape(caption)}"><thead><tr>{heads}</tr></thead>'
+        f'<table data-sortable aria-label="{escape(caption)}"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
 def row(names: Sequence[str], cells: Iterable[str]) -> str:
     """A row whose first cell is its heading. names: texts; cells: <td>...</td>."""
-    head = f'<th scope="row">{escape(names[0])}</th>'
+    short = " n" if len(names[0]) <= _SHORT else ""
+    head = element("th", names[0], scope="row", class_=f"name{short}")
     return f"<tr>{head}{''.join(plain(text) for text in names[1:])}{''.join(cells)}</tr>"
 
 

@@ -21,6 +21,7 @@ from local.report.words import attacker, number, percent
 
 MOST_AUDIO = 8_000_000  # bytes of clips as they stand in the page, which may have 15 MB
 N_WORST = 10
+_SIDES = ("original", "protected")
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; media-src data:"
@@ -60,7 +61,8 @@ def page(
         body += _evaluator(results, evaluator, drawn, contents, with_audio=with_audio)
     body += [_missing(results, contents), _origin(results, contents)]
     title = f"Privacy report: {results.corpus or 'no corpus named'}"
-    nav = raw("nav", element("h2", "Contents") + contents.html(), aria_label="Contents")
+    toc = raw("details", element("summary", "Contents") + contents.html(), open="")
+    nav = raw("nav", toc, aria_label="Contents")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -99,8 +101,8 @@ def _summary(results: Results, contents: _Contents) -> str:
 
 _MARKS = (
     "In brackets: 95 % interval by resampling speakers. Best and worst are marked among the "
-    "systems of a split; “within the intervals” means that the intervals overlap another "
-    "system's, so the order may be chance."
+    "systems of a split; * means that the interval overlaps that of another system, so that the "
+    "order may be chance."
 )
 
 
@@ -122,7 +124,7 @@ def _marked(cell: summary.Cell) -> str:
     text = escape(cell.text)
     if cell.mark:
         sign = "▲" if cell.mark == "best" else "▼"
-        words = f"{sign} {cell.mark}" + ("" if cell.sure else ", within the intervals")
+        words = f"{sign} {cell.mark}" + ("" if cell.sure else "*")
         text += element("span", words, class_=cell.mark)
     return text
 
@@ -182,10 +184,10 @@ def _worst(
         if not speakers:
             continue
         at = contents.add(system, 3)
-        header = ["speaker", "split", "linkability", "best attacker", "DeID (%)", "G_VD (dB)"]
-        header += ["original", "protected"] if clips else []
+        header = ["speaker", "linkability", *(_SIDES if clips else ())]
+        header += ["best attacker", "split", "DeID (%)", "G_VD (dB)"]
         lines = [_speaker(s, system, clips) for s in speakers]
-        table = html.table(f"Worst-protected speakers, {system}", header, lines)
+        table = html.table(f"Worst-protected speakers, {system}", header, lines, fixed=_SIDES)
         parts.append(html.section(system, at, table, level=3))
         if clips and clips.left_out:
             parts.append(element("p", "More clips would make the page too big.", class_="soft"))
@@ -202,11 +204,10 @@ _WORST = (
 
 
 def _speaker(s: Speaker, system: str, clips: "_Clips | None") -> str:
-    who = attacker(s.attacker) if s.attacker else "not measured"
-    link = number(s.linkability, 3)
-    cells = [s.split, link, who, percent(s.deid).removesuffix(" %"), number(s.g_vd)]
-    found = [html.plain(text) for text in cells]
-    return html.row([s.name], [*found, *(clips.players(system, s) if clips else [])])
+    rest = [attacker(s.attacker) if s.attacker else "none", s.split]
+    rest += [percent(s.deid).removesuffix(" %"), number(s.g_vd)]
+    players = clips.players(system, s) if clips else []
+    return html.row([s.name, number(s.linkability, 3)], [*players, *map(html.plain, rest)])
 
 
 class _Clips:
@@ -226,7 +227,7 @@ class _Clips:
         clip = self.of.get((system, speaker.split, speaker.name))
         if clip is None:
             return [html.plain("no clip")] * 2
-        return [html.cell(self._player(clip, side, system)) for side in ("original", "protected")]
+        return [html.cell(self._player(clip, side, system)) for side in _SIDES]
 
     def _player(self, clip: dict[str, Any], side: str, system: str) -> str:
         name = str(clip.get(side))
@@ -258,7 +259,8 @@ def _origin(results: Results, contents: _Contents) -> str:
     anchor = contents.add("Where this comes from")
     told = results.run.get("origin")
     known = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
-    parts = [html.definitions([("corpus", results.corpus or "not named"), *known.items()])]
+    corpus = ("corpus", results.corpus or "not named")
+    parts = [html.definitions([corpus, *_counts(results), *known.items()])]
     if not known:
         parts.append(element("p", "run.json is missing: command, commit and versions are unknown."))
     systems = results.run.get("systems")
@@ -278,6 +280,23 @@ def _origin(results: Results, contents: _Contents) -> str:
         head = element("summary", f"How each of {len(lines)} comparisons was made")
         parts.append(raw("details", head + note + table))
     return html.section("Where this comes from", anchor, *parts)
+
+
+def _counts(results: Results) -> list[tuple[str, str]]:
+    """What was compared, by split: the most that any figure rests on."""
+    names = {"n_speakers": "speakers", "n_segments": "segments",
+             "n_target": "target trials", "n_nontarget": "nontarget trials"}  # fmt: skip
+    found: dict[str, dict[str, int]] = {}
+    for f in results.figures:
+        for field_, name in names.items():
+            count = getattr(f, field_)
+            if count.isdecimal():
+                own = found.setdefault(f.split, {})
+                own[name] = max(own.get(name, 0), int(count))
+    return [
+        (split, ", ".join(f"{count} {name}" for name, count in own.items()))
+        for split, own in found.items()
+    ]
 
 
 _DIGESTS = (

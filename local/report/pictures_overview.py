@@ -99,10 +99,13 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
     systems = results.systems()
     for i, system in enumerate(systems):
         _eer_line(axes, results, (evaluator, split, system), measured, order, i, len(systems))
-    names = [attacker(a) + ("" if a in measured else "\n(not measured)") for a in order]
+    names = [
+        attacker(a).replace("-i", "-\ni") + ("" if a in measured else "\n(not\nmeasured)")
+        for a in order
+    ]
     axes.set_xticks(range(len(order)), names)
     axes.set_xlim(-0.5, len(order) - 0.5)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(54.0, axes.get_ylim()[1]))
     axes.set_ylabel("EER of the attacker (%)")
     axes.set_title(split, loc="left")
     axes.grid(True, axis="y")
@@ -110,7 +113,7 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
     alt = _eer_finding(results, (evaluator, split), systems, measured, unprotected)
     missing = [attacker(a) for a in order if a not in measured]
     if missing:
-        alt += f" Not measured: {enumerate_words(missing)}, who would do better still."
+        alt += f" Not measured: {enumerate_words(missing)}, who may do better still."
     title = f"Equal error rate by attacker, {split}"
     return draw.finish(canvas, draw.slug("eer-by-attacker", evaluator, split), title, alt, folder)
 

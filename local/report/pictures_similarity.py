@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Voice similarity matrices (000, Fig. 2; 002, Fig. 9) and the zoo plots beneath (002, Fig. 6)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 
 from local.metrics.similarity import dominance_of_rows
 from local.report import draw
@@ -22,12 +24,26 @@ SETTINGS = {
 _FEW = 24  # up to so many speakers their names stand beside the matrix
 
 
-def quadrants(results: Results, entry: dict[str, Any], folder: Path) -> Picture:
-    """M_OO, M_OP and M_PP with one colour scale from 0 to 1; M_OP stands beneath, turned, too."""
+def similarity(results: Results, entry: dict[str, Any], folder: Path) -> Picture:
+    """The matrices of one system on one split, and the zoo plot beneath (002, Fig. 6)."""
     where, names = entry["where"], [str(name) for name in entry["speakers"]]
-    oo, op, pp = (np.array(entry[f"sim_{s}"], np.float64) for s in SETTINGS)
+    matrices = [np.array(entry[f"sim_{s}"], np.float64) for s in SETTINGS]
+    points = {s: np.array(entry[f"zoo_{s}"], np.float64) / np.log(10.0) for s in SETTINGS}
+    canvas, (above, beneath) = draw.stacked(6.4, (1.9, 1))
+    _quadrants(canvas, above, matrices, names)
+    _zoo(beneath, points, names)
+    canvas.legend(loc="outside lower center", ncols=2)
+    above.set_title(f"{where['system']} on {where['split']}", loc="left")
+    title = f"Voice similarity and zoo plot, {where['system']} on {where['split']}"
+    name = draw.slug("similarity", where["evaluator"], where["system"], where["split"])
+    alt = f"{_finding(results, where, names, *matrices[:2])} {_zoo_finding(points, names)}"
+    return draw.finish(canvas, name, title, alt, folder)
+
+
+def _quadrants(canvas: Canvas, axes: Axes, matrices: Sequence[Matrix], names: list[str]) -> None:
+    """M_OO, M_OP and M_PP with one colour scale from 0 to 1; M_OP stands beneath, turned, too."""
+    oo, op, pp = matrices
     n = len(names)
-    canvas, axes = draw.new(3.35)
     whole = np.block([[oo, op], [op.T, pp]])
     image = axes.imshow(whole, cmap="viridis", vmin=0, vmax=1, interpolation="none", aspect="equal")
     for cut in (axes.axhline, axes.axvline):
@@ -41,13 +57,9 @@ def quadrants(results: Results, entry: dict[str, Any], folder: Path) -> Picture:
         _tag(axes, text, row, column, n)
     if n <= _FEW:
         _names(axes, names)
-    bar = canvas.colorbar(image, ax=axes, shrink=0.75, aspect=25, pad=0.02)
+    bar = canvas.colorbar(image, ax=axes, location="bottom", shrink=0.8, aspect=35, pad=0.02)
     bar.set_label("voice similarity")
-    bar.outline.set_visible(False)
-    title = f"Voice similarity, {where['system']} on {where['split']}"
-    axes.set_title(f"{where['system']} on {where['split']}", loc="left")
-    name = draw.slug("similarity", where["evaluator"], where["system"], where["split"])
-    return draw.finish(canvas, name, title, _finding(results, where, names, oo, op), folder)
+    bar.outline.set_visible(False)  # type: ignore[operator]
 
 
 def _tag(axes: Axes, text: str, row: int, column: int, n: int) -> None:
@@ -82,7 +94,7 @@ def _finding(
     )
     others = op - np.diag(np.diag(op))
     row, column = np.unravel_index(int(np.argmax(others)), op.shape)
-    if others[row, column] > 0.5:
+    if others[row, column] > 0.6:
         text += (
             f" The protected {names[column]} sounds like the original {names[row]} "
             f"(similarity {number(float(others[row, column]))})."
@@ -90,11 +102,8 @@ def _finding(
     return text
 
 
-def zoo(entry: dict[str, Any], folder: Path) -> Picture:
+def _zoo(axes: Axes, points: dict[str, Matrix], names: list[str]) -> None:
     """Mean calibrated LLR of a speaker's target pairs (x) and of its impostor pairs (y)."""
-    where, names = entry["where"], [str(name) for name in entry["speakers"]]
-    canvas, axes = draw.new(2.7)
-    points = {s: np.array(entry[f"zoo_{s}"], np.float64) / np.log(10.0) for s in SETTINGS}
     for i, (s, text) in enumerate(SETTINGS.items()):
         axes.scatter(
             points[s][:, 0], points[s][:, 1], s=16, marker=draw.marker(i), label=text,
@@ -103,33 +112,29 @@ def zoo(entry: dict[str, Any], folder: Path) -> Picture:
         )  # fmt: skip
     worst = int(np.argmax(points["op"][:, 0]))
     axes.annotate(
-        draw.label(names[worst]), points["op"][worst], xytext=(4, 5), textcoords="offset points",
-        fontsize=6.5,
+        draw.label(names[worst]), tuple(points["op"][worst]), xytext=(4, 5),
+        textcoords="offset points", fontsize=6.5,
     )  # fmt: skip
     axes.axhline(0, color=draw.GRID, linewidth=0.8)
     axes.axvline(0, color=draw.GRID, linewidth=0.8)
     axes.set_xlabel("with own voice: mean LLR of target pairs (decades)")
-    axes.set_ylabel("with others: mean LLR (decades)")
+    axes.set_ylabel("with others: mean LLR")
     axes.margins(0.1)
-    canvas.legend(loc="outside lower center", ncols=2)
-    axes.set_title(f"{where['system']} on {where['split']}", loc="left")
-    return draw.finish(
-        canvas,
-        draw.slug("zoo", where["evaluator"], where["system"], where["split"]),
-        f"Zoo plot, {where['system']} on {where['split']}",
-        _zoo_finding(points, names, worst),
-        folder,
-    )
 
 
-def _zoo_finding(points: dict[str, Matrix], names: list[str], worst: int) -> str:
+def _zoo_finding(points: dict[str, Matrix], names: list[str]) -> str:
     op, pp = points["op"], points["pp"]
+    worst = int(np.argmax(op[:, 0]))
     centre, spread = float(np.median(op[:, 0])), np.ptp(op[:, 0])
     text = (
-        f"Against the original, protected speakers have a median target LLR of {number(centre)} "
-        f"decades (0 is no evidence), over a range of {number(float(spread))}; {names[worst]} has "
+        f"In the zoo plot, protected speakers against the original have a median target LLR of "
+        f"{number(centre)} decades (0 is no evidence), over a range of "
+        f"{number(float(spread))}; {names[worst]} has "
         f"the highest, {number(float(op[worst, 0]))}."
     )
+    taken = [names[i] for i in np.argsort(-op[:, 1]) if op[i, 1] > 0]
+    if taken:
+        text += f" Protected voices of others pass for the original {enumerate_words(taken)}."
     wolves = [names[i] for i in np.argsort(-pp[:, 1]) if pp[i, 1] > 0]
     if wolves:
         text += f" Their protected voices are confused with others': {enumerate_words(wolves)}."

@@ -121,7 +121,7 @@ def _radar_finding(rings: dict[str, dict[str, float]], split: str, attack: str) 
             f"{system} leaves {worst} most linkable ({number(defined[worst])}) and {best} least "
             f"({number(defined[best])})"
         )
-        not_better = [name for name, v in defined.items() if v >= before.get(name, math.inf)]
+        not_better = [n for n, v in defined.items() if v > 0 and v >= before.get(n, math.inf)]
         if not_better:
             text += f", and does not help {enumerate_words(sorted(not_better))}"
         sentences.append(text)

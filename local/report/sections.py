@@ -61,10 +61,9 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
     def by_split(draw: Callable[[Results, str, str, Path], Picture | None]) -> list[Draw]:
         return [partial(draw, results, evaluator, split, folder) for split in splits]
 
-    matrices: list[Draw] = []
-    for e in similarity:
-        matrices.append(partial(pictures_similarity.quadrants, results, e, folder))
-        matrices.append(partial(pictures_similarity.zoo, e, folder))
+    matrices: list[Draw] = [
+        partial(pictures_similarity.similarity, results, e, folder) for e in similarity
+    ]
     learnt: list[Draw] = []
     for e in calibrations:
         learnt.append(partial(pictures_disclosure.distortion, results, e, folder))

@@ -26,7 +26,7 @@ h1,h2,h3,p,li,dd,td,th,figcaption,code{overflow-wrap:anywhere}
 p,.prose li{max-width:48rem}
 .soft{color:var(--soft)}
 nav{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;font-size:.93rem}
-nav h2{font-size:1rem;border:0;margin:0;padding:0}
+nav details{margin:0}
 nav ul{list-style:none;margin:.3rem 0 0;padding:0}nav ul ul{padding-left:.9rem;margin:0}
 nav li{padding:.13rem 0}
 @media screen and (min-width:75rem){
@@ -41,15 +41,17 @@ nav li{padding:.13rem 0}
  outline:3px solid var(--link);outline-offset:1px}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .6rem;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}
-td{overflow-wrap:normal}td.n{white-space:nowrap}tr:last-child td{border-bottom:0}
-tbody th{font-weight:600;min-width:5.5rem}
+td{overflow-wrap:normal}.n{white-space:nowrap}tr:last-child>*{border-bottom:0}
+tbody th{font-weight:600;min-width:5.5rem;max-width:16rem}tbody th.n{max-width:none}
+td:has(audio){vertical-align:middle}
 thead th{background:var(--box);vertical-align:bottom;font-weight:600;min-width:4.5rem;
  overflow-wrap:normal}
 th button{all:unset;cursor:pointer;display:inline-block;padding:.1rem 0}
-th button::after{content:" ↕";color:var(--soft);font-size:.8em}
-th[aria-sort=ascending] button::after{content:" ▲";color:var(--link)}
-th[aria-sort=descending] button::after{content:" ▼";color:var(--link)}
-.best,.worst{display:block;font-size:.8rem;font-weight:600}
+th button{white-space:normal}
+th button::after{content:"\\00a0↕";color:var(--soft);font-size:.8em}
+th[aria-sort=ascending] button::after{content:"\\00a0▲";color:var(--link)}
+th[aria-sort=descending] button::after{content:"\\00a0▼";color:var(--link)}
+.best,.worst{display:block;white-space:normal;max-width:10rem;font-size:.8rem;font-weight:600}
 .best{color:var(--good)}.worst{color:var(--bad)}
 .pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));
  gap:1.2rem}
@@ -62,8 +64,10 @@ details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}
 dl{display:grid;grid-template-columns:minmax(6rem,max-content) minmax(0,1fr);gap:.25rem 1rem;
  margin:.6rem 0}dt{font-weight:600}dd{margin:0}
 code{font-size:.88em}
-@media print{nav,.skip,audio{display:none}body{font-size:10pt}.scroll{overflow:visible;border:0}
- table{font-size:7pt}figure,tr,.box{break-inside:avoid}h2,h3{break-after:avoid}
+@media print{nav,.skip,td:has(audio),th.fixed{display:none}body{font-size:10pt}
+ .scroll{overflow:visible;border:0}table{font-size:6.5pt}.n{white-space:normal}
+ thead th,tbody th{min-width:0}th,td{padding:.15rem .25rem}.best,.worst{font-size:1em}
+ code{overflow-wrap:anywhere}figure,tr,.box{break-inside:avoid}h2,h3{break-after:avoid}
  th button::after{content:""!important}
  .pictures{grid-template-columns:repeat(2,1fr)}details>*{display:block}}
 """
@@ -102,6 +106,9 @@ document.querySelectorAll("table[data-sortable]").forEach(function (table) {
     });
   });
 });
+if (window.matchMedia("(max-width: 74.99rem)").matches) {
+  document.querySelector("nav details").open = false;
+}
 document.addEventListener("play", function (event) {
   document.querySelectorAll("audio").forEach(function (other) {
     if (other !== event.target) { other.pause(); } });

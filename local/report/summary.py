@@ -170,13 +170,15 @@ def not_measured(results: Results) -> list[str]:
         if missing:
             said.append(
                 f"Evaluator {evaluator}: no {enumerate_words(missing)} attacker. An attacker who "
-                "trains on protected speech does better than those here, so privacy is overstated."
+                "trains on protected speech may do better than those here: take the figures as the "
+                "most privacy that there is, not the least."
             )
-    undefined = sorted(
-        {f"{f.metric} ({f.system}, {f.split})" for f in results.figures if f.value == ""}
-    )
+    undefined = [f for f in results.figures if f.value == ""]
+    shown = {m.metric for m in MEASURES} | {"linkability"}
+    named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in undefined if f.metric in shown})
     if undefined:
-        said.append(f"Not defined on this data: {enumerate_words(undefined, 6)}.")
+        what = f": {enumerate_words(named, 6)}" if named else ""
+        said.append(f"{len(undefined)} figures are not defined on this data{what}; see the tables.")
     if results.figures:
         said.append(
             "Linkability by target voice (paper 001, Fig. 3): the results hold no figures by "

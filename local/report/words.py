@@ -25,7 +25,10 @@ def number(value: float, digits: int = 2) -> str:
         return "not defined"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.{digits}f}".replace("-", "−")
+    text = f"{value:.{digits}f}"
+    if float(text) == 0.0:
+        text = text.removeprefix("-")  # minus nothing is nothing
+    return text.replace("-", "−")
 
 
 def percent(value: float, digits: int = 1) -> str:

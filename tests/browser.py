@@ -1,0 +1,82 @@
+"""A real browser for the tests of the report: headless Chromium, where there is one."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A running headless Chromium; skips the test where there is none."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("no chromium on the PATH (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=list(_FLAGS))
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+@contextmanager
+def opened(
+    running: Any, path: Path, *, width: int = 1280, scheme: str = "light"
+) -> Iterator[tuple[Any, list[str]]]:
+    """The page in a window, and all that it complained of or asked the network for."""
+    context = running.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    complaints: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on(
+        "request",
+        lambda request: (
+            None
+            if request.url.startswith(("file:", "data:"))
+            else complaints.append(f"asked for {request.url}")
+        ),
+    )
+    page.goto(path.resolve().as_uri())
+    page.wait_for_load_state("load")
+    try:
+        yield page, complaints
+    finally:
+        context.close()
+
+
+_PICTURES = """() => Array.from(document.querySelectorAll("figure")).map(f => {
+  const svg = f.querySelector("svg"), box = svg.getBoundingClientRect();
+  return {name: f.id, width: box.width, height: box.height, alt: svg.getAttribute("aria-label"),
+          marks: svg.querySelectorAll("path, use, image, text").length};})"""
+
+
+def check_page(running: Any, path: Path) -> int:
+    """No complaint, every picture there and not empty, nothing wider than a phone; the number of
+    pictures."""
+    for width, scheme in ((1280, "light"), (1280, "dark"), (360, "light")):
+        with opened(running, path, width=width, scheme=scheme) as (page, complaints):
+            pictures = page.evaluate(_PICTURES)
+            for picture in pictures:
+                assert min(picture["width"], picture["height"]) > 100, picture
+                assert picture["marks"] > 20, picture
+                assert len(picture["alt"]) > 40, picture
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert complaints == []
+    return len(pictures)

@@ -1,0 +1,582 @@
+"""The report: gathered from a made-up run, complete or not, and opened in a real browser."""
+
+import csv
+import html
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from local.collect_results import main as collect
+from local.compute_metrics import main as compute
+from local.make_report import main as make_report
+from local.metrics.curves import attack, calibrations, empirical, prior_profile
+from local.metrics.verification import prepare
+from local.metrics.zebra import D_ECE_MAX
+from local.report.draw import inline, slug
+from local.report.load import Results, load_results
+from local.report.results import Figure, SpeakerFigure
+from local.report.speakers import worst_first
+from local.report.summary import findings, not_measured, rows
+from local.report.words import number, percent
+from tests.browser import browser, check_page, opened
+from utils.archives import ArchiveWriter
+from utils.cli import UserError
+
+ODD = 'é<i>"q" & $x$_'  # a system that nobody should have named so
+SYSTEMS = {"b2": 0.9, ODD: 2.5}  # the noise that it adds to a voice
+SPEAKERS = ("s<1>", "s2", "s3", "s4", "s5", "s6", "s7", "s8")
+N_UTTS = 7
+LABEL = "toy_cosine"
+Vectors = dict[str, np.ndarray]
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x)
+
+
+def voices(noise: float, seed: int) -> Vectors:
+    """x-vectors of every utterance; the same voices in every call, moved by a system's noise."""
+    own, rng = np.random.default_rng(1), np.random.default_rng(seed)
+    made = {}
+    for speaker in SPEAKERS:
+        voice = own.normal(size=10) + noise * rng.normal(size=10)
+        for i in range(N_UTTS):
+            made[f"{speaker}-{i}"] = voice + 0.7 * rng.normal(size=10)
+    return made
+
+
+def write_scores(
+    folder: Path, enrolments: Vectors, trials: Vectors, *, pairs: bool = False
+) -> tuple[Path, Path]:
+    """All comparisons but those of an utterance with itself: `trials` and `scores` in a folder."""
+    folder.mkdir(parents=True)
+    lists, scores = [], []
+    for a, x in enrolments.items():
+        for b, y in trials.items():
+            if pairs and a == b:
+                continue
+            same = a.rpartition("-")[0] == b.rpartition("-")[0] if pairs else b.startswith(f"{a}-")
+            lists.append(f"{a} {b} {'target' if same else 'nontarget'}\n")
+            scores.append(f"{a} {b} {unit(x) @ unit(y):.6f}\n")
+    (folder / "trials").write_text("".join(lists))
+    (folder / "scores").write_text("".join(scores))
+    return folder / "trials", folder / "scores"
+
+
+def models(vectors: Vectors) -> Vectors:
+    return {s: sum(unit(vectors[f"{s}-{i}"]) for i in range(2)) for s in SPEAKERS}
+
+
+def stamp(folder: Path) -> None:
+    done = {"command": ["job", str(folder), "x.py"], "inputs": {}, "code": {}, "host": "here"}
+    (folder / ".done").write_text(json.dumps(done))
+
+
+def write_data(folder: Path, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
+    (folder / "wav").mkdir(parents=True)
+    tables: dict[str, list[str]] = {name: [] for name in ("wav.scp", "utt2spk", "utt2dur")}
+    for n, speaker in enumerate(SPEAKERS):
+        wav = folder / "wav" / f"{n}.wav"
+        soundfile.write(wav, 0.1 * rng.standard_normal(16000 * (n + 1) // 2), 16000)
+        tables["wav.scp"].append(f"{speaker}-0 {wav}\n")
+        tables["utt2spk"].append(f"{speaker}-0 {speaker}\n")
+        tables["utt2dur"].append(f"{speaker}-0 {(n + 1) / 2}\n")
+    for name, lines in tables.items():
+        (folder / name).write_text("".join(sorted(lines)))
+    conf = {"system": {"anonymiser": "toy", "note": "<script>alert(1)</script>"}, "seed": 0}
+    (folder / "conf.json").write_text(json.dumps(conf))
+    return folder
+
+
+class Run:
+    """A made-up run of a recipe with one split, two systems and a second draw of one of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folders, self.words = root, [], []  # type: ignore[var-annotated]
+        self.original = voices(0.0, 2)
+        self.utt2spk = root / "utt2spk"
+        self.utt2spk.write_text("".join(f"{u} {u.rpartition('-')[0]}\n" for u in self.original))
+        self.attack("original", "unprotected", "OO", self.original, self.original)
+        oo = write_scores(root / "oo", self.original, self.original, pairs=True)
+        data = write_data(root / "data", 0)
+        for n, (system, noise) in enumerate(SYSTEMS.items()):
+            vectors = voices(noise, 3 + n)
+            self.attack(system, "ignorant", "OA", self.original, vectors)
+            self.attack(system, "lazy_informed", "AA", voices(noise, 3 + n), vectors)
+            op = write_scores(root / f"op{n}", self.original, vectors, pairs=True)
+            pp = write_scores(root / f"pp{n}", vectors, vectors, pairs=True)
+            self.metrics(
+                system, "similarity", "OO-OP-PP", ["similarity", *self.of(), *oo, *op, *pp]
+            )
+            x = [self.archive(f"o{n}", self.original), self.archive(f"p{n}", vectors)]
+            self.metrics(system, "leakage", "OP", ["leakage", *self.of(), *x])
+            self.words += ["--speech", system, data, write_data(root / f"data{n}", 5)]
+        f0, f1 = (self.scores(ODD, name, "OA") for name in ("ignorant", "ignorant_draw1"))
+        trials, _ = write_scores(f1, models(self.original), voices(SYSTEMS[ODD], 9))
+        command = ["calibration", trials, f0 / "scores", f1 / "scores"]
+        self.metrics(ODD, "calibration", "OA", command)
+        self.words += ["--runs", trials, f0, f1]
+
+    def of(self) -> list[object]:
+        return ["--utt2spk", self.utt2spk, "--bootstrap", 30]
+
+    def scores(self, system: str, attacker: str, condition: str) -> Path:
+        return self.root / "scores" / system / f"{attacker}.{LABEL}" / condition / "toy_f"
+
+    def attack(
+        self, system: str, attacker: str, condition: str, enrol: Vectors, trial: Vectors
+    ) -> None:
+        folder = self.scores(system, attacker, condition)
+        trials, scores = write_scores(folder, models(enrol), trial)
+        command = ["verification", *self.of(), trials, scores]
+        self.metrics(system, attacker, condition, command)
+        self.words += ["--attack", trials, folder]
+
+    def metrics(self, system: str, attacker: str, condition: str, command: list[object]) -> None:
+        folder = self.root / "metrics" / system / f"{attacker}.{LABEL}" / condition / "toy_f"
+        folder.mkdir(parents=True)
+        assert compute([str(word) for word in (*command, folder / "metrics.json")]) == 0
+        stamp(folder)
+        self.folders.append(folder)
+
+    def archive(self, name: str, vectors: Vectors) -> Path:
+        with ArchiveWriter(self.root / name) as writer:
+            for key, vector in sorted(vectors.items(), key=lambda item: item[0].encode()):
+                writer.write(key, vector.astype(np.float32))
+        return self.root / f"{name}.scp"
+
+    def collect(self, out: Path, *more: object) -> int:
+        words = ["--corpus-name", "toy & <co>", *self.words, *more, out, *self.folders]
+        return collect([str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def results(run: Run) -> Path:
+    out = run.root / "results"
+    assert run.collect(out, "--command-log", run.root / "none") == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(results: Path) -> Path:
+    out = results.parent / "report"
+    assert make_report([str(results), str(out)]) == 0
+    return out
+
+
+class Parser(HTMLParser):
+    """Ids, links, tags and visible text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids, self.links, self.tags = [], [], []  # type: ignore[var-annotated]
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if "id" in found:
+            self.ids.append(found["id"])
+        if tag == "a":
+            self.links.append(found.get("href"))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+class TestCurves:
+    rng = np.random.default_rng(0)
+    target = np.repeat([True, False], [80, 400])
+    score = rng.normal(size=480) + 1.5 * target
+
+    def test_the_gap_of_the_profiles_is_d_ece(self) -> None:
+        """D_ECE is the integral of prior less posterior ECE over the prior π."""
+        prior = prior_profile()
+        pi = 1 / (1 + np.exp(-np.array(prior["log_odds"])))
+        found = attack(self.target, self.score)
+        figures = prepare(self.score, self.target).figures()
+        gap = np.array(prior["prior"]) - np.array(found["ece"])
+        assert figures is not None
+        assert np.trapezoid(gap, pi) == pytest.approx(figures["d_ece"], abs=5e-4)
+        assert np.trapezoid(prior["prior"], pi) == pytest.approx(D_ECE_MAX, abs=2e-3)
+        assert found["ece"][80] == pytest.approx(figures["cllr_min"])  # type: ignore[index]
+
+    def test_the_histogram_is_that_of_linkability(self) -> None:
+        found = attack(self.target, self.score)["histogram"]
+        figures = prepare(self.score, self.target).figures()
+        assert isinstance(found, dict)
+        assert figures is not None
+        assert len(found["edges"]) == 9
+        assert sum(found["mated"]) == pytest.approx(1)
+        mean = np.dot(found["mated"], found["linkability"])
+        assert mean == pytest.approx(figures["linkability_mean"])
+
+    def test_few_mated_scores_have_no_histogram(self) -> None:
+        assert attack(self.target[70:], self.score[70:])["histogram"] is None
+
+    def test_what_was_learnt_on_the_same_run_is_calibrated(self) -> None:
+        found = calibrations(self.target, self.score, self.score)
+        assert found["ece"]["f0"] == found["ece"]["f1"]  # type: ignore[index]
+        linear = found["empirical"]["linear"]  # type: ignore[index]
+        assert sum(linear["count"]) == 480
+        off = np.abs(np.subtract(linear["posterior"], linear["share"]))
+        assert np.average(off, weights=linear["count"]) < 0.05
+
+    def test_empirical_calibration_by_hand(self) -> None:
+        llr = np.array([-3.0, -3.0, 3.0, 3.0])
+        found = empirical(np.array([False, True, True, False]), llr)
+        assert found["share"] == [0.5, 0.5]
+        assert found["posterior"] == pytest.approx([1 / (1 + np.e**3), 1 / (1 + np.e**-3)])
+
+
+class TestCollect:
+    def test_everything_is_there_and_agrees(self, results: Path) -> None:
+        figures = json.loads((results / "figures.json").read_text())
+        counts = {kind: len(figures[kind]) for kind in ("similarity", "attacks", "searches")}
+        assert counts == {"similarity": 2, "attacks": 5, "searches": 2}
+        assert [e["where"]["system"] for e in figures["calibrations"]] == [ODD]
+        table = {
+            (r["system"], r["attacker"], r["metric"]): r["value"]
+            for r in read_csv(results / "metrics.csv")
+        }
+        for entry in figures["searches"]:
+            cmc = entry["cmc"]
+            assert cmc[0] == pytest.approx(
+                float(table[entry["where"]["system"], "leakage", "cmc_1"]), abs=1e-5
+            )
+            assert np.mean(cmc) == pytest.approx(
+                float(table[entry["where"]["system"], "leakage", "auc_cmc"]), abs=1e-5
+            )
+        assert not any("curve" in metric for _, _, metric in table)
+        run = json.loads((results / "run.json").read_text())
+        assert set(run["systems"]) == set(SYSTEMS)
+        assert run["missing"] == []
+        assert len(run["steps"]) == 10
+        assert run["origin"]["command"] == "not recorded"
+
+    def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:
+        clips = json.loads((results / "clips.json").read_text())
+        assert {c["system"] for c in clips} == set(SYSTEMS)
+        assert len(clips) == 2 * len(SPEAKERS)
+        for clip in clips:
+            for side in ("original", "protected"):
+                info = soundfile.info(results / clip[side])
+                longest = min(3.0, (SPEAKERS.index(clip["speaker"]) + 1) / 2)
+                assert info.duration == pytest.approx(longest, abs=0.15)
+
+    def test_a_folder_without_stamp_is_named_and_left_out(
+        self, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        bad = tmp_path / "b9" / f"ignorant.{LABEL}" / "OA" / "toy_f"
+        bad.mkdir(parents=True)
+        (bad / "metrics.json").write_text("{}")
+        words = ["--corpus-name", "x", tmp_path / "out", run.folders[0], bad]
+        assert collect([str(word) for word in words]) == 0
+        missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
+        assert [m["what"] for m in missing] == [str(bad)]
+        assert "has no stamp" in caplog.text
+        assert make_report([str(tmp_path / "out"), str(tmp_path / "report")]) == 0
+        assert "has no stamp" in (tmp_path / "report/report.html").read_text()
+
+    def test_missing_scores_and_audio_leave_a_note(self, run: Run, tmp_path: Path) -> None:
+        trials, folder = run.words[1], run.words[2]
+        gone = tmp_path / "b2" / f"ignorant.{LABEL}" / "OA" / "toy_f"
+        data = tmp_path / "data"
+        shutil.copytree(run.root / "data0", data)
+        (data / "wav.scp").write_text(
+            re.sub(r" .*/", f" {tmp_path}/nowhere/", (data / "wav.scp").read_text())
+        )
+        words = ["--corpus-name", "x", "--attack", trials, folder, "--attack", trials, gone]
+        words += ["--speech", "b2", run.root / "data", data, tmp_path / "out", *run.folders]
+        assert collect([str(word) for word in words]) == 0
+        missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
+        assert str(gone) in missing[0]["what"]
+        assert all("nowhere" in m["why"] for m in missing[1:])
+        assert len(missing) == 1 + len(SPEAKERS)
+
+    def test_a_folder_that_cannot_be_one_is_a_mistake(self, tmp_path: Path) -> None:
+        with pytest.raises(UserError, match="not a folder of figures"):
+            collect(["--corpus-name", "x", str(tmp_path / "out"), "exp/metrics"])
+
+
+class TestPage:
+    def test_all_pictures_are_there_as_svg_and_pdf(self, report: Path) -> None:
+        text = (report / "report.html").read_text()
+        pictures = re.findall(r'<figure id="picture-([^"]+)"', text)
+        kinds = {name.split("_")[0] for name in pictures}
+        assert kinds == {
+            *("deid-gvd", "eer-by-attacker", "similarity", "ece", "calibration", "empirical"),
+            *("scores", "cmc", "radar"),
+        }
+        pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
+        assert set(pdfs) == set(pictures)
+        assert all(data.startswith(b"%PDF") and len(data) > 4000 for data in pdfs.values())
+
+    def test_it_is_one_file_with_sound_links(self, report: Path) -> None:
+        text = (report / "report.html").read_text()
+        parser = Parser(text)
+        assert len(parser.ids) == len(set(parser.ids))
+        assert {link.removeprefix("#") for link in parser.links} <= set(parser.ids)
+        plain = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+        assert not re.findall(r"https?://", plain)
+        assert len(text) < 15e6
+
+    def test_odd_names_are_escaped(self, report: Path) -> None:
+        text = (report / "report.html").read_text()
+        assert html.escape(ODD) in text
+        assert ODD not in text
+        assert "<i>" not in text
+        assert "<script>alert" not in text
+        parser = Parser(text)
+        assert "i" not in {tag for tag, _ in parser.tags}
+        assert ODD in "".join(parser.words)
+        assert any(ODD in word for word in parser.words if word.startswith(ODD))
+
+    def test_figures_of_the_tables_are_those_of_the_csv(self, results: Path, report: Path) -> None:
+        words = "".join(Parser((report / "report.html").read_text()).words)
+        for row in read_csv(results / "metrics.csv"):
+            if (row["attacker"], row["metric"]) in {("lazy_informed", "eer"), ("ignorant", "eer")}:
+                low, high = (f"{100 * float(row[b]):.2f}" for b in ("low", "high"))
+                assert f"{100 * float(row['value']):.2f} [{low}, {high}]" in words
+
+    def test_it_says_what_was_not_measured(self, report: Path) -> None:
+        words = " ".join(Parser((report / "report.html").read_text()).words)
+        assert "Utility (word error rate, emotion)" in words
+        assert "no semi-informed and white-box attacker" in words
+
+    def test_the_same_results_give_the_same_page(self, results: Path, report: Path) -> None:
+        again = results.parent / "again"
+        assert make_report([str(results), str(again)]) == 0
+        assert (again / "report.html").read_bytes() == (report / "report.html").read_bytes()
+
+    def test_no_audio_leaves_nobody_to_be_heard(self, results: Path, tmp_path: Path) -> None:
+        assert make_report(["--no-audio", str(results), str(tmp_path)]) == 0
+        text = (tmp_path / "report.html").read_text()
+        assert "data:audio" not in text
+        assert "Audio was left out" in text
+
+
+@pytest.mark.parametrize(
+    "gone", ["metrics.csv", "per_speaker.csv", "figures.json", "run.json", "clips.json", "clips"]
+)
+@pytest.mark.parametrize("how", ["missing", "broken"])
+def test_partial_results_give_a_page_that_says_so(
+    results: Path, tmp_path: Path, gone: str, how: str
+) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(results, folder)
+    path = folder / gone
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b'{"attacks": [\xff')
+    figures = json.loads((results / "figures.json").read_text())
+    if gone != "figures.json":  # pictures are the slow part, and not what is looked at here
+        few = {"prior": figures["prior"], "attacks": figures["attacks"][:1]}
+        (folder / "figures.json").write_text(json.dumps(few))
+    assert make_report([str(folder), str(tmp_path / "report")]) == 0
+    text = " ".join(Parser((tmp_path / "report/report.html").read_text()).words)
+    assert gone in text
+
+
+def test_figures_json_of_another_shape_is_said(results: Path, tmp_path: Path) -> None:
+    where = {"evaluator": LABEL, "split": "toy_f", "system": "b2", "attacker": "ignorant"}
+    odd = {
+        "similarity": [{"where": where}, 3],
+        "attacks": [{"where": where, "ece": "x", "histogram": {"edges": 1}}],
+        "searches": [{"where": {"evaluator": LABEL}}],
+        "calibrations": None,
+    }
+    folder = tmp_path / "results"
+    shutil.copytree(results, folder)
+    (folder / "figures.json").write_text(json.dumps(odd))
+    assert make_report([str(folder), str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/report.html").read_text()
+    assert text.count("figures.json does not hold what is drawn") >= 3
+
+
+def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    assert make_report([str(tmp_path / "results"), str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/report.html").read_text()
+    assert "No system was measured" in text
+    assert "run stage 11" in text
+    with pytest.raises(UserError, match="no such folder of results"):
+        make_report([str(tmp_path / "nothing"), str(tmp_path / "report")])
+
+
+def figure(system: str, attacker: str, metric: str, values: tuple[object, ...]) -> Figure:
+    value, low, high = (str(v) for v in (*values, "", "")[:3])
+    return Figure(
+        *("c", "t_f", "f", system, attacker, "e", "X", metric, value, low, high),
+        *("4", "8", "16", "48", "digest"),
+    )
+
+
+def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
+    rows_ = [
+        figure("original", "unprotected", "eer", (0.02, 0.01, 0.03)),
+        figure("a", "ignorant", "eer", (0.45, 0.4, 0.5)),
+        figure("a", "lazy_informed", "eer", (0.1, 0.05, 0.15)),
+        figure("b", "ignorant", "eer", (0.3, 0.25, 0.35)),
+        figure("b", "lazy_informed", "eer", (0.4, 0.35, 0.45)),
+        figure("a", "similarity", "deid", (0.5, 0.4, 0.6)),
+        figure("b", "similarity", "deid", (0.55, 0.4, 0.7)),
+        figure("a", "similarity", "g_vd", ("-inf",)),
+        figure("b", "similarity", "g_vd", ("",)),
+    ]
+    results = Results(Path(), figures=rows_)
+    a, b = rows(results, "e")
+    assert (a.attacker, b.attacker) == ("lazy_informed", "ignorant")  # the lowest EER counts
+    eer, d_ece, deid, g_vd = zip(a.cells, b.cells, strict=True)
+    assert [(c.text, c.mark, c.sure) for c in eer] == [
+        ("10.0 % [5.0, 15.0]", "worst", True),
+        ("30.0 % [25.0, 35.0]", "best", True),
+    ]
+    assert [(c.mark, c.sure) for c in deid] == [("worst", False), ("best", False)]
+    assert [c.text for c in d_ece] == ["not measured"] * 2
+    assert [c.text for c in g_vd] == ["−∞ dB", "not defined"]
+    assert "errs in 10.0 % of cases (2.0 % without protection)" in findings(results, "e")[0]
+    assert any(
+        "1 figures are not defined on this data: g_vd (b, t_f)" in t for t in not_measured(results)
+    )
+
+
+def test_the_worst_protected_come_first() -> None:
+    def of(speaker: str, attacker: str, metric: str, value: object) -> SpeakerFigure:
+        where = ("c", "t_f", "f", "b2", attacker, "e", "X")
+        return SpeakerFigure(*where, speaker, metric, str(value), "digest")
+
+    table = [
+        *(of("hidden", a, "linkability", v) for a, v in (("ignorant", 0.1), ("lazy_informed", 0))),
+        *(of("found", a, "linkability", v) for a, v in (("ignorant", 0.1), ("lazy_informed", 1))),
+        of("found2", "ignorant", "linkability", 1.0),
+        of("found", "similarity", "deid", 0.9),
+        of("found2", "similarity", "deid", -0.2),
+        of("alone", "similarity", "deid", 0.1),
+        of("undefined", "ignorant", "linkability", ""),
+    ]
+    found = worst_first(table, "b2", "e")
+    assert [s.name for s in found] == ["found2", "found", "hidden", "alone", "undefined"]
+    assert found[1].attacker == "lazy_informed"
+    assert found[2].linkability == 0.1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-0.001, "0.00"), (-1.5, "−1.50"), (float("inf"), "∞"), (float("nan"), "not defined")],
+)
+def test_numbers_for_people(value: float, text: str) -> None:
+    assert number(value) == text
+    assert percent(0.125) == "12.5 %"
+
+
+def test_svg_changes_tags_and_leaves_names_alone() -> None:
+    svg = '<svg width="1pt" height="2pt" viewBox="0"><path id="a" style="fill: #1c2126"/>'
+    svg += '<use xlink:href="#a"/><text id="b" style="font-size: 7px; font-family: x">#1c2126'
+    svg += "</text></svg>"
+    found = inline(svg, "n")
+    assert 'id="n-a"' in found
+    assert 'href="#n-a"' in found
+    assert 'id="b"' not in found
+    assert "fill: var(--ink)" in found
+    assert ">#1c2126</text>" in found
+    assert slug("a/../b", "<é>") == "a-..-b_x"
+
+
+class TestBrowser:
+    """What only a browser can tell: headless Chromium on the page of the made-up run."""
+
+    def test_the_page_works(self, report: Path, results: Path) -> None:
+        path = report / "report.html"
+        with browser() as running:
+            assert check_page(running, path) == len(list((report / "figures").iterdir()))
+            with opened(running, path) as (page, complaints):
+                self.sorting(page)
+                self.audio(page, results)
+                self.keyboard(page)
+                assert complaints == []
+
+    @staticmethod
+    def sorting(page: object) -> None:
+        table = page.locator('table[aria-label="Attacks on the enrolment-trial lists"]')  # type: ignore[attr-defined]
+        heads = table.locator("thead th").all_inner_texts()
+        column = next(i for i, text in enumerate(heads) if text.startswith("EER"))
+
+        def shown() -> list[float]:
+            cells = table.locator(f"tbody tr > :nth-child({column + 1})").all_inner_texts()
+            return [float(text.split()[0].replace("−", "-")) for text in cells]
+
+        button = table.locator("thead button").nth(column)
+        button.click()
+        assert shown() == sorted(shown())
+        assert len(set(shown())) > 2
+        assert table.locator('th[aria-sort="ascending"]').count() == 1
+        button.press("Enter")
+        assert shown() == sorted(shown(), reverse=True)
+        assert table.locator('th[aria-sort="descending"]').count() == 1
+
+    @staticmethod
+    def audio(page: object, results: Path) -> None:
+        page.wait_for_function(  # type: ignore[attr-defined]
+            "() => Array.from(document.querySelectorAll('audio')).every(a => a.readyState >= 1)"
+        )
+        found = page.evaluate(  # type: ignore[attr-defined]
+            "() => Array.from(document.querySelectorAll('audio')).map("
+            "a => [a.duration, a.error, a.src, a.getAttribute('aria-label')])"
+        )
+        assert len(found) == 4 * len(SPEAKERS)
+        for duration, error, source, text in found:
+            assert 0.4 < duration < 3.2
+            assert error is None
+            assert source.startswith("data:audio/mpeg;base64,")
+            assert "speech of" in text
+        played = page.evaluate(  # type: ignore[attr-defined]
+            "async () => { const a = document.querySelector('audio'); a.muted = true;"
+            " await a.play(); await new Promise(r => setTimeout(r, 300));"
+            " a.pause(); return a.currentTime; }"
+        )
+        assert played > 0
+
+    @staticmethod
+    def keyboard(page: object) -> None:
+        page.keyboard.press("Tab")  # type: ignore[attr-defined]
+        page.evaluate("document.activeElement.blur()")  # type: ignore[attr-defined]
+        reachable: Mapping[str, int] = page.evaluate(  # type: ignore[attr-defined]
+            "() => ({unnamed: Array.from(document.querySelectorAll("
+            "'.scroll, audio, svg[role], nav')).filter(e => !e.getAttribute('aria-label')).length,"
+            " unreachable: Array.from(document.querySelectorAll('.scroll'))"
+            ".filter(e => e.tabIndex < 0).length})"
+        )
+        assert reachable == {"unnamed": 0, "unreachable": 0}
+
+
+def test_load_results_reads_back_what_was_written(results: Path) -> None:
+    found = load_results(results)
+    assert found.missing == []
+    assert found.systems() == list(SYSTEMS)
+    assert found.corpus == "toy & <co>"
+    value = found.value(LABEL, "toy_f", "b2", "similarity", "deid")
+    assert value is not None
+    assert value.bounded
