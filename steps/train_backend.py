@@ -23,7 +23,7 @@ from utils.datadir import load_data_dir
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--lda-dim", type=int, default=150, metavar="D", help="dimensions kept")
+    parser.add_argument("--lda-dim", type=int, default=100, metavar="D", help="dimensions kept")
     parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")

@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         data.utt2spk,
         cache_gb=config.training.cache_gb,
         minimum_seconds=config.training.minimum_seconds,
+        speech_only=config.features.speech_only,
     )
     train_encoder(
         config, audio, args.out, seed=args.seed, device=args.device, n_workers=args.workers

@@ -44,6 +44,7 @@ class FeatureConfig:
     low_hz: float = 0.0
     high_hz: float = 8000.0
     mean: str = "sentence"  # sentence, sliding (over 300 frames) or none
+    speech_only: bool = False  # cut pauses out first
 
 
 @dataclass(frozen=True)

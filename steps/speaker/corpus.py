@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training audio: held in memory as 16-bit samples where it fits, else read where it is needed."""
 
+import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +11,14 @@ import numpy.typing as npt
 import soundfile
 
 from steps.audio import SAMPLE_RATE, read_audio
+from steps.speaker.activity import keep_speech
+from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import invert, sort_ids
 
 Samples = npt.NDArray[np.float32]
+Int16 = npt.NDArray[np.int16]
 _FULL_SCALE = 32768.0
 
 
@@ -25,7 +29,8 @@ class TrainingAudio:
     wav: Mapping[str, str]
     spk2utt: dict[str, list[str]]
     lengths: dict[str, int]
-    cache: dict[str, npt.NDArray[np.int16]] = field(default_factory=dict)
+    cache: dict[str, Int16] = field(default_factory=dict)
+    speech_only: bool = False
 
     @property
     def speakers(self) -> list[str]:
@@ -41,24 +46,38 @@ class TrainingAudio:
     def subset(self, speakers: Sequence[str]) -> "TrainingAudio":
         """The same audio, of some speakers only."""
         spk2utt = {spk: self.spk2utt[spk] for spk in sort_ids(speakers)}
-        return TrainingAudio(self.wav, spk2utt, self.lengths, self.cache)
+        return dataclasses.replace(self, spk2utt=spk2utt)
 
     def read(self, utt: str, start: int, n_samples: int) -> Samples:
         """`n_samples` of an utterance from `start` on; it begins anew where it ends."""
-        samples = self._samples(utt)
         stop = start + n_samples
-        if stop <= len(samples):
-            return samples[start:stop].astype(np.float32) / _FULL_SCALE
-        index = np.arange(start, stop) % len(samples)
-        return samples[index].astype(np.float32) / _FULL_SCALE
+        samples = self.cache.get(utt)
+        if samples is None and stop <= self.lengths[utt] and not self.speech_only:
+            part = _read_part(self.wav[utt], start, n_samples)
+            if part is not None:
+                return part.astype(np.float32) / _FULL_SCALE
+        if samples is None:
+            samples = _decode(utt, self.wav[utt], self.speech_only)
+        if stop > len(samples):
+            samples, start = samples[np.arange(start, stop) % len(samples)], 0
+        return samples[start : start + n_samples].astype(np.float32) / _FULL_SCALE
 
-    def _samples(self, utt: str) -> npt.NDArray[np.int16]:
-        cached = self.cache.get(utt)
-        return _to_int16(read_audio(utt, self.wav[utt]).samples) if cached is None else cached
+
+def _read_part(path: str, start: int, n_samples: int) -> Int16 | None:
+    """A stretch of a 16-bit file at 16 kHz; None where the whole must be read for it."""
+    with soundfile.SoundFile(path) as stream:
+        if stream.samplerate != SAMPLE_RATE or stream.subtype != "PCM_16":
+            return None
+        stream.seek(start)
+        samples: Int16 = stream.read(n_samples, dtype="int16")
+        return samples
 
 
-def _to_int16(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
-    return np.clip(np.rint(samples * _FULL_SCALE), -32768, 32767).astype(np.int16)
+def _decode(utt: str, path: str, speech_only: bool) -> Int16:
+    samples = read_audio(utt, path).samples
+    kept = keep_speech(samples) if speech_only else samples
+    rounded: Int16 = np.clip(np.rint(kept * _FULL_SCALE), -32768, 32767).astype(np.int16)
+    return rounded
 
 
 def load_training_audio(
@@ -67,18 +86,19 @@ def load_training_audio(
     *,
     cache_gb: float,
     minimum_seconds: float,
+    speech_only: bool = False,
 ) -> TrainingAudio:
     """Open every utterance; leave out, counted and named, what is too short.
 
     Raises UserError for audio that cannot be read and when fewer than two speakers remain.
     """
     lengths: dict[str, int] = {}
-    cache: dict[str, npt.NDArray[np.int16]] = {}
+    cache: dict[str, Int16] = {}
     room = cache_gb * 1e9
     short = []
     for utt in utt2spk:
-        if room > 0:
-            samples = _to_int16(read_audio(utt, wav[utt]).samples)
+        if room > 0 or speech_only:
+            samples = _decode(utt, wav[utt], speech_only)
             n_samples = len(samples)
             room -= samples.nbytes
             if room > 0:
@@ -96,15 +116,14 @@ def load_training_audio(
         raise UserError(
             f"{len(spk2utt)} training speaker(s) with usable audio; at least 2 are needed"
         )
-    return TrainingAudio(wav, spk2utt, lengths, cache)
+    return TrainingAudio(wav, spk2utt, lengths, cache, speech_only)
 
 
 def _length(utt: str, path: str) -> int:
-    try:
-        info = soundfile.info(path)
-    except (soundfile.LibsndfileError, OSError) as error:
-        raise UserError(f"{utt}: {path}: cannot be read as audio: {error}") from error
-    return int(info.frames * SAMPLE_RATE / info.samplerate)
+    info = probe_audio(path)
+    if info.problem:
+        raise UserError(f"{utt}: {path}: {info.problem}")
+    return int(info.seconds * SAMPLE_RATE)
 
 
 def _report(

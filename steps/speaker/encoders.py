@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 
 from steps.audio import SAMPLE_RATE
+from steps.speaker.activity import keep_speech
 from steps.speaker.config import EncoderConfig, read_config
 from steps.speaker.features import Features
 from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
@@ -54,6 +55,7 @@ class NetworkEncoder:
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
         self.name = config.encoder
         self.device = device
+        self.speech_only = config.features.speech_only
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
@@ -73,7 +75,9 @@ class NetworkEncoder:
         return list(vectors.cpu().numpy())
 
     def _features(self, samples: Samples) -> torch.Tensor:
-        need_seconds(samples, MINIMUM_SECONDS)
+        if self.speech_only:
+            samples = keep_speech(samples)
+        need_seconds(samples, MINIMUM_SECONDS, "of speech" if self.speech_only else "long")
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
         features: torch.Tensor = self.features(wave[None])[0]
         return features

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import soundfile
 
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.speaker.encoders import Encoder, TooShortError, length_sorted_batches
 from utils.archives import ArchiveWriter
+from utils.audiofiles import probe_audio
 from utils.cli import LossError, UserError
 from utils.tables import write_map
 
@@ -51,24 +51,17 @@ def extract(
     result = Extraction(chunked=chunk_seconds is not None)
     lengths = {}
     for utt in utt2spk:
-        try:
-            lengths[utt] = _length(utt, wav[utt])
-        except UserError as error:
-            _skip(result, utt, str(error))
+        info = probe_audio(wav[utt])
+        if info.problem:
+            _skip(result, utt, f"{wav[utt]}: {info.problem}")
+        else:
+            lengths[utt] = int(info.seconds * SAMPLE_RATE)
     utts = list(lengths)
     limit = int(batch_seconds * SAMPLE_RATE) if encoder.batches else 0
     for batch in length_sorted_batches([lengths[utt] for utt in utts], limit):
         pieces = list(_read_pieces(result, [utts[i] for i in batch], wav, chunk_seconds))
         _embed(encoder, result, pieces, utt2spk)
     return result
-
-
-def _length(utt: str, path: str) -> int:
-    try:
-        info = soundfile.info(path)
-    except (soundfile.LibsndfileError, OSError) as error:
-        raise UserError(f"{utt}: {path}: cannot be read as audio: {error}") from error
-    return int(info.frames * SAMPLE_RATE / info.samplerate)
 
 
 def _skip(result: Extraction, utt: str, reason: str) -> None:
