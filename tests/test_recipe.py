@@ -139,6 +139,8 @@ class TestRecipe:
 
     def test_the_report_opens_in_a_browser(self, recipe: tuple[Path, Run]) -> None:
         folder, _ = recipe
+        text = (folder / "exp/report/report.html").read_text()
+        assert "on this data: Scores and local linkability; Linkability by speaker." in text
         with browser() as running:
             # No score histograms and no radars: 16 target trials are too few for them.
             assert check_page(running, folder / "exp/report/report.html") == 1 + 2 * (1 + 2 + 2 + 3)

@@ -151,7 +151,12 @@ def _evaluator(
             html.section(section.title, anchor, element("p", section.text),
                          raw("div", figures, class_="pictures"), level=3)
         )  # fmt: skip
-    pictures = pictures or [element("p", "No picture could be drawn; see Missing.")]
+    empty = [section.title for section in drawn if not section.pictures]
+    if empty:
+        text = (
+            f"Not drawn, as it was not measured or is not defined on this data: {'; '.join(empty)}."
+        )
+        pictures.append(element("p", text, class_="soft"))
     parts.append(html.section(f"Pictures{name}", contents_at, *pictures))
     parts.append(_worst(results, evaluator, name, contents, with_audio=with_audio))
     own = tables.group(f for f in results.figures if f.evaluator == evaluator)
