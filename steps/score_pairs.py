@@ -18,7 +18,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.speaker.backends import load_backend
+from steps.speaker.backends import load_normalised
 from steps.speaker.scoring import read_segments, score_pairs, select_utterances, write_pairs
 from utils.cli import UserError, make_parser, run_program
 from utils.tables import read_map
@@ -28,6 +28,13 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("--backend", required=True, metavar="cosine|DIR", help="what scores")
+    parser.add_argument(
+        "--asnorm",
+        type=int,
+        default=0,
+        metavar="N",
+        help="normalise scores by those of the N nearest training speakers; 0: not",
+    )
     parser.add_argument(
         "--utt2spk", type=Path, required=True, help="the segments and their speakers"
     )
@@ -41,7 +48,7 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    backend = load_backend(args.backend)
+    backend = load_normalised(args.backend, args.asnorm)
     utt2spk = read_map(args.utt2spk)
     if len(utt2spk) < 2:
         raise UserError(f"{args.utt2spk}: {len(utt2spk)} segment(s); pairs need two")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.speaker.backends import load_backend
+from steps.speaker.backends import load_normalised
 from steps.speaker.scoring import read_enrolment, read_segments, score_trials
 from utils.cli import make_parser, run_program
 from utils.trials import Scores, read_trials, write_scores
@@ -30,6 +30,13 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("--backend", required=True, metavar="cosine|DIR", help="what scores")
+    parser.add_argument(
+        "--asnorm",
+        type=int,
+        default=0,
+        metavar="N",
+        help="normalise scores by those of the N nearest training speakers; 0: not",
+    )
     parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
     parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
     parser.add_argument("trials", type=Path, metavar="TRIALS")
@@ -40,7 +47,7 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    backend = load_backend(args.backend)
+    backend = load_normalised(args.backend, args.asnorm)
     trials = read_trials(args.trials)
     scores = score_trials(backend, read_enrolment(args.enrol), read_segments(args.trial), trials)
     write_scores(args.out, Scores(trials.enrol, trials.trial, scores))

@@ -3,7 +3,8 @@
 """Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
 
 XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data
-directory of the training speakers. OUT gets mean.vec, transform.mat and plda. LDA has at most as
+directory of the training speakers. OUT gets mean.vec, transform.mat, plda and
+cohort.{ark,scp} (the mean x-vector of each speaker, for score normalisation). LDA has at most as
 many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S speakers.
 """
 
@@ -15,7 +16,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
-from steps.speaker.backends import train_backend, write_backend
+from steps.speaker.backends import speaker_means, train_backend, write_backend
+from utils.archives import ArchiveWriter
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 
@@ -42,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
     backend = train_backend(vectors, utt2spk, args.lda_dim)
     write_backend(args.out, backend)
+    with ArchiveWriter(args.out / "cohort") as writer:
+        for speaker, mean in speaker_means(vectors, utt2spk).items():
+            writer.write(speaker, mean)
     n_speakers = len({utt2spk[utt] for utt in vectors})
     print(
         f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {args.out}/plda of "

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from steps import score_pairs, score_trials
-from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
+from steps.speaker.backends import (
+    CosineBackend,
+    NormalisedBackend,
+    load_backend,
+    load_normalised,
+    train_backend,
+    write_backend,
+)
 from steps.speaker.scoring import read_segments
 from utils.archives import ArchiveWriter, write_counts
 from utils.cli import UserError
@@ -221,3 +228,31 @@ def test_many_pairs_cross_the_blocks(folder):
     for e, t in (("000-0", "059-9"), ("025-5", "025-6"), ("030-0", "031-0")):
         norms = np.linalg.norm(vectors[e]) * np.linalg.norm(vectors[t])
         assert scores[e, t] == pytest.approx(vectors[e] @ vectors[t] / norms, abs=1e-6)
+
+
+def test_normalised_scores_are_those_of_the_definition() -> None:
+    """AS-norm by a plain loop: both sides against the nearest of the cohort."""
+    rng = np.random.default_rng(3)
+    enrol, trial, cohort = (rng.standard_normal((n, 8)) for n in (4, 5, 9))
+    counts = np.array([1.0, 2.0, 3.0, 1.0])
+    x = rng.standard_normal((60, 8)) + np.repeat(2.0 * rng.standard_normal((12, 8)), 5, axis=0)
+    speakers = {f"u{i}": f"s{i // 5}" for i in range(60)}
+    vectors = {f"u{i}": row.astype(np.float32) for i, row in enumerate(x)}
+    base = train_backend(vectors, speakers, 6)
+    normalised = NormalisedBackend(base, cohort, 5)
+    found = normalised.left(enrol, counts) @ normalised.right(trial).T
+
+    plain = base.left(enrol, counts) @ base.right(trial).T
+    of_enrol = np.sort(base.left(enrol, counts) @ base.right(cohort).T, axis=1)[:, -5:]
+    of_trial = np.sort(base.left(cohort, np.ones(9)) @ base.right(trial).T, axis=0)[-5:]
+    for i in range(4):
+        for j in range(5):
+            by_enrol = (plain[i, j] - of_enrol[i].mean()) / of_enrol[i].std()
+            by_trial = (plain[i, j] - of_trial[:, j].mean()) / of_trial[:, j].std()
+            assert found[i, j] == pytest.approx((by_enrol + by_trial) / 2, abs=1e-9)
+
+
+def test_normalisation_needs_a_cohort(tmp_path) -> None:
+    with pytest.raises(UserError, match="asnorm 5"):
+        load_normalised("cosine", 5)
+    assert isinstance(load_normalised("cosine", 0), CosineBackend)

@@ -12,7 +12,7 @@ stop_stage=11                      # last stage to run
 corpus=                            # folder of the corpus, where it needs one (egs/<corpus>/README.md)
 download=false                     # fetch the corpus first, where its prepare.sh can
 systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
-evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda or cosine
+evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda, plda_asnorm or cosine
 nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
 device=cpu                         # where encoders are trained: cpu or cuda
 seed=0                             # of everything random
@@ -24,6 +24,7 @@ prepare_options=                   # further options of prepare.sh
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 lda_dim=100                        # dimensions that the PLDA back end keeps, at most
+cohort_size=100                    # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
 dry_run=false                      # only say what would be done
 list_stages=false                  # only list the stages
 
@@ -39,14 +40,20 @@ recipe_start "$command_line"
 
 sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 
-# Sets encoder, backend, model, xvectors, scorer and label from "<encoder>/<back end>".
+# Sets encoder, backend, model, xvectors, scorer, asnorm and label from "<encoder>/<back end>".
 use_evaluator() {
   encoder=${1%/*} backend=${1##*/}
   local name=${encoder//[:\/]/_}
   [[ ! -d $encoder ]] || name=${encoder##*/} # trained elsewhere, for example for another corpus
   model=$encoder xvectors=exp/xvectors/$name scorer=$backend label=${name}_$backend
   [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
-  [[ $backend != plda ]] || scorer=exp/backends/$name
+  asnorm=0
+  case $backend in
+    plda | plda_asnorm) scorer=exp/backends/$name ;;
+    cosine) ;;
+    *) die "--evaluators: back end '$backend' of $1; known: plda, plda_asnorm, cosine" ;;
+  esac
+  [[ $backend != plda_asnorm ]] || asnorm=$cohort_size
 }
 
 # Sets the same, and trials, split and options, from "<encoder>/<back end> <gender>".
@@ -115,7 +122,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
       step "$xvectors/$set" -- extract "data/$set" "$xvectors/$set" "$model" \
         steps/extract_xvectors.py steps/average_xvectors.py
     done
-    [[ $backend == plda ]] || continue
+    [[ $scorer != cosine ]] || continue
     if [[ -z $chunk_seconds ]]; then
       step "$xvectors/$train_set" -- over "data/$train_set" "$xvectors/$train_set" \
         steps/extract_xvectors.py "$model" %data %out
@@ -176,14 +183,15 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
     for attack in "${listed[@]}"; do
       read -r system attacker condition enrol trial <<<"$attack"
       out=exp/scores/$system/$attacker.$label/$condition/$split
-      step "$out" -- job "$out" steps/score_trials.py --backend "$scorer" \
+      step "$out" -- job "$out" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
         "$xvectors/$(protected "${sets[0]}" "$enrol")" "$xvectors/$(protected "$trials" "$trial")" \
         "data/$trials/trials" "$out/scores"
     done
     for pair in "${pairs[@]}"; do
       read -r system condition rows columns <<<"$pair"
       out=exp/scores/$system/similarity.$label/$condition/$split
-      step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --utt2spk "data/$trials/utt2spk" \
+      step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --asnorm "$asnorm" \
+        --utt2spk "data/$trials/utt2spk" \
         "$xvectors/$(protected "$trials" "$rows")" "$xvectors/$(protected "$trials" "$columns")" \
         "$out/trials" "$out/scores"
     done

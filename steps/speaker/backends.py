@@ -17,6 +17,7 @@ from steps.speaker.plda import Plda, read_plda, train_plda, write_plda
 from utils.archives import (
     read_matrix_file,
     read_vector_file,
+    read_vectors,
     write_matrix_file,
     write_vector_file,
 )
@@ -92,6 +93,47 @@ class PldaBackend:
         return self.plda.right(self.project(vectors))
 
 
+@dataclass(frozen=True)
+class NormalisedBackend:
+    """Adaptive symmetric score normalisation (Matejka et al. 2017, AS-Norm1) of another back end.
+
+    Each side's scores against a cohort of other speakers have mean mu and deviation sigma over the
+    `top` most similar of them; the normalised score is the mean of (s - mu)/sigma of both sides. It
+    is an inner product again, of rows twice as long and two more. cohort: (C, D), one x-vector a
+    speaker, none of whom is enrolled or tried.
+    """
+
+    base: Backend
+    cohort: Float64
+    top: int
+
+    @property
+    def dim(self) -> int | None:
+        """That of the back end."""
+        return self.base.dim
+
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
+        """See Backend."""
+        rows = self.base.left(vectors, counts)
+        mu, sigma = self._statistics(rows @ self.base.right(self.cohort).T)
+        return np.hstack([rows / sigma, rows, -mu / sigma, -np.ones_like(mu)]) / 2.0
+
+    def right(self, vectors: Float64) -> Float64:
+        """See Backend."""
+        rows = self.base.right(vectors)
+        of_cohort = self.base.left(self.cohort, np.ones(len(self.cohort)))
+        mu, sigma = self._statistics(rows @ of_cohort.T)
+        return np.hstack([rows, rows / sigma, np.ones_like(mu), mu / sigma])
+
+    def _statistics(self, scores: Float64) -> tuple[Float64, Float64]:
+        """Mean and deviation, (n, 1) each, of the `top` highest of scores (n, C)."""
+        highest = np.sort(scores, axis=1)[:, -self.top :]
+        mu, sigma = (f(highest, axis=1, keepdims=True) for f in (np.mean, np.std))
+        if not (sigma > 0).all():
+            raise UserError(f"{scores.shape[1]} cohort speakers: their scores do not differ")
+        return mu, sigma
+
+
 def scale_to_length(vectors: Float64, length: float) -> Float64:
     """Vectors (n, d) scaled to the given Euclidean length; UserError for a zero vector."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -138,6 +180,32 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
     write_vector_file(folder / "mean.vec", backend.mean)
     write_matrix_file(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
     write_plda(folder / "plda", backend.plda)
+
+
+def speaker_means(vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]) -> dict[str, Float32]:
+    """The plain mean of each speaker's x-vectors: the cohort of score normalisation."""
+    of_speaker: dict[str, list[Float32]] = {}
+    for utt, vector in vectors.items():
+        of_speaker.setdefault(utt2spk[utt], []).append(vector)
+    return {
+        spk: np.stack(rows).astype(np.float64).mean(axis=0).astype(np.float32)
+        for spk, rows in of_speaker.items()
+    }
+
+
+def load_normalised(name: str, top: int) -> Backend:
+    """A back end with score normalisation over the `top` nearest of its cohort; 0: without."""
+    backend = load_backend(name)
+    if top == 0:
+        return backend
+    cohort = Path(name) / "cohort.scp"
+    if top < 2 or not cohort.is_file():
+        raise UserError(
+            f"--asnorm {top}: needs 2 speakers or more, and a back end of steps/train_backend.py "
+            f"(with cohort.scp), not {name}"
+        )
+    rows = np.stack(list(read_vectors(cohort).values())).astype(np.float64)
+    return NormalisedBackend(backend, rows, min(top, len(rows)))
 
 
 def load_backend(name: str) -> Backend:
