@@ -39,8 +39,8 @@ nav li{padding:.13rem 0}
  max-width:100%}
 .scroll:focus-visible,button:focus-visible,a:focus-visible,summary:focus-visible{
  outline:3px solid var(--link);outline-offset:1px}
-table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}
-th,td{padding:.35rem .6rem;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}
+table{border-collapse:collapse;width:100%;font-size:.85rem;font-variant-numeric:tabular-nums}
+th,td{padding:.35rem .5rem;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}
 td{overflow-wrap:normal}.n{white-space:nowrap}tr:last-child>*{border-bottom:0}
 tbody th{font-weight:600;min-width:5.5rem;max-width:16rem}tbody th.n{max-width:none}
 td:has(audio){vertical-align:middle}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.report.load import Results, Value
+from local.report.speakers import worst_first
 from local.report.words import (
     ATTACKERS,
     PROTECTED,
@@ -154,8 +155,20 @@ def findings(results: Results, evaluator: str) -> list[str]:
             text += f"{percent(deid.value)} of what made the old voices recognisable is gone"
         if g_vd is not None:
             text += f", and distinctiveness changes by {number(g_vd.value)} dB"
-        said.append(text.rstrip(". ") + ".")
+        said.append(text.rstrip(". ") + "." + _worst(results, evaluator, row))
     return said
+
+
+def _worst(results: Results, evaluator: str, row: Row) -> str:
+    """The one person whom the averages hide."""
+    of_system = worst_first(results.speakers, row.system, evaluator)
+    worst = next((s for s in of_system if s.split == row.split), None)
+    if worst is None:
+        return ""
+    link = (
+        "" if math.isnan(worst.linkability) else f"linkability {number(worst.linkability)} of 1, "
+    )
+    return f" Worst protected: speaker {worst.name} ({link}DeID {percent(worst.deid)})."
 
 
 def not_measured(results: Results) -> list[str]:
