@@ -45,10 +45,14 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _add_list(
         parser, "--speech", ("SYSTEM", "DATA", "PROTECTED_DATA"),
-        "data directories from which clips are cut; without any there are no clips",
+        "data directories of a system: settings, and the speech that clips are cut from",
     )  # fmt: skip
     parser.add_argument(
-        "--clips", type=int, default=10, metavar="N", help="speakers with clips, of each system"
+        "--clips",
+        type=int,
+        default=10,
+        metavar="N",
+        help="speakers with clips, of each system; 0: none",
     )
     parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -245,11 +245,10 @@ if in_stage 11 "results and report"; then
         "exp/scores/$system/ignorant.$label/OA/$split" "exp/scores/$system/ignorant_draw1.$label/OA/$split")
     done
   done
-  if $report_audio; then
-    for system in $systems; do
-      for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
-    done
-  fi
+  for system in $systems; do
+    for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
+  done
+  $report_audio || gather+=(--clips 0)
   step exp/results -- job exp/results local/collect_results.py "${gather[@]}" exp/results "${folders[@]}"
   step exp/report -- job exp/report local/make_report.py exp/results exp/report
 fi

@@ -182,8 +182,8 @@ def _worst(
 ) -> str:
     title = f"The worst-protected speakers{name}"
     anchor = contents.add(title)
-    clips = _Clips(results, evaluator) if with_audio else None
-    parts = [element("p", _WORST + ("" if clips else " Audio was left out of this page."))]
+    clips = _Clips(results, evaluator) if with_audio and results.clips else None
+    parts = [element("p", _WORST + (_CLIPS if clips else _NO_CLIPS))]
     for system in results.systems():
         speakers = worst_first(results.speakers, system, evaluator)[:N_WORST]
         if not speakers:
@@ -201,10 +201,12 @@ def _worst(
     return html.section(title, anchor, *parts)
 
 
+_CLIPS = " Clips: the loudest three seconds of an utterance, the same stretch in both."
+_NO_CLIPS = " No clips: audio was left out."
 _WORST = (
     f"Up to {N_WORST} speakers of each system, those first whom the attacker who does best on them "
     "links most surely, then those whose old voice is least gone (DeID). A good average may hide "
-    "these people. Clips: the loudest three seconds of an utterance, the same stretch in both."
+    "these people."
 )
 
 
