@@ -16,6 +16,7 @@ import yaml
 
 from steps import extract_xvectors, train_encoder
 from steps.speaker import encoders
+from steps.speaker.activity import keep_speech
 from steps.speaker.augmentation import (
     add_at_snr,
     change_speed,
@@ -580,3 +581,36 @@ def test_settings_survive_being_written(tmp_path):
         config = read_config(path)
         (tmp_path / "c.yaml").write_text(yaml.safe_dump(to_plain(config)))
         assert read_config(tmp_path / "c.yaml") == config
+
+
+def test_pauses_are_cut_out_and_noisy_speech_stays_whole():
+    rng = np.random.default_rng(0)
+    speech = 0.1 * rng.standard_normal(16000)
+    pause = 1e-4 * rng.standard_normal(8000)  # 60 dB below
+    kept = keep_speech(np.concatenate([pause, speech, pause, speech]))
+    assert 32000 <= len(kept) <= 32000 + 4 * 7 * 160
+    np.testing.assert_array_equal(
+        np.sort(np.abs(kept))[-20000:], np.sort(np.abs(np.r_[speech, speech]))[-20000:]
+    )
+    noisy = np.concatenate([pause, speech, pause]) + 0.02 * rng.standard_normal(32000)  # 14 dB
+    assert len(keep_speech(noisy)) == 32000
+    assert len(keep_speech(np.zeros(16000))) in (0, 16000)
+    short = speech[:500]
+    np.testing.assert_array_equal(keep_speech(short), short)
+
+
+def test_an_encoder_of_speech_only_does_not_hear_pauses(tmp_path, data):
+    encoder = make_encoder(tmp_path, change(TINY, features__speech_only=True))
+    quiet = np.zeros(8000)
+    signal = np.round(speechlike(16000) * 32768) / 32768
+    together = np.concatenate([quiet, signal, quiet])
+    one, other = encoder.embed(keep_speech(together)), encoder.embed(together)
+    np.testing.assert_allclose(one, other, atol=1e-5)
+    utt2spk, wav = read_map(data / "utt2spk"), read_map(data / "wav.scp")
+    soundfile.write(wav["s00-000"], together, 16000)
+    for cache_gb in (1.0, 1e-6):
+        audio = load_training_audio(
+            wav, utt2spk, cache_gb=cache_gb, minimum_seconds=0.1, speech_only=True
+        )
+        assert 16000 <= audio.lengths["s00-000"] < 18000
+        assert len(audio.read("s00-000", 100, 3000)) == 3000
