@@ -141,3 +141,21 @@ def test_a_stamp_says_what_made_it(work: Path) -> None:
     assert stamp["command"] == ["tool", "conf.yaml"]
     assert set(stamp["inputs"]) == {"conf.yaml"}
     assert set(stamp["outputs"]) == {"result"}
+
+
+def test_an_scp_stands_for_what_it_names(work: Path) -> None:
+    """The same names and offsets, other x-vectors: the scp alone does not show it."""
+
+    def extract() -> None:
+        stamps.begin([Path("x")], ["extract", "conf.yaml"])
+        Path("x").mkdir(exist_ok=True)
+        Path("x/xvector.scp").write_text("utt x/xvector.ark:4\n")
+        stamps.finish([Path("x")], ["extract", "conf.yaml"])
+
+    extract()
+    make(Path("figures"), ["leakage", "x/xvector.scp"])
+    assert stamps.why_stale([Path("figures")], ["leakage", "x/xvector.scp"]) is None
+    Path("conf.yaml").write_text("alpha: 0.7\n")
+    extract()
+    found = stamps.why_stale([Path("figures")], ["leakage", "x/xvector.scp"])
+    assert found == "x/xvector.scp changed"

@@ -67,10 +67,12 @@ def digest_path(path: Path) -> str:
     """Digest of an input: a file's content, or a folder's stamp and the files directly in it.
 
     A folder that no step made (a corpus) is known by the names and sizes of all that it holds,
-    unless it is a data directory (it has a utt2spk), whose tables say it all.
+    unless it is a data directory (it has a utt2spk), whose tables say it all. An .scp only says
+    where things are: with it counts how the folder was made in which it stands.
     """
     if path.is_file():
-        return _digest_file(path)
+        made = provenance(path.parent) if path.suffix == ".scp" else None
+        return _digest_file(path) if made is None else sha256((_digest_file(path) + made).encode())
     if not path.is_dir():
         return "absent"
     parts: dict[str, object] = {"files": _top_files(path), "made": provenance(path)}
