@@ -78,7 +78,6 @@ def made(done: subprocess.CompletedProcess[str]) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("recipe")
 class TestRecipe:
     """In this order: each test goes on from the one before."""
 
