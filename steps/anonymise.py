@@ -7,10 +7,12 @@ utt2spk (audio of another rate is resampled to 16 kHz); it may be a part of a se
 WAV_DIR gets <utterance>.wav, 16 kHz, mono, 16 bit, as long as the original, at the level that CONF
 says. OUT becomes a data directory with the same utterance ids, the other tables of DATA, and
 
-  pseudo.tsv   what was drawn for each utterance: its key and, for mcadams, alpha, the number of
-               frames, and how many of them needed the slow root finder
+  pseudo.tsv   what was drawn for each utterance: its key, what the system says of it (for mcadams,
+               alpha), and the seconds that it took
   conf.json    all settings, and is_random: whether another --draw gives other speech
   skipped.txt  <utterance> <reason>, only where some were skipped
+
+Some systems need more than the speech: steps/describe_system.py CONF says what.
 
 Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the key only: not on
 order, number of jobs or machine.
@@ -46,6 +48,19 @@ def get_parser() -> argparse.ArgumentParser:
         help="for compat: vpc24, which numbers utterances: the data directory whose order counts "
         "(default: DATA or its whole)",
     )
+    parser.add_argument("--pool", type=Path, metavar="DIR", help="voices (make_voice_pool.py)")
+    parser.add_argument(
+        "--xvectors",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="spk_xvector.scp of the speakers; of several, the first that has a speaker counts",
+    )
+    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
+    parser.add_argument("--f0", type=Path, metavar="DIR", help="spk_f0.scp (compute_f0_stats.py)")
+    parser.add_argument("--synthesiser", type=Path, metavar="DIR", help="(train_synthesiser.py)")
+    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
     parser.add_argument("--format", choices=("wav", "flac"), default="wav", help="of audio files")
     parser.add_argument(
         "--allow-loss", type=int, default=0, metavar="N", help="utterances that may be lost"
@@ -62,11 +77,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     from steps.anonymisers.protect import check_losses, protect_audio, write_protected
     from steps.anonymisers.registry import load_anonymiser
+    from steps.anonymisers.source import NEEDS, Resources, read_sources
     from steps.anonymisers.strategy import make_keys, read_order, whole_set
 
     if args.draw < 0:
         raise UserError(f"--draw {args.draw}: runs are numbered from 0")
-    anonymiser = load_anonymiser(args.conf, seed=args.seed, draw=args.draw)
+    given = {need: getattr(args, need) for need in NEEDS}
+    resources = Resources(**{**given, "xvectors": tuple(args.xvectors)})
+    anonymiser = load_anonymiser(args.conf, seed=args.seed, draw=args.draw, resources=resources)
     data = load_data_dir(args.data)
     whole = whole_set(args.data)
     dataset = whole.name if args.dataset is None else args.dataset
@@ -76,9 +94,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if anonymiser.level == "position":
         order = read_order(args.order_from or whole, data.wav)
     keys = make_keys(anonymiser.level, data.utt2spk, dataset, order)
+    speakers = read_sources(data, resources)
+    sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
 
     (args.out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
-    result = protect_audio(data.wav, keys, anonymiser, args.wav_dir, args.format)
+    result = protect_audio(data.wav, keys, sources, anonymiser, args.wav_dir, args.format)
+    for note in anonymiser.notes:
+        print(f"{args.conf}: {note}")
     print(f"{args.data}: {result.summary()}")
     check_losses(result, data, args.allow_loss)
     settings = {

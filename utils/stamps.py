@@ -39,6 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
+NOT_CONTENT = ("pseudo.tsv",)  # holds times of computation, and nothing is made from it
 
 
 def sha256(data: bytes) -> str:
@@ -53,7 +54,8 @@ def _digest_file(path: Path) -> str:
 
 def _top_files(folder: Path) -> dict[str, str]:
     """Digests of the visible files that stand directly in a folder."""
-    files = (p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    visible = (p for p in folder.iterdir() if not p.name.startswith("."))
+    files = (p for p in visible if p.is_file() and p.name not in NOT_CONTENT)
     return {p.name: _digest_file(p) for p in sorted(files)}
 
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from steps.anonymisers.levels import OutputLevel
 from steps.anonymisers.mcadams import FrameOptions, transform
+from steps.anonymisers.registry import Description
+from steps.anonymisers.source import Resources, Source
 from steps.anonymisers.strategy import LEVELS, Key
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -84,14 +86,26 @@ class McAdams:
         self.frames = replace(preset.frames, **_given(settings, FrameOptions))
         self.output = replace(preset.output, **_given(settings, OutputLevel))
         self.is_random = self.alpha_range is not None and self.compat != "vpc24"
+        self.notes: list[str] = []
         self._seed, self._draw = seed, draw
 
     @classmethod
     def from_settings(
-        cls, values: dict[str, object], path: StrPath, *, seed: int, draw: int
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,  # noqa: ARG003
     ) -> "McAdams":
         """From what stands in the file `path`."""
         return cls(parse_settings(Settings, values, path), path, seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+        """It needs nothing but the speech."""
+        return Description(cls(parse_settings(Settings, values, path), path).level)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""
@@ -105,7 +119,12 @@ class McAdams:
             "output": asdict(self.output),
         }
 
-    def transform(self, wave: FloatArray, key: Key) -> tuple[FloatArray, dict[str, object]]:
+    def transform(
+        self,
+        wave: FloatArray,
+        key: Key,
+        source: Source,  # noqa: ARG002
+    ) -> tuple[FloatArray, dict[str, object]]:
         """Protected speech; what was drawn, the frames, and those that needed `numpy.roots`."""
         alpha = self.coefficient(key)
         warped = transform(wave, alpha, self.frames)

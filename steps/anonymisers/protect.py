@@ -3,11 +3,13 @@
 
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser
+from steps.anonymisers.source import Source
 from steps.anonymisers.strategy import Key
 from steps.audio import read_audio, write_pcm16
 from utils.cli import LossError, UserError
@@ -39,24 +41,30 @@ class Protected:
 def protect_audio(
     wav: Mapping[str, str],
     keys: Mapping[str, Key],
+    sources: Mapping[str, Source],
     anonymiser: Anonymiser,
     folder: StrPath,
     audio_format: str = "wav",
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Protected:
     """Read, transform, level and write each utterance to `folder`/<utterance>.<audio_format>.
 
-    Audio that cannot be used is skipped, with its reason. UserError for an id that is no file name,
-    and for a file that cannot be written.
+    sources: who speaks, by utterance. progress: wraps the utterances, to show how far it is. Audio
+    that cannot be used is skipped, with its reason. UserError for an id that is no file name, and
+    for a file that cannot be written.
     """
     result = Protected()
-    for utt, rxfilename in wav.items():
+    for utt in progress(wav):
+        rxfilename = wav[utt]
         if "/" in utt or utt.startswith("."):
             raise UserError(
                 f"{utt}: cannot name an audio file; ids with / or a leading . are refused"
             )
         try:
             audio = read_audio(utt, rxfilename)
-            samples, info = anonymiser.transform(audio.samples, keys[utt])
+            start = time.perf_counter()
+            samples, info = anonymiser.transform(audio.samples, keys[utt], sources[utt])
+            seconds = time.perf_counter() - start
             levelled = anonymiser.output.to_pcm16(samples)
         except UserError as error:
             result.skipped[utt] = str(error)
@@ -64,7 +72,7 @@ def protect_audio(
         path = f"{os.fspath(folder)}/{utt}.{audio_format}"
         write_pcm16(path, levelled)
         result.files[utt] = path
-        result.rows[utt] = {"key": keys[utt], **info}
+        result.rows[utt] = {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
         result.n_resampled += audio.rate != audio.file_rate
     return result
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The anonymisers by name, what they have in common, and how one is made from its YAML file."""
 
+import importlib
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.b2 import McAdams
 from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.source import Resources, Source
 from steps.anonymisers.strategy import Key
 from utils.cli import UserError
 from utils.settings import read_settings
@@ -16,43 +18,98 @@ from utils.tables import StrPath
 FloatArray = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Description:
+    """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`)."""
+
+    level: str
+    needs: tuple[str, ...] = ()
+
+
 class Anonymiser(Protocol):
     """A configured system.
 
     level: of the keys that it wants (`strategy.make_keys`). output: the level of its files.
     is_random: a second run (`--draw 1`) gives other speech; calibration distortion needs two runs.
+    notes: remarks on what was asked and could not be had (a pool that is smaller, ...), each once.
     """
 
     level: str
     output: OutputLevel
     is_random: bool
+    notes: list[str]
 
-    def transform(self, wave: FloatArray, key: Key) -> tuple[FloatArray, dict[str, object]]:
-        """(n,) float64 at 16 kHz -> protected speech, n to 10 ms; further columns of pseudo.tsv."""
+    def transform(
+        self, wave: FloatArray, key: Key, source: Source
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """(n,) float64 at 16 kHz -> protected speech (n,); further columns of pseudo.tsv."""
         ...
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included, for conf.json."""
+        """All settings, defaults included, such as conf/systems/*.yaml hold them."""
         ...
 
 
-KINDS = {"mcadams": McAdams.from_settings}
+class Kind(Protocol):
+    """What makes a system of its settings."""
+
+    def from_settings(
+        self,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> Anonymiser:
+        """The system of a file; UserError for its settings, or a folder that it needs."""
+        ...
+
+    def describe(self, values: dict[str, object], path: StrPath) -> Description:
+        """What the settings ask for, without any folder."""
+        ...
 
 
-def load_anonymiser(path: StrPath, *, seed: int = 0, draw: int = 0) -> Anonymiser:
+# Loaded when asked for: some need packages that take seconds to load.
+KINDS = {
+    "mcadams": ("steps.anonymisers.b2", "McAdams"),
+    "copy_synthesis": ("steps.anonymisers.copy_synthesis", "CopySynthesis"),
+    "knn_vc": ("steps.anonymisers.knn_vc", "KnnVc"),
+    "voice_conversion": ("steps.anonymisers.voice_conversion", "VoiceConversion"),
+}
+
+
+def load_anonymiser(
+    path: StrPath, *, seed: int = 0, draw: int = 0, resources: Resources | None = None
+) -> Anonymiser:
     """The system that a YAML file describes. `draw`: number of the independent run, from 0.
 
-    UserError for an unknown system or setting, a value out of range, and a second draw of a system
-    that draws nothing.
+    UserError for an unknown system or setting, a value out of range, a folder that is needed and
+    not given, and a second draw of a system that draws nothing.
     """
-    values = read_settings(path)
-    name = values.get("anonymiser")
-    if not isinstance(name, str) or name not in KINDS:
-        raise UserError(f"{path}: anonymiser: {name!r} is unknown; known: {', '.join(KINDS)}")
-    anonymiser: Anonymiser = KINDS[name](values, path, seed=seed, draw=draw)
+    kind, values = _read(path)
+    anonymiser = kind.from_settings(
+        values, path, seed=seed, draw=draw, resources=resources or Resources()
+    )
     if draw and not anonymiser.is_random:
         raise UserError(
             f"{path}: --draw {draw}: this system draws nothing at random, so all its runs are the "
             "same, and what compares two runs (C_ECE) is not defined for it"
         )
     return anonymiser
+
+
+def describe_system(path: StrPath) -> Description:
+    """What a system needs, from its YAML file alone; errors as in `load_anonymiser`."""
+    kind, values = _read(path)
+    return kind.describe(values, path)
+
+
+def _read(path: StrPath) -> tuple[Kind, dict[str, object]]:
+    values = read_settings(path)
+    name = values.get("anonymiser")
+    if not isinstance(name, str) or name not in KINDS:
+        raise UserError(f"{path}: anonymiser: {name!r} is unknown; known: {', '.join(KINDS)}")
+    module, attribute = KINDS[name]
+    kind: Kind = getattr(importlib.import_module(module), attribute)
+    return kind, values

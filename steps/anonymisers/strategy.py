@@ -13,7 +13,7 @@ brackets):
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from utils.cli import UserError
@@ -24,10 +24,15 @@ LEVELS = ("utt", "spk", "perm", "const")
 
 @dataclass(frozen=True)
 class Key:
-    """What fixes a draw: the level, and the names that count at this level."""
+    """What fixes a draw: the level, and the names that count at this level.
+
+    group: the names that fix what is drawn for a speaker as a whole, even where every utterance has
+    its own voice (a candidate set, a cluster, whether the gender changes).
+    """
 
     level: str
     names: tuple[str, ...] = ()
+    group: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return "|".join((self.level, *self.names))
@@ -36,6 +41,11 @@ class Key:
     def parts(self) -> tuple[str, ...]:
         """Level and names, to seed a generator with."""
         return (self.level, *self.names)
+
+    @property
+    def group_parts(self) -> tuple[str, ...]:
+        """As `parts`, for what is drawn once a speaker."""
+        return ("group", *self.group)
 
 
 def make_keys(
@@ -48,11 +58,12 @@ def make_keys(
     """
     if level == "position":
         places = {utt: str(place) for place, utt in enumerate(order)}
-        return {utt: Key(level, (places[utt],)) for utt in utt2spk}
+        return {utt: Key(level, (places[utt],), (dataset, spk)) for utt, spk in utt2spk.items()}
     keys: dict[str, Key] = {}
     for utt, spk in utt2spk.items():
         names = {"utt": (dataset, utt), "spk": (dataset, spk), "perm": (spk,), "const": ()}[level]
-        keys[utt] = Key(level, names)
+        group = (dataset, spk) if level == "utt" else names
+        keys[utt] = Key(level, names, group)
     return keys
 
 

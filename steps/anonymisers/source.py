@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a system may know beside the wave: the folders that it is given, and who speaks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.speaker.averaging import read_xvectors
+from steps.synthesis.f0 import F0Stats, read_f0_stats
+from utils.cli import UserError
+from utils.datadir import DataDir
+
+FloatArray = npt.NDArray[np.float64]
+
+# What a system can need, and the option of steps/anonymise.py that gives it.
+NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Folders, where they were given.
+
+    pool: target voices (steps/make_voice_pool.py). xvectors: of the set's speakers; several, where
+    the first that has a speaker counts (level perm: one x-vector in all sets). backend: PLDA to
+    measure distances with (steps/train_backend.py). f0: the speakers' F0 statistics
+    (steps/compute_f0_stats.py). synthesiser: a trained one (steps/train_synthesiser.py).
+    generator: a trained one (steps/train_generator.py).
+    """
+
+    pool: Path | None = None
+    xvectors: tuple[Path, ...] = ()
+    backend: Path | None = None
+    f0: Path | None = None
+    synthesiser: Path | None = None
+    generator: Path | None = None
+
+    def folder(self, need: str, who: str) -> Path:
+        """The folder for a need; UserError that names the option, on behalf of the system `who`."""
+        value = getattr(self, need)
+        found = value[0] if isinstance(value, tuple) and value else value
+        if not found:
+            raise UserError(f"{who}: this system needs --{need} DIR")
+        assert isinstance(found, Path)
+        return found
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who speaks. What was not given is None.
+
+    speaker: to keep him out of his own targets, and for nothing else. gender: f or m. xvector: (d,)
+    mean of the speaker in this set. f0: his log-F0 statistics in this set.
+    """
+
+    speaker: str
+    gender: str | None = None
+    xvector: FloatArray | None = None
+    f0: F0Stats | None = None
+
+
+def read_sources(data: DataDir, resources: Resources) -> dict[str, Source]:
+    """Speaker -> what is known of him. UserError for a speaker that a given folder lacks."""
+    speakers = sorted(set(data.utt2spk.values()))
+    genders = data.spk2gender or {}
+    xvectors = _first_xvectors(speakers, resources.xvectors)
+    f0: Mapping[str, F0Stats] = {} if resources.f0 is None else read_f0_stats(resources.f0)
+    if resources.f0 is not None and (missing := [s for s in speakers if s not in f0]):
+        raise UserError(f"{resources.f0 / 'spk_f0.scp'}: speaker {missing[0]} is not in it")
+    return {
+        speaker: Source(speaker, genders.get(speaker), xvectors.get(speaker), f0.get(speaker))
+        for speaker in speakers
+    }
+
+
+def _first_xvectors(speakers: Sequence[str], folders: Sequence[Path]) -> dict[str, FloatArray]:
+    found: dict[str, FloatArray] = {}
+    for folder in folders:
+        for speaker, vector in read_xvectors(folder, "spk_xvector").items():
+            found.setdefault(speaker, vector.astype(np.float64))
+    if folders and (missing := [s for s in speakers if s not in found]):
+        names = ", ".join(str(folder / "spk_xvector.scp") for folder in folders)
+        raise UserError(f"{names}: speaker {missing[0]} is not there")
+    return {speaker: found[speaker] for speaker in speakers if speaker in found}

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Print what a system asks for: the level of its keys, then the folders that it needs.
+
+CONF is a YAML file such as conf/systems/b1.yaml. One line: utt, spk, perm, const or position
+(docs/anonymisers.md), then any of pool, xvectors, backend, f0, synthesiser, generator: the options
+of steps/anonymise.py that have to be given.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, run_program
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.anonymisers.registry import describe_system
+
+    description = describe_system(args.conf)
+    print(description.level, *description.needs)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of a speaker's pitch, and the transforms that give a voice the pitch of another.
+
+F0 is in Hz, a value a frame, 0 where unvoiced; statistics are of its natural logarithm over voiced
+frames. Sources: paper 001 (log-linear), Srivastava et al. 2020 (percentile).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import UserError
+from utils.tables import StrPath, sort_ids
+
+FloatArray = npt.NDArray[np.float64]
+
+VOICED_HZ = 1.0  # F0 above it is voiced
+LOWEST_HZ, HIGHEST_HZ = 50.0, 600.0  # transformed F0 is clipped to these
+QUANTILES = np.linspace(0.0, 1.0, 101)
+_SMALLEST_SD = 1e-3  # of log F0; below it a voice is a monotone, and is only shifted
+
+
+@dataclass(frozen=True)
+class F0Stats:
+    """log F0 of a speaker: mean, standard deviation, quantiles (101,), and the voiced frames.
+
+    Without any voiced frame (`n` 0) the rest is 0 and means nothing.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    quantiles: FloatArray
+
+
+def compute_f0_stats(contours: Sequence[FloatArray]) -> F0Stats:
+    """Statistics over the voiced frames of F0 contours (T,) in Hz."""
+    voiced = [contour[contour > VOICED_HZ] for contour in contours]
+    log_f0 = np.log(np.concatenate(voiced).astype(np.float64)) if voiced else np.zeros(0)
+    if not len(log_f0):
+        return F0Stats(0, 0.0, 0.0, np.zeros(len(QUANTILES)))
+    return F0Stats(
+        len(log_f0), float(log_f0.mean()), float(log_f0.std()), np.quantile(log_f0, QUANTILES)
+    )
+
+
+def mix_f0_stats(stats: Sequence[F0Stats], weights: Sequence[float]) -> F0Stats:
+    """Of a voice put together of several: weighted mean of means, variances and quantiles.
+
+    Speakers without voiced frames do not count. (Paper 001 and its code: mean of the means, root of
+    the mean variance, over the selected speakers.)
+    """
+    usable = [(s, w) for s, w in zip(stats, weights, strict=True) if s.n and w > 0]
+    if not usable:
+        return F0Stats(0, 0.0, 0.0, np.zeros(len(QUANTILES)))
+    share = np.array([w for _, w in usable]) / sum(w for _, w in usable)
+    return F0Stats(
+        sum(s.n for s, _ in usable),
+        float(share @ [s.mean for s, _ in usable]),
+        float(np.sqrt(share @ [s.sd**2 for s, _ in usable])),
+        share @ np.array([s.quantiles for s, _ in usable]),
+    )
+
+
+def transform_linear(f0: FloatArray, source: F0Stats, target: F0Stats) -> FloatArray:
+    """log F0' = (log F0 - mu_s) / sd_s * sd_t + mu_t on voiced frames; unvoiced ones stay 0.
+
+    A source of one pitch (sd_s < 1e-3) is only shifted. Where one of the two has no voiced frame
+    nothing changes. The result is clipped to 50 ... 600 Hz.
+    """
+    out = np.array(f0, dtype=np.float64)
+    voiced = out > VOICED_HZ
+    if not (source.n and target.n and voiced.any()):
+        return out
+    slope = target.sd / source.sd if source.sd >= _SMALLEST_SD else 1.0
+    log_f0 = (np.log(out[voiced]) - source.mean) * slope + target.mean
+    out[voiced] = np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ)
+    return out
+
+
+def transform_percentile(f0: FloatArray, source: F0Stats, target: F0Stats) -> FloatArray:
+    """Each voiced value becomes the target's value at the same rank; as `transform_linear`."""
+    out = np.array(f0, dtype=np.float64)
+    voiced = out > VOICED_HZ
+    if not (source.n and target.n and voiced.any()):
+        return out
+    if source.sd < _SMALLEST_SD:
+        return transform_linear(f0, source, target)
+    ranks = np.interp(np.log(out[voiced]), source.quantiles, QUANTILES)
+    log_f0 = np.interp(ranks, QUANTILES, target.quantiles)
+    out[voiced] = np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ)
+    return out
+
+
+TRANSFORMS = {"linear": transform_linear, "percentile": transform_percentile}
+
+
+def write_f0_stats(folder: StrPath, stats: Mapping[str, F0Stats]) -> None:
+    """`spk_f0.{ark,scp}`: a vector a speaker: voiced frames, mean, deviation, 101 quantiles."""
+    with ArchiveWriter(Path(folder) / "spk_f0") as writer:
+        for speaker in sort_ids(stats):
+            s = stats[speaker]
+            vector = np.concatenate(([s.n, s.mean, s.sd], s.quantiles))
+            writer.write(speaker, vector.astype(np.float32))
+
+
+def read_f0_stats(folder: StrPath) -> dict[str, F0Stats]:
+    """What `write_f0_stats` wrote; UserError where it is missing or something else."""
+    path = Path(folder) / "spk_f0.scp"
+    if not path.is_file():
+        raise UserError(f"{path}: is missing; make it with steps/compute_f0_stats.py")
+    found: dict[str, F0Stats] = {}
+    for speaker, vector in read_vectors(path).items():
+        if len(vector) != 3 + len(QUANTILES):
+            raise UserError(f"{path}: {speaker}: {len(vector)} values, not F0 statistics")
+        values = vector.astype(np.float64)
+        found[speaker] = F0Stats(int(values[0]), float(values[1]), float(values[2]), values[3:])
+    return found
