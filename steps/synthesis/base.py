@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pseudo-speaker is to a synthesiser, and what every synthesiser does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.synthesis.f0 import F0Stats
+
+FloatArray = npt.NDArray[np.float64]
+F0Map = Callable[[FloatArray], FloatArray]
+"""The source's F0 contour (T,) in Hz, 0 unvoiced -> the contour (T,) that is wanted."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A pseudo-speaker.
+
+    xvector: (d,) float64. voices: the real voices nearest to it, R pool speakers. weights: (R,)
+    of the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker.
+    """
+
+    xvector: FloatArray
+    voices: tuple[str, ...]
+    weights: FloatArray
+    f0: F0Stats
+
+    def __post_init__(self) -> None:
+        if self.weights.shape != (len(self.voices),):
+            raise ValueError(f"{len(self.voices)} voices and weights {self.weights.shape}")
+
+
+class Synthesiser(Protocol):
+    """Says what somebody said in the voice of a target. needs: folders (`source.NEEDS`)."""
+
+    needs: tuple[str, ...]
+
+    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+        """Speech (n,) float64 at 16 kHz -> (n,) float64 in the target's voice.
+
+        Content and energy contour are the source's; F0 is `f0` of the source's contour. Silence
+        stays silence. Draws nothing at random: equal input gives equal bits.
+        """
+        ...
