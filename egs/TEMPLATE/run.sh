@@ -21,6 +21,7 @@ corpus_name=                       # name in tables (conf/recipe.conf)
 evaluation=                        # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
 train_set=train                    # data/<train_set> trains the evaluator and is the pool of voices
 prepare_options=                   # further options of prepare.sh
+voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 lda_dim=100                        # dimensions that the PLDA back end keeps, at most
@@ -34,53 +35,14 @@ list_stages=false                  # only list the stages
 . conf/recipe.conf
 . utils/parse_options.sh
 . utils/recipe.sh
+. local/recipe.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
 recipe_start "$command_line"
 
+first=${evaluators%% *}
+voice_encoder=${voice_encoder:-${first%/*}}
 sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
-
-# Sets encoder, backend, model, xvectors, scorer, asnorm and label from "<encoder>/<back end>".
-use_evaluator() {
-  encoder=${1%/*} backend=${1##*/}
-  local name=${encoder//[:\/]/_}
-  [[ ! -d $encoder ]] || name=${encoder##*/} # trained elsewhere, for example for another corpus
-  model=$encoder xvectors=exp/xvectors/$name scorer=$backend label=${name}_$backend
-  [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
-  asnorm=0
-  case $backend in
-    plda | plda_asnorm) scorer=exp/backends/$name ;;
-    cosine) ;;
-    *) die "--evaluators: back end '$backend' of $1; known: plda, plda_asnorm, cosine" ;;
-  esac
-  [[ $backend != plda_asnorm ]] || asnorm=$cohort_size
-}
-
-# Sets the same, and trials, split and options, from "<encoder>/<back end> <gender>".
-use_part() {
-  use_evaluator "${1% *}"
-  trials=${evaluation}_trials_${1##* } split=${evaluation}_${1##* }
-  options=(--utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed")
-}
-
-# x-vectors of a set, of its speakers, and how many utterances each speaker has.
-extract() { # DATA OUT MODEL EXTRACTOR AVERAGER
-  over "$1" "$2" "$4" "$3" %data %out
-  job "$2" "$5" "$2" "$1" "$2"
-}
-
-# Figures of one comparison: exp/metrics/PATH/metrics.json by "PROGRAM ARGUMENTS... metrics.json".
-figures() { # PATH PROGRAM ARGUMENTS...
-  step "exp/metrics/$1" -- job "exp/metrics/$1" "${@:2}" "exp/metrics/$1/metrics.json"
-}
-
-# Whether another run of a system gives other speech; known once its first set is protected.
-is_random() {
-  local conf=data/${sets[0]}_$1/conf.json
-  [[ -f $conf ]] && grep -q '"is_random": true' "$conf"
-}
-
-protected() { if [[ $2 == - ]]; then echo "$1"; else echo "$1_$2"; fi; } # SET SYSTEM
 
 # What is compared, and the sets that it takes: `-` for the original, else the system that protected it.
 parts=()
@@ -109,48 +71,34 @@ fi
 if in_stage 2 "evaluators: train speaker encoders"; then
   for evaluator in $evaluators; do
     use_evaluator "$evaluator"
-    [[ -f conf/encoders/$encoder.yaml ]] || continue # pretrained
-    step "$model" -- job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
-      "conf/encoders/$encoder.yaml" "data/$train_set" "$model"
+    make encoder
   done
 fi
 
 if in_stage 3 "x-vectors of the original speech, back ends"; then
   for evaluator in $evaluators; do
     use_evaluator "$evaluator"
-    for set in "${sets[@]}"; do
-      step "$xvectors/$set" -- extract "data/$set" "$xvectors/$set" "$model" \
-        steps/extract_xvectors.py steps/average_xvectors.py
-    done
-    [[ $scorer != cosine ]] || continue
-    if [[ -z $chunk_seconds ]]; then
-      step "$xvectors/$train_set" -- over "data/$train_set" "$xvectors/$train_set" \
-        steps/extract_xvectors.py "$model" %data %out
-    else
-      step "$xvectors/$train_set" -- over_pieces "data/$train_set" "$xvectors/$train_set" \
-        steps/extract_xvectors.py --chunk-seconds "$chunk_seconds" "$model" %data %out
-    fi
-    step "$scorer" -- job "$scorer" steps/train_backend.py --lda-dim "$lda_dim" \
-      "$xvectors/$train_set" "data/$train_set" "$scorer"
+    make xvectors
+    [[ $scorer == cosine ]] || make backend
   done
 fi
 
-if in_stage 4 "train what the systems need"; then
-  log "none of the systems needs training: $systems"
+if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
+  use_encoder "$voice_encoder"
+  for system in $systems; do
+    use_system "$system"
+    for need in $needs; do make "$need"; done
+  done
 fi
 
 if in_stage 5 "anonymise the evaluation sets"; then
+  use_encoder "$voice_encoder"
   for system in $systems; do
-    for set in "${sets[@]}"; do
-      out=data/${set}_$system
-      step "$out" -- over "data/$set" "$out" steps/anonymise.py --dataset "$set" --seed "$seed" \
-        "conf/systems/$system.yaml" %data %out "$out/wav"
-    done
+    use_system "$system"
+    for set in "${sets[@]}"; do protect "$system" "$set" "data/${set}_$system"; done
     is_random "$system" || continue
     for set in "${sets[@]:1}"; do # a second run, for what the attacker learns from one about another
-      out=data/${set}_${system}_draw1
-      step "$out" -- over "data/$set" "$out" steps/anonymise.py --dataset "$set" --seed "$seed" --draw 1 \
-        "conf/systems/$system.yaml" %data %out "$out/wav"
+      protect "$system" "$set" "data/${set}_${system}_draw1" --draw 1
     done
   done
 fi
@@ -163,12 +111,9 @@ if in_stage 7 "x-vectors of the protected speech"; then
   for evaluator in $evaluators; do
     use_evaluator "$evaluator"
     for system in $systems; do
-      made=("${sets[@]/%/_$system}")
-      ! is_random "$system" || made+=("${sets[1]}_${system}_draw1" "${sets[2]}_${system}_draw1")
-      for set in "${made[@]}"; do
-        step "$xvectors/$set" -- extract "data/$set" "$xvectors/$set" "$model" \
-          steps/extract_xvectors.py steps/average_xvectors.py
-      done
+      protected_sets=("${sets[@]/%/_$system}")
+      ! is_random "$system" || protected_sets+=("${sets[1]}_${system}_draw1" "${sets[2]}_${system}_draw1")
+      for set in "${protected_sets[@]}"; do make_xvectors "$set"; done
     done
   done
 fi

@@ -20,7 +20,11 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Description:
-    """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`)."""
+    """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`).
+
+    What is trained is named with its settings: "synthesiser:nsf" is made by
+    conf/synthesisers/nsf.yaml, "generator:idmap_mlp" by conf/generators/idmap_mlp.yaml.
+    """
 
     level: str
     needs: tuple[str, ...] = ()

@@ -1,0 +1,155 @@
+# Sourced by run.sh: what its stages make, each thing once, and the folders where things stand.
+# Needs the recipe's options, utils/recipe.sh, and the names of the evaluation sets in `sets`.
+
+# shellcheck shell=bash disable=SC2154,SC2034  # the variables are the recipe's
+
+# Sets name, model and xvectors of an encoder.
+use_encoder() { # ENCODER
+  encoder=$1 name=${1//[:\/]/_} model=$1
+  [[ ! -d $encoder ]] || name=${encoder##*/} # trained elsewhere, for example for another corpus
+  [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
+  xvectors=exp/xvectors/$name
+}
+
+# Sets the same, and backend, scorer, asnorm and label, from "<encoder>/<back end>".
+use_evaluator() {
+  use_encoder "${1%/*}"
+  backend=${1##*/}
+  scorer=$backend label=${name}_$backend asnorm=0
+  case $backend in
+    plda | plda_asnorm) scorer=exp/backends/$name ;;
+    cosine) ;;
+    *) die "--evaluators: back end '$backend' of $1; known: plda, plda_asnorm, cosine" ;;
+  esac
+  [[ $backend != plda_asnorm ]] || asnorm=$cohort_size
+}
+
+# Sets the same, and trials, split and options, from "<encoder>/<back end> <gender>".
+use_part() {
+  use_evaluator "${1% *}"
+  trials=${evaluation}_trials_${1##* } split=${evaluation}_${1##* }
+  options=(--utt2spk "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed")
+}
+
+# A step of two programs: PROGRAM over the parts of DATA, then PROGRAM2 once.
+over_then_job() { # DATA OUT PROGRAM ARGUMENTS... -- PROGRAM2 ARGUMENTS...
+  local out=$2 first=()
+  while [[ $1 != -- ]]; do
+    first+=("$1")
+    shift
+  done
+  over "${first[@]}"
+  job "$out" "${@:2}"
+}
+
+# x-vectors of a set, of its speakers, and how many utterances each speaker has; encoder in use.
+make_xvectors() { # SET
+  step "$xvectors/$1" -- over_then_job "data/$1" "$xvectors/$1" \
+    steps/extract_xvectors.py "$model" %data %out \
+    -- steps/average_xvectors.py "$xvectors/$1" "data/$1" "$xvectors/$1"
+}
+
+# make NEED: what an evaluator or a system needs, of the encoder in use, and what that is made of.
+made=
+make() {
+  [[ " $made " != *" $name/$1 "* ]] || return 0
+  made+=" $name/$1"
+  local set train=data/$train_set out
+  case $1 in
+    encoder)
+      [[ -f conf/encoders/$encoder.yaml ]] || return 0 # pretrained
+      step "$model" -- job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
+        "conf/encoders/$encoder.yaml" "$train" "$model"
+      ;;
+    xvectors)
+      make encoder
+      for set in "${sets[@]}"; do make_xvectors "$set"; done
+      ;;
+    training_xvectors)
+      make encoder
+      local how=over chunks=()
+      [[ -z $chunk_seconds ]] || how=over_pieces chunks=(--chunk-seconds "$chunk_seconds")
+      step "$xvectors/$train_set" -- "$how" "$train" "$xvectors/$train_set" \
+        steps/extract_xvectors.py "${chunks[@]}" "$model" %data %out
+      ;;
+    backend)
+      make training_xvectors
+      step "exp/backends/$name" -- job "exp/backends/$name" steps/train_backend.py \
+        --lda-dim "$lda_dim" "$xvectors/$train_set" "$train" "exp/backends/$name"
+      ;;
+    f0)
+      for set in "${sets[@]}"; do
+        step "exp/f0/$set" -- over_then_job "data/$set" "exp/f0/$set" \
+          steps/extract_f0.py %data %out -- steps/compute_f0_stats.py "exp/f0/$set" "data/$set" "exp/f0/$set"
+      done
+      ;;
+    pool)
+      make training_xvectors
+      out=exp/pools/$name
+      step "exp/world/$train_set" -- over "$train" "exp/world/$train_set" steps/extract_world.py %data %out
+      step "$out" -- job "$out" steps/make_voice_pool.py "exp/world/$train_set" "$train" "$xvectors/$train_set" "$out"
+      ;;
+    synthesiser:*)
+      make pool
+      out=exp/synthesisers/$name/${1#*:}
+      step "$out" -- job "$out" steps/train_synthesiser.py --seed "$seed" --device "$device" \
+        "conf/synthesisers/${1#*:}.yaml" "$train" "exp/pools/$name" "$out"
+      ;;
+    generator:*)
+      make training_xvectors
+      out=exp/generators/$name/${1#*:}
+      step "$out" -- job "$out" steps/train_generator.py --seed "$seed" \
+        "conf/generators/${1#*:}.yaml" "$xvectors/$train_set" "$train" "$out"
+      ;;
+    *) die "conf/systems: '$1' is needed, which this recipe cannot make" ;;
+  esac
+}
+
+# Sets level and needs of a system.
+use_system() {
+  local described
+  described=$(steps/describe_system.py "conf/systems/$1.yaml")
+  read -r level needs <<<"$described"
+}
+
+# Sets given: the options of steps/anonymise.py that give a set's speakers what the system in use needs.
+give() { # SET
+  local need folder
+  given=()
+  for need in $needs; do
+    case $need in
+      pool) given+=(--pool "exp/pools/$name") ;;
+      backend) given+=(--backend "exp/backends/$name") ;;
+      f0) given+=(--f0 "exp/f0/$1") ;;
+      xvectors)
+        # With one voice for a speaker in all sets, what is known of him has to be the same, too.
+        if [[ $level == perm ]]; then
+          for folder in "${sets[@]}"; do given+=(--xvectors "$xvectors/$folder"); done
+        else
+          given+=(--xvectors "$xvectors/$1")
+        fi
+        ;;
+      synthesiser:* | generator:*) given+=("--${need%%:*}" "exp/${need%%:*}s/$name/${need#*:}") ;;
+    esac
+  done
+}
+
+# Whether another run of a system gives other speech; known once its first set is protected.
+is_random() {
+  local conf=data/${sets[0]}_$1/conf.json
+  [[ -f $conf ]] && grep -q '"is_random": true' "$conf"
+}
+
+# Protected data/<set>_<system>, or a further run of it.
+protect() { # SYSTEM SET OUT OPTIONS...
+  give "$2"
+  step "$3" -- over "data/$2" "$3" steps/anonymise.py --dataset "$2" --seed "$seed" "${@:4}" \
+    "${given[@]}" "conf/systems/$1.yaml" %data %out "$3/wav"
+}
+
+# Figures of one comparison: exp/metrics/PATH/metrics.json by "PROGRAM ARGUMENTS... metrics.json".
+figures() { # PATH PROGRAM ARGUMENTS...
+  step "exp/metrics/$1" -- job "exp/metrics/$1" "${@:2}" "exp/metrics/$1/metrics.json"
+}
+
+protected() { if [[ $2 == - ]]; then echo "$1"; else echo "$1_$2"; fi; } # SET SYSTEM
