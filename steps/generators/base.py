@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every generator of pseudo-speakers does, and the pool of real speakers that it may use."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from utils.cli import UserError
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+GENDERS = ("f", "m")
+
+
+class Generator(Protocol):
+    """Makes x-vectors of pseudo-speakers, configured and, after `fit`, with a pool.
+
+    name: in the registry. needs: what of `source.NEEDS` it uses beside the pool; "xvectors" means
+    that `generate` wants the source's x. is_random: another draw gives another pseudo-speaker (of
+    the settings before `fit`, of the pool too after it). notes: remarks on what was asked and could
+    not be had, each once.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    notes: list[str]
+
+    @property
+    def is_random(self) -> bool:
+        """See above."""
+        ...
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """Take the pool: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
+
+        Nothing that is made later depends on the order of the speakers.
+        """
+        ...
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,
+        gender: str | None = None,
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """A pseudo-speaker y (d,) float64 for a key, and columns of pseudo.tsv.
+
+        x: (d,) mean x-vector of the source speaker. gender: his. target_gender: f, m, or None for
+        any. exclude: ids never to be chosen. The columns have the same names for all keys.
+        UserError where the pool or the source does not allow it.
+        """
+        ...
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults and `name` included, for conf.json."""
+        ...
+
+
+class Kind(Protocol):
+    """What makes a generator of its settings."""
+
+    def from_settings(
+        self,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> Generator:
+        """A generator of the mapping `generator` of the file `path`; UserError names both."""
+        ...
+
+    def describe(self, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """Its `needs`, without any folder."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Real speakers in C order of their ids: vectors (S, d), and f, m or None for each."""
+
+    speakers: tuple[str, ...]
+    vectors: FloatArray
+    genders: tuple[str | None, ...]
+
+    @classmethod
+    def make(
+        cls, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> "Pool":
+        """Sort and check. UserError for no speaker, one given twice, a value that is no number."""
+        vectors = np.asarray(vectors, dtype=np.float64)
+        if not len(vectors) == len(speakers) == len(genders) or vectors.ndim != 2:
+            raise ValueError(f"{vectors.shape}, {len(speakers)} speakers, {len(genders)} genders")
+        if not len(speakers):
+            raise UserError("pool: no speaker is in it")
+        order = sorted(range(len(speakers)), key=lambda place: speakers[place])
+        pool = cls(
+            tuple(speakers[place] for place in order),
+            vectors[order],
+            tuple(genders[place] for place in order),
+        )
+        if twice := [a for a, b in pairwise(pool.speakers) if a == b]:
+            raise UserError(f"pool: speaker {twice[0]} is in it twice")
+        for place in np.flatnonzero(~np.isfinite(pool.vectors).all(axis=1)):
+            raise UserError(
+                f"pool: speaker {pool.speakers[place]}: the x-vector has a value that is no finite "
+                "number; extract it again"
+            )
+        if unknown := set(genders) - {*GENDERS, None}:
+            raise UserError(f"pool: gender {unknown.pop()!r} of a speaker; f or m is expected")
+        return pool
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {speaker: place for place, speaker in enumerate(self.speakers)}
+
+    def group(self, target_gender: str | None) -> IntArray:
+        """Places of the speakers of a gender, ascending; None: of all. UserError for none."""
+        if target_gender is None:
+            return np.arange(len(self.speakers))
+        places = [i for i, gender in enumerate(self.genders) if gender == target_gender]
+        if not places:
+            known = "has no genders (spk2gender)" if not any(self.genders) else "lacks this gender"
+            raise UserError(f"pool: no speaker of gender {target_gender}: it {known}")
+        return np.array(places, dtype=np.int64)
+
+    def without(self, places: IntArray, exclude: Collection[str]) -> IntArray:
+        """The places that are left without the speakers `exclude`, who need not be in the pool."""
+        left_out = [self._places[speaker] for speaker in exclude if speaker in self._places]
+        return places[~np.isin(places, left_out)] if left_out else places
+
+    def check_source(self, x: FloatArray | None, who: str) -> FloatArray:
+        """The source's x as (d,) float64. UserError where it is missing or does not fit."""
+        if x is None:
+            raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")
+        dim = self.vectors.shape[1]
+        if x.shape != (dim,):
+            raise UserError(
+                f"{who}: the source's x-vector has {x.size} values and the pool's have {dim}; "
+                "extract both with the same encoder"
+            )
+        if not np.isfinite(x).all():
+            raise UserError(f"{who}: the source's x-vector has a value that is no finite number")
+        return x.astype(np.float64)
+
+
+def add_note(notes: list[str], text: str) -> None:
+    """Add a remark that is not there yet."""
+    if text not in notes:
+        notes.append(text)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generators of pseudo-speakers by name, and how one is made from the settings of a system."""
+
+import importlib
+
+from steps.anonymisers.source import Resources
+from steps.generators.base import Generator, Kind
+from utils.cli import UserError
+from utils.tables import StrPath
+
+# Loaded when asked for: some need packages that take seconds to load.
+GENERATORS = {
+    "random": ("steps.generators.pool", "RandomSpeakers"),
+    "farthest": ("steps.generators.pool", "RankedSpeakers"),
+    "nearest": ("steps.generators.pool", "RankedSpeakers"),
+    "dense": ("steps.generators.clusters", "ClusteredSpeakers"),
+    "sparse": ("steps.generators.clusters", "ClusteredSpeakers"),
+    "constant": ("steps.generators.targets", "ConstantTarget"),
+}
+
+
+def load_generator(
+    values: object, path: StrPath, *, seed: int, draw: int, resources: Resources
+) -> Generator:
+    """The generator that the mapping `generator` of the file `path` describes; not fitted yet.
+
+    draw: number of the independent run, from 0. UserError for an unknown name or setting, a value
+    out of range, and a folder that is needed and not given.
+    """
+    kind, known = _find(values, path)
+    return kind.from_settings(known, path, seed=seed, draw=draw, resources=resources)
+
+
+def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
+    """What it needs beside the pool (of `source.NEEDS`); errors as in `load_generator`."""
+    kind, known = _find(values, path)
+    return kind.describe(known, path)
+
+
+def _find(values: object, path: StrPath) -> tuple[Kind, dict[str, object]]:
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
+    name = values.get("name")
+    if not isinstance(name, str) or name not in GENERATORS:
+        raise UserError(
+            f"{path}: generator.name: {name!r} is unknown; known: {', '.join(GENERATORS)}"
+        )
+    module, attribute = GENERATORS[name]
+    kind: Kind = getattr(importlib.import_module(module), attribute)
+    return kind, values
