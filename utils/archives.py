@@ -89,6 +89,45 @@ def read_matrices(
         yield key, _to_float32(array, where, check_finite)
 
 
+class ObjectReader:
+    """Single matrices or vectors of an .scp file, read when asked for; only its lines are kept.
+
+    Pipes are refused. Errors as in `read_vectors`, and for a key that is not there.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = Path(path)
+        self._entries = read_map(path, rest_of_line=True)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def vector(self, key: str) -> Float32:
+        """The vector (D,) float32 of a key."""
+        return self._read(key, 1)
+
+    def matrix(self, key: str) -> Float32:
+        """The matrix (T, D) float32 of a key."""
+        return self._read(key, 2)
+
+    def _read(self, key: str, ndim: int) -> Float32:
+        where = f"{self.path}: {key}"
+        if key not in self._entries:
+            raise UserError(f"{where} is not in it")
+        rxfilename = self._entries[key]
+        if _is_pipe(rxfilename):
+            _run_pipe(rxfilename, False, where)  # refuses
+        with _open(_split_rxfilename(rxfilename, where)[0], where) as stream:
+            array = _load(rxfilename, stream, allow_pipes=False, where=where)
+        if array.ndim != ndim or array.size == 0:
+            wanted = "vector" if ndim == 1 else "matrix"
+            raise UserError(f"{where}: {_shape(array)} where a {wanted} is expected")
+        return _to_float32(array, where, True)
+
+
 class ArchiveWriter:
     """Writes `<stem>.ark` and `<stem>.scp`; both appear when the `with` block ends well, or none.
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Target voices: speakers with their WORLD frames, x-vectors and F0 statistics, read when needed.
+
+A pool is a folder that steps/make_voice_pool.py made. Memory does not grow with its speech: only
+the frames of the few speakers used last are kept.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.speaker.averaging import read_xvectors
+from steps.synthesis.f0 import F0Stats, read_f0_stats
+from steps.synthesis.world import silent_frames, unpack
+from utils.archives import ObjectReader
+from utils.cli import UserError
+from utils.tables import StrPath, read_id_lists, read_map, sort_ids
+
+FloatArray = npt.NDArray[np.float64]
+
+MATCH_COEFFICIENTS = slice(1, 25)  # of the envelope code
+MATCH_OFFSETS = (-3, 0, 3)  # frames
+QUIET_SHARE = 0.15  # of each utterance's frames
+_CACHED_SPEAKERS = 8
+_SMALLEST_SD = 1e-6
+
+
+@dataclass(frozen=True)
+class PoolFrames:
+    """Frames of a voice: envelope (M, 40) raw codes, match (M, 72) what they are found by."""
+
+    envelope: FloatArray
+    match: FloatArray
+
+
+class VoicePool:
+    """The speakers of a pool. Open it with `VoicePool.load`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        spk2utt: dict[str, list[str]],
+        xvectors: FloatArray,
+        f0: dict[str, F0Stats],
+        genders: dict[str, str],
+    ) -> None:
+        """Tables of a pool that have been read; xvectors (S, d) in C order of the speakers."""
+        self.folder = folder
+        self.speakers = tuple(sort_ids(spk2utt))
+        self._spk2utt, self._xvectors, self._f0, self._genders = spk2utt, xvectors, f0, genders
+        self._world = ObjectReader(folder / "world.scp")
+        self._cache: OrderedDict[str, PoolFrames] = OrderedDict()
+
+    @classmethod
+    def load(cls, folder: StrPath) -> "VoicePool":
+        """The pool of a folder; UserError for a missing file, and for speakers that one lacks."""
+        path = Path(folder)
+        for name in ("spk2utt", "world.scp"):
+            if not (path / name).is_file():
+                raise UserError(f"{path / name}: is missing; make it with steps/make_voice_pool.py")
+        spk2utt = read_id_lists(path / "spk2utt")
+        xvectors = read_xvectors(path, "spk_xvector")
+        f0 = read_f0_stats(path)
+        for name, table in (("spk_xvector.scp", xvectors), ("spk_f0.scp", f0)):
+            if missing := [speaker for speaker in spk2utt if speaker not in table]:
+                raise UserError(
+                    f"{path / name}: speaker {missing[0]} of {path / 'spk2utt'} is not in it; "
+                    "make the pool again"
+                )
+        stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
+        genders = path / "spk2gender"
+        return cls(path, spk2utt, stack, f0, read_map(genders) if genders.is_file() else {})
+
+    @property
+    def xvectors(self) -> FloatArray:
+        """(S, d) means of the speakers, neither centred nor scaled, in the order of `speakers`."""
+        return self._xvectors
+
+    def gender(self, speaker: str) -> str:
+        """F or m, in lower case; UserError where the pool does not know it."""
+        if speaker not in self._genders:
+            raise UserError(
+                f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
+                "choose voices without regard to gender"
+            )
+        return self._genders[speaker]
+
+    def f0(self, speaker: str) -> F0Stats:
+        """log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
+        self._utterances(speaker)
+        return self._f0[speaker]
+
+    def frames(self, speaker: str) -> PoolFrames:
+        """All frames of a speaker but the quiet ones (`loud_frames`), utterances in C order.
+
+        UserError for an unknown speaker, an utterance without frames, a voice of silence only.
+        """
+        if speaker in self._cache:
+            self._cache.move_to_end(speaker)
+            return self._cache[speaker]
+        parts = [self._read(utt) for utt in self._utterances(speaker)]
+        frames = PoolFrames(
+            np.concatenate([part.envelope for part in parts]),
+            np.concatenate([part.match for part in parts]),
+        )
+        if not len(frames.envelope):
+            raise UserError(
+                f"{self.folder / 'world.scp'}: all frames of {speaker} are silent; leave the "
+                "speaker out of the pool"
+            )
+        self._cache[speaker] = frames
+        if len(self._cache) > _CACHED_SPEAKERS:
+            self._cache.popitem(last=False)
+        return frames
+
+    def _utterances(self, speaker: str) -> list[str]:
+        if speaker not in self._spk2utt:
+            raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
+        return sort_ids(self._spk2utt[speaker])
+
+    def _read(self, utt: str) -> PoolFrames:
+        matrix = self._world.matrix(utt)
+        try:
+            envelope = unpack(matrix).envelope
+        except UserError as error:
+            raise UserError(f"{self.folder / 'world.scp'}: {utt}: {error}") from error
+        loud = loud_frames(envelope)
+        return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
+
+
+def match_vectors(envelope: FloatArray) -> FloatArray:
+    """Vectors (T, 72) to compare frames by, of the codes (T, 40) of one utterance.
+
+    Coefficients 1-24, each with mean 0 and variance 1 within the utterance, of frames t-3, t and
+    t+3 (beyond the ends: the first and the last). Sources and pool are treated alike, each by
+    utterance. A coefficient that does not vary becomes 0.
+    """
+    part = envelope[:, MATCH_COEFFICIENTS].astype(np.float64)
+    normal = (part - part.mean(axis=0)) / np.maximum(part.std(axis=0), _SMALLEST_SD)
+    places = np.arange(len(normal))
+    return np.hstack([normal[np.clip(places + o, 0, len(normal) - 1)] for o in MATCH_OFFSETS])
+
+
+def loud_frames(envelope: FloatArray) -> npt.NDArray[np.intp]:
+    """Indices, rising, of an utterance's frames that may serve as targets.
+
+    Left out: the 15 % of lowest energy (coefficient 0; the number rounded down, earlier frames
+    first among equals), and digital silence.
+    """
+    order = np.argsort(envelope[:, 0], kind="stable")
+    kept = np.sort(order[int(QUIET_SHARE * len(order)) :])
+    return kept[~silent_frames(envelope)[kept]]

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""WORLD: speech as pitch, spectral envelope and aperiodicity, and back (Morise et al. 2016).
+
+A frame every 10 ms, centred at t x 160 samples: F0 by DIO and StoneMask, the envelope by CheapTrick
+(coded as 40 mel-cepstral values), the aperiodicity by D4C (coded by bands). Nothing is drawn: the
+same samples give the same bits. The library is pyworld.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyworld
+
+from steps.audio import SAMPLE_RATE
+from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
+from utils.cli import UserError
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+FRAME_SHIFT = 0.010  # seconds
+HOP = 160  # samples
+CODE_DIM = 40
+F0_RANGE = (60.0, 400.0)  # Hz
+# Coefficient 0 is the mean log power. CheapTrick gives digital silence (or a constant) -36.5 and
+# less, and the last bit of 16-bit audio, alone in its frame, about -24.
+SILENCE = -33.0
+_FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
+_N_BANDS = 1  # of the coded aperiodicity at 16 kHz
+
+
+@dataclass(frozen=True)
+class WorldFrames:
+    """T frames of speech, float64.
+
+    f0: (T,) Hz, 0 where unvoiced. envelope: (T, 40) coded log power spectrum, coefficient 0 its
+    mean. aperiodicity: (T, B) coded bands in dB, 0 all noise (B is 1 at 16 kHz).
+    """
+
+    f0: FloatArray
+    envelope: FloatArray
+    aperiodicity: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.f0)
+
+
+def analyse(wave: FloatArray, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
+    """Frames of a signal (n,) at 16 kHz, full scale 1; T = 1 + n // 160.
+
+    f0_range: lowest and highest F0 in Hz. UserError for a signal that is empty or not finite.
+    """
+    samples = _checked(wave)
+    f0, times = _extract_f0(samples, f0_range)
+    spectrum = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    return WorldFrames(
+        f0,
+        pyworld.code_spectral_envelope(spectrum, SAMPLE_RATE, CODE_DIM),
+        pyworld.code_aperiodicity(noise, SAMPLE_RATE),
+    )
+
+
+def extract_f0(wave: FloatArray, f0_range: tuple[float, float] = F0_RANGE) -> FloatArray:
+    """F0 (T,) in Hz, 0 where unvoiced: that of `analyse`, alone. Shapes and errors as there."""
+    return _extract_f0(_checked(wave), f0_range)[0]
+
+
+def synthesise(frames: WorldFrames, n_samples: int) -> FloatArray:
+    """The signal (n_samples,) float64 of frames, of any level: it may pass full scale.
+
+    Frames of digital silence (`silent_frames`) become exact zeros, with a slope of a frame at their
+    borders. Where the frames end early the rest is silence. UserError for values that are not
+    finite; ValueError for shapes that are not those of WorldFrames.
+    """
+    _check_frames(frames)
+    spectrum = pyworld.decode_spectral_envelope(
+        np.ascontiguousarray(frames.envelope, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
+    )
+    noise = pyworld.decode_aperiodicity(
+        np.ascontiguousarray(frames.aperiodicity, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
+    )
+    f0 = np.ascontiguousarray(frames.f0, dtype=np.float64)
+    wave = pyworld.synthesize(f0, spectrum, noise, SAMPLE_RATE, FRAME_SHIFT * 1000)[:n_samples]
+    if not np.isfinite(wave).all():
+        raise UserError("WORLD synthesis gave samples that are not finite")
+    silent = silent_frames(frames.envelope)
+    if silent.any():
+        wave *= np.interp(np.arange(len(wave)) / HOP, np.arange(len(silent)), ~silent)
+    return np.pad(wave, (0, n_samples - len(wave)))
+
+
+def silent_frames(envelope: FloatArray) -> BoolArray:
+    """Which frames (T,) of codes (T, 40) are digital silence.
+
+    What changes the energy of frames must leave these as they are, or silence becomes noise.
+    """
+    silent: BoolArray = envelope[:, 0] < SILENCE
+    return silent
+
+
+def pack(frames: WorldFrames) -> FloatArray:
+    """Frames as one matrix (T, 1 + B + 40): f0, aperiodicity, envelope."""
+    return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
+
+
+def unpack(matrix: npt.NDArray[np.floating]) -> WorldFrames:
+    """What `pack` made, as float64; UserError for another number of columns."""
+    expected = 1 + _N_BANDS + CODE_DIM
+    if matrix.ndim != 2 or matrix.shape[1] != expected:
+        raise UserError(f"no WORLD frames: {matrix.shape}, where {expected} columns are expected")
+    values = matrix.astype(np.float64)
+    return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS])
+
+
+def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
+    """UserError that begins with `where` unless 50 <= low, 2 low <= high <= 600 Hz."""
+    low, high = f0_range
+    if not LOWEST_HZ <= low <= high / 2 <= HIGHEST_HZ / 2:
+        raise UserError(
+            f"{where}: {low:g} to {high:g} Hz; F0 is looked for within {LOWEST_HZ:g} ... "
+            f"{HIGHEST_HZ:g} Hz, in a range of an octave or more"
+        )
+
+
+def _extract_f0(
+    samples: FloatArray, f0_range: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """F0 (T,) in Hz and the frames' times (T,) in seconds."""
+    low, high = f0_range
+    rough, times = pyworld.dio(
+        samples, SAMPLE_RATE, f0_floor=low, f0_ceil=high, frame_period=FRAME_SHIFT * 1000
+    )
+    return pyworld.stonemask(samples, rough, times, SAMPLE_RATE), times
+
+
+def _checked(wave: FloatArray) -> FloatArray:
+    samples = np.ascontiguousarray(wave, dtype=np.float64)
+    if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
+        raise UserError("the signal is empty, or holds a sample that is not a finite number")
+    return samples
+
+
+def _check_frames(frames: WorldFrames) -> None:
+    n = len(frames.f0)
+    if (
+        not n
+        or frames.envelope.shape != (n, CODE_DIM)
+        or frames.aperiodicity.shape != (n, _N_BANDS)
+    ):
+        raise ValueError(
+            f"f0 {frames.f0.shape}, envelope {frames.envelope.shape}, aperiodicity "
+            f"{frames.aperiodicity.shape} are no WORLD frames"
+        )
+    if not all(np.isfinite(x).all() for x in (frames.f0, frames.envelope, frames.aperiodicity)):
+        raise UserError("WORLD frames hold a value that is not a finite number")
