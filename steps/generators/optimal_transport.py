@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact optimal transport between two batches of the same size, with its dual potentials.
+
+WGAN-QC (Liu et al. 2019; used for pseudo-speakers in paper 004, II-C) trains its critic on the
+solution of the linear programme
+
+    maximise mean_i Hx_i - mean_j Hv_j   subject to   Hx_i - Hv_j <= c_ij,
+
+c_ij = K/2 ||x_i - v_j||^2, where x are real and v generated vectors. The weights are equal, so an
+optimal plan matches the vectors one to one. POT solves it (network simplex).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import ot
+from scipy.spatial.distance import cdist
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Duals:
+    """The solution for n real and n generated vectors.
+
+    real: (n,) Hx. fake: (n,) Hv. match: (n,) T, the real vector that each generated one is matched
+    with. cost: mean cost of the matched pairs, which equals mean Hx - mean Hv.
+    """
+
+    real: FloatArray
+    fake: FloatArray
+    match: IntArray
+    cost: float
+
+
+def quadratic_cost(real: FloatArray, fake: FloatArray) -> FloatArray:
+    """c_ij = K/2 ||x_i - v_j||^2 with K = 1/d: (n, d) and (n, d) -> (n, n).
+
+    >>> quadratic_cost(np.zeros((1, 2)), np.ones((1, 2)))
+    array([[0.5]])
+    """
+    squared: FloatArray = np.asarray(cdist(real, fake, "sqeuclidean"), dtype=np.float64)
+    squared /= 2.0 * real.shape[1]
+    return squared
+
+
+def solve_duals(cost: FloatArray) -> Duals:
+    """Potentials and matching for a cost matrix (n, n): rows real, columns generated.
+
+    The potentials are centred, mean Hx = -mean Hv: a common constant changes neither the
+    constraint nor the objective, and would make the critic's target wander from batch to batch.
+    ArithmeticError where the solver does not come to an end, or a cost is not finite.
+    """
+    if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not cost.size:
+        raise ValueError(f"the cost matrix is {cost.shape}; as many real as generated are needed")
+    if not np.isfinite(cost).all():
+        raise ArithmeticError("optimal transport: a cost is not a finite number")
+    plan, log = ot.emd([], [], np.ascontiguousarray(cost), log=True, numItermax=1_000_000)
+    if log["warning"] is not None:
+        raise ArithmeticError(f"optimal transport: {log['warning']}")
+    real, fake = np.array(log["u"]), -np.array(log["v"])
+    gauge = 0.5 * (real.mean() + fake.mean())
+    match = np.asarray(plan).argmax(axis=0)
+    matched = float(cost[match, np.arange(len(match))].mean())
+    return Duals(real - gauge, fake - gauge, match, matched)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling of frames by their precision (xi-vector; Lee, Wang and Koshinaka 2021).
+
+Each frame t gives an estimate h_t of the speaker and a log precision l_t, both per dimension. With
+a Gaussian prior (m_p, l_p), learned, the speaker is Gaussian given the frames:
+
+    a_t = exp(l_t) / (exp(l_p) + sum_s exp(l_s)),   a_p = exp(l_p) / (the same)
+    mean phi = sum_t a_t h_t + a_p m_p,   precision exp(l_p) + sum_t exp(l_t)
+
+Frames that say little (noise, pauses) get a low precision and weigh little. Paper 004 takes the
+mean as the speaker's vector; its generator PSD also uses what the frames say one by one.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """mean: (B, D). log_precision: (B, D), natural logarithm; the variance is exp(-it).
+
+    deviation: (B, D), square root of sum_t a_t h_t^2 + a_p m_p^2 - phi^2: how the frames spread.
+    """
+
+    mean: Tensor
+    log_precision: Tensor
+    deviation: Tensor
+
+
+def pool_frames(
+    frames: Tensor,
+    log_precision: Tensor,
+    prior_mean: Tensor,
+    prior_log_precision: Tensor,
+    valid: Tensor | None = None,
+) -> Posterior:
+    """The posterior of (B, D, T) frames and log precisions under a prior (D,), (D,).
+
+    `valid`: (B, T) bool, frames that count; None when all do. A row without a valid frame gives the
+    prior.
+    """
+    if valid is not None:
+        log_precision = log_precision.masked_fill(~valid[:, None], -torch.inf)
+        frames = frames.masked_fill(~valid[:, None], 0.0)  # padding may hold anything
+    shape = (len(frames), -1, 1)
+    logits = torch.cat([log_precision, prior_log_precision[:, None].expand(shape)], dim=2)
+    values = torch.cat([frames, prior_mean[:, None].expand(shape)], dim=2)
+    weights = torch.softmax(logits, dim=2)
+    mean = (weights * values).sum(dim=2)
+    # Around the mean, not as a difference of squares, which cancels.
+    spread = (weights * (values - mean[:, :, None]).square()).sum(dim=2)
+    deviation = spread.clamp_min(1e-12).sqrt()  # the root has no gradient at 0
+    return Posterior(mean, torch.logsumexp(logits, dim=2), deviation)
+
+
+class XiPooling(nn.Module):
+    """Frame features (B, C, T) -> the speaker's posterior, D dimensions.
+
+    A linear map C -> D gives h_t. l_t = 2 log softplus(W2 BN(ReLU(W1 h_t + b1)) + b2), `hidden`
+    units. The prior starts at mean 0 and log precision 0, so a short utterance is drawn towards it.
+    """
+
+    def __init__(self, channels: int, size: int, hidden: int = 256) -> None:
+        super().__init__()
+        self.estimate = nn.Conv1d(channels, size, 1)
+        self.inward = nn.Conv1d(size, hidden, 1)
+        self.norm = nn.BatchNorm1d(hidden)
+        self.outward = nn.Conv1d(hidden, size, 1)
+        self.prior_mean = nn.Parameter(torch.zeros(size))
+        self.prior_log_precision = nn.Parameter(torch.zeros(size))
+
+    def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, C, T) -> means h_t and log precisions l_t, both (B, D, T)."""
+        means = self.estimate(features)
+        hidden = self.norm(functional.relu(self.inward(means)))
+        # The floor keeps the logarithm finite where softplus underflows: a precision of 1e-12.
+        positive = functional.softplus(self.outward(hidden)).clamp_min(1e-6)
+        return means, 2.0 * positive.log()
+
+    def forward(self, features: Tensor, valid: Tensor | None = None) -> Posterior:
+        """See `pool_frames`; `valid`: (B, T) bool, None when all frames count."""
+        means, log_precision = self.frame_gaussians(features)
+        return pool_frames(means, log_precision, self.prior_mean, self.prior_log_precision, valid)
