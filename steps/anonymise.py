@@ -27,6 +27,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -98,7 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
 
     (args.out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
-    result = protect_audio(data.wav, keys, sources, anonymiser, args.wav_dir, args.format)
+    result = protect_audio(
+        data.wav, keys, sources, anonymiser, args.wav_dir, args.format, progress("anonymise")
+    )
     for note in anonymiser.notes:
         print(f"{args.conf}: {note}")
     print(f"{args.data}: {result.summary()}")

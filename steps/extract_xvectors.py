@@ -22,6 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -59,7 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     encoder = load_encoder(args.encoder, args.device)
     result = extract(
-        encoder, data.wav, data.utt2spk, args.batch_seconds, chunk_seconds=args.chunk_seconds
+        encoder,
+        data.wav,
+        data.utt2spk,
+        args.batch_seconds,
+        chunk_seconds=args.chunk_seconds,
+        progress=progress("extract_xvectors", unit="batches"),
     )
     print(result.summary())
     write_extraction(args.out, result, args.allow_loss)

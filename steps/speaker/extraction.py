@@ -2,7 +2,7 @@
 """x-vectors of a data directory: whole utterances, or cut into chunks."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,8 +46,12 @@ def extract(
     batch_seconds: float,
     *,
     chunk_seconds: float | None = None,
+    progress: Callable[[Iterable[list[int]]], Iterable[list[int]]] = lambda batches: batches,
 ) -> Extraction:
-    """The x-vectors of all utterances; what cannot be used is noted with its reason."""
+    """The x-vectors of all utterances; what cannot be used is noted with its reason.
+
+    progress: wraps the batches (lists of numbers), to show how far it is.
+    """
     result = Extraction(chunked=chunk_seconds is not None)
     lengths = {}
     for utt in utt2spk:
@@ -58,7 +62,8 @@ def extract(
             lengths[utt] = int(info.seconds * SAMPLE_RATE)
     utts = list(lengths)
     limit = int(batch_seconds * SAMPLE_RATE) if encoder.batches else 0
-    for batch in length_sorted_batches([lengths[utt] for utt in utts], limit):
+    batches = list(length_sorted_batches([lengths[utt] for utt in utts], limit))
+    for batch in progress(batches):
         pieces = list(_read_pieces(result, [utts[i] for i in batch], wav, chunk_seconds))
         _embed(encoder, result, pieces, utt2spk)
     return result

@@ -1,0 +1,87 @@
+"""Progress: items go through unchanged; lines in a log are few; a terminal gets a bar."""
+
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from utils.progress import progress
+
+
+class Ticks:
+    """A clock that an item moves on by a fixed time."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def lines(n: int, seconds: float, *, sized: bool = True) -> list[str]:
+    """What a log holds of `n` items that take `seconds` each."""
+    out, clock = io.StringIO(), Ticks()
+    items = range(n) if sized else iter(range(n))
+    seen = []
+    for item in progress("x", stream=out, clock=clock)(items):
+        seen.append(item)
+        clock.now += seconds
+    assert seen == list(range(n))
+    return out.getvalue().splitlines()
+
+
+def test_lines_say_how_much_is_done_and_left() -> None:
+    assert lines(30, 1.0) == [
+        "x: 10 of 30 utterances, 0:20 left",
+        "x: 20 of 30 utterances, 0:10 left",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n", "seconds", "expected"),
+    [
+        (9, 1.0, 0),  # shorter than 10 s: nothing to tell
+        (1000, 1.0, 16),  # 60 s come before 10 %: a line a minute
+        (300, 1.0, 9),  # every 10 %
+        (100, 0.5, 4),  # 10 % is 5 s: lines stay 10 s apart
+        (3, 1000.0, 2),  # one before each later item
+        (0, 1.0, 0),
+    ],
+)
+def test_lines_are_few(n: int, seconds: float, expected: int) -> None:
+    assert len(lines(n, seconds)) == expected
+
+
+def test_what_has_no_length_is_counted() -> None:
+    assert lines(125, 1.0, sized=False) == ["x: 60 utterances in 1:00", "x: 120 utterances in 2:00"]
+
+
+def test_a_terminal_gets_a_bar() -> None:
+    out = Terminal()
+    assert list(progress("x", unit="batches", stream=out)(range(3))) == [0, 1, 2]
+    assert re.search(r"x: 100%.*3/3", out.getvalue())
+    assert "\r" in out.getvalue()
+
+
+def test_an_error_goes_through() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        list(progress("x", stream=io.StringIO())(broken()))
+
+
+def test_tqdm_is_not_loaded_for_a_log() -> None:
+    code = "import sys; from utils.progress import progress; list(progress('x')('abc'))"
+    code += "; sys.exit('tqdm' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
