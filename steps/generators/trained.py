@@ -40,6 +40,7 @@ IntArray = npt.NDArray[np.int64]
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
 NORM_RATIO = (0.5, 2.0)
 N_CHECKED = 200  # vectors of unseen indices that a check looks at
+PROGRESS = ("step", "cpu_seconds", "rows", "sums", "n_summed")  # of a checkpoint
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TrainingVectors:
     @property
     def dimension(self) -> int:
         """d."""
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     @cached_property
     def means(self) -> Float32:
@@ -157,6 +158,7 @@ class TrainerKind(Protocol):
         values: dict[str, object],
         path: StrPath,
         data: TrainingVectors,
+        *,
         seed: int,
         device: str,
     ) -> Trainer:
@@ -206,7 +208,7 @@ class TrainedFolder:
 
 @dataclass(frozen=True)
 class _Trained:
-    """`trained` in generator.yaml; figures of the last check and of the log follow as they are."""
+    """`trained` in generator.yaml: the data, how long, and the figures of `sanity_figures`."""
 
     step: int
     seed: int
@@ -214,11 +216,11 @@ class _Trained:
     utterances: int
     dimension: int
     norm: float
-    norm_ratio: float
-    cosine_seen: float
-    cosine_unseen: float
     cpu_seconds: float
     device: str
+    norm_ratio: float
+    cosine_unseen: float
+    cosine_seen: float = math.nan  # left out of the file where it has no value
 
 
 def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
@@ -266,7 +268,7 @@ def train_generator(
     """
     torch.set_num_threads(1)
     check_device(device)
-    trainer = _kind(values, path).from_settings(values, path, data, seed, device)
+    trainer = _kind(values, path).from_settings(values, path, data, seed=seed, device=device)
     loop = trainer.loop
     check_loop(loop, path)
     logging.info(
@@ -305,24 +307,24 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
     """How a network does, on the first unseen indices and on the training speakers' own.
 
     norm_ratio: median norm of vectors of unseen indices over that of real speakers. cosine_unseen:
-    mean cosine between those vectors. cosine_seen: mean cosine of the vector of a training speaker's
-    index with his mean x-vector; not a number where no index stands for a training speaker.
+    mean cosine between those vectors. cosine_seen: mean cosine of the vectors of the training
+    speakers' indices with their mean x-vectors; absent where no index stands for a speaker.
     """
     unseen = model.vectors(np.arange(model.n_seen, model.n_seen + N_CHECKED, dtype=np.int64))
     unseen = unseen.astype(np.float64)
     norms = np.linalg.norm(unseen, axis=1)
     total = np.sum(unseen / np.maximum(norms, 1e-30)[:, None], axis=0)
-    seen = math.nan
+    figures = {
+        "norm_ratio": float(np.median(norms)) / data.norm,
+        "cosine_unseen": (float(total @ total) - N_CHECKED) / (N_CHECKED * (N_CHECKED - 1)),
+    }
     if model.n_seen:
         made = model.vectors(np.arange(model.n_seen, dtype=np.int64)).astype(np.float64)
         real = data.means.astype(np.float64)
         products = np.linalg.norm(made, axis=1) * np.linalg.norm(real, axis=1)
-        seen = float(np.mean(np.sum(made * real, axis=1) / np.maximum(products, 1e-30)))
-    return {
-        "norm_ratio": float(np.median(norms)) / data.norm,
-        "cosine_seen": seen,
-        "cosine_unseen": (float(total @ total) - N_CHECKED) / (N_CHECKED * (N_CHECKED - 1)),
-    }
+        cosines = np.sum(made * real, axis=1) / np.maximum(products, 1e-30)
+        figures["cosine_seen"] = float(np.mean(cosines))
+    return figures
 
 
 @dataclass
@@ -336,14 +338,15 @@ class _Run:
     step: int = 0
     cpu_seconds: float = 0.0
     rows: list[dict[str, float]] = dataclasses.field(default_factory=list)
-    figures: dict[str, float] = dataclasses.field(default_factory=dict)
+    sums: dict[str, float] = dataclasses.field(default_factory=dict)  # since the last row
+    n_summed: int = 0
 
     def resume(self, path: StrPath) -> None:
         """From the last checkpoint, where there is one."""
         if (state := self.checkpoints.load_last()) is None:
             return
-        self.step, self.cpu_seconds = state["step"], state["cpu_seconds"]
-        self.rows = state["rows"]
+        for name in PROGRESS:
+            setattr(self, name, state[name])
         if self.step > self.trainer.loop.steps:
             raise UserError(
                 f"{path}: training.steps: {self.trainer.loop.steps}, but {self.out} is at "
@@ -356,28 +359,31 @@ class _Run:
         """All steps that are left."""
         loop, first, started = self.trainer.loop, self.step, time.monotonic()
         cpu_before, cpu_started = self.cpu_seconds, time.process_time()
-        sums: dict[str, float] = {}
         while self.step < loop.steps:
-            for name, value in self.trainer.update(self.step).items():
-                if not math.isfinite(value):
-                    raise UserError(
-                        f"{self.out}: {name} is {value} at step {self.step}: the training has "
-                        "failed; a smaller training.learning_rate may help"
-                    )
-                sums[name] = sums.get(name, 0.0) + value
-            self.step += 1
+            self._update()
             self.cpu_seconds = cpu_before + time.process_time() - cpu_started
             last = self.step == loop.steps
-            if self.step % loop.log_every == 0 or last:
-                n_steps = (self.step - 1) % loop.log_every + 1
-                seconds = (time.monotonic() - started) / (self.step - first)
-                self._log({name: value / n_steps for name, value in sums.items()}, seconds)
-                sums = {}
-            if self.step % loop.checkpoint_every == 0 or last:
-                self._save()
+            if last or not (self.step % loop.log_every and self.step % loop.check_every):
+                self._log((time.monotonic() - started) / (self.step - first))
+            if last or self.step % loop.checkpoint_every == 0:
+                progress = {name: getattr(self, name) for name in PROGRESS}
+                self.checkpoints.save(self.step, {**progress, "trainer": self.trainer.state()})
 
-    def _log(self, losses: dict[str, float], seconds: float) -> None:
+    def _update(self) -> None:
+        for name, value in self.trainer.update(self.step).items():
+            if not math.isfinite(value):
+                raise UserError(
+                    f"{self.out}: {name} is {value} at step {self.step}: the training has "
+                    "failed; a smaller training.learning_rate may help"
+                )
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.step += 1
+        self.n_summed += 1
+
+    def _log(self, seconds: float) -> None:
+        """A row of the table and a line; `seconds` a step."""
         loop = self.trainer.loop
+        losses = {name: value / self.n_summed for name, value in self.sums.items()}
         words = ", ".join(f"{name} {value:.4f}" for name, value in losses.items())
         left = (loop.steps - self.step) * seconds
         logging.info("step %d of %d: %s; %.0f s left", self.step, loop.steps, words, left)
@@ -385,23 +391,20 @@ class _Run:
         if self.step % loop.check_every == 0 or self.step == loop.steps:
             row |= self._check()
         self.rows.append(row)
+        self.sums, self.n_summed = {}, 0
         self._write_table()
 
     def _check(self) -> dict[str, float]:
         figures = sanity_figures(self.trainer.model(), self.data)
-        lowest, highest = NORM_RATIO
-        ok = lowest <= figures["norm_ratio"] <= highest
-        logging.log(
-            logging.INFO if ok else logging.WARNING,
-            "check at step %d: training indices: mean cosine with their speakers %.3f; %d unseen "
-            "indices: mean cosine between them %.3f, norm %.3g times that of real speakers%s",
-            self.step,
-            figures["cosine_seen"],
-            N_CHECKED,
-            figures["cosine_unseen"],
-            figures["norm_ratio"],
-            "" if ok else f" (out of [{lowest:g}, {highest:g}]: not usable yet)",
-        )
+        ratio = figures["norm_ratio"]
+        words = f"{N_CHECKED} unseen indices: mean cosine {figures['cosine_unseen']:.3f} between "
+        words += f"their vectors, norm {ratio:.3g} times that of real speakers"
+        if "cosine_seen" in figures:
+            words += f"; training speakers: mean cosine {figures['cosine_seen']:.3f} with the real"
+        if _is_usable(ratio):
+            logging.info("check at step %d: %s", self.step, words)
+        else:
+            logging.warning("check at step %d: %s; not usable yet", self.step, words)
         return figures
 
     def _write_table(self) -> None:
@@ -412,40 +415,32 @@ class _Run:
                 cells = (f"{row[name]:.6g}" if name in row else "" for name in names)
                 stream.write("\t".join(cells) + "\n")
 
-    def _save(self) -> None:
-        self.checkpoints.save(
-            self.step,
-            {
-                "step": self.step,
-                "cpu_seconds": self.cpu_seconds,
-                "rows": self.rows,
-                "trainer": self.trainer.state(),
-            },
-        )
-
     def finish(self, seed: int, device: str) -> None:
         """Check, then write generator.yaml and final.pt."""
         figures = sanity_figures(self.trainer.model(), self.data)
-        if not NORM_RATIO[0] <= figures["norm_ratio"] <= NORM_RATIO[1]:
+        if not _is_usable(figures["norm_ratio"]):
             raise UserError(
                 f"{self.out}: vectors of unseen indices have {figures['norm_ratio']:.3g} times the "
                 f"norm of real ones, and {NORM_RATIO[0]:g} to {NORM_RATIO[1]:g} is usable: trained "
                 "too little; raise training.steps and give the command again, it goes on from here"
             )
-        trained = _Trained(
-            step=self.step,
-            seed=seed,
-            speakers=len(self.data.speakers),
-            utterances=len(self.data.labels),
-            dimension=self.data.dimension,
-            norm=self.data.norm,
+        trained = {
+            "step": self.step,
+            "seed": seed,
+            "speakers": len(self.data.speakers),
+            "utterances": len(self.data.labels),
+            "dimension": self.data.dimension,
+            "norm": self.data.norm,
+            "cpu_seconds": round(self.cpu_seconds, 1),
+            "device": device,
             **{name: round(value, 4) for name, value in figures.items()},
-            cpu_seconds=round(self.cpu_seconds, 1),
-            device=device,
-        )
+        }
         with atomic_write(self.out / "generator.yaml") as stream:
-            values = {**self.trainer.settings(), "trained": dataclasses.asdict(trained)}
-            yaml.safe_dump(values, stream, sort_keys=False)
+            yaml.safe_dump({**self.trainer.settings(), "trained": trained}, stream, sort_keys=False)
         weights = {name: tensor.cpu() for name, tensor in self.trainer.weights().items()}
         save_atomically(self.out / "final.pt", weights)
         logging.info("done: %s (step %d)", self.out / "final.pt", self.step)
+
+
+def _is_usable(norm_ratio: float) -> bool:
+    return NORM_RATIO[0] <= norm_ratio <= NORM_RATIO[1]
