@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""B1: a pseudo x-vector from a pool or a model, and the source's words in a voice like it."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.registry import Description
+from steps.anonymisers.source import NEEDS, Resources, Source
+from steps.anonymisers.strategy import LEVELS, Key
+from steps.generators.base import Generator, add_note
+from steps.generators.gender import POLICIES, choose_gender
+from steps.generators.registry import describe_generator, load_generator
+from steps.synthesis.base import F0Map, Synthesiser, Target
+from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
+from steps.synthesis.mixing import WorldSynthesiser
+from steps.synthesis.voice_pool import VoicePool
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+
+NOTES = {
+    "world": "Offline B1: frames of real pool speakers near the pseudo x-vector are mixed and said "
+    "by the WORLD vocoder; there is no acoustic model and no neural vocoder, so the figures are "
+    "not those of the challenge's B1.",
+    "nsf": "B1 with this project's own neural source-filter synthesiser and x-vectors; the figures "
+    "are not those of the challenge's B1.",
+}
+CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
+R = 8  # default of `neighbours`
+_CACHED = 1024  # pseudo-speakers that are kept
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a file may say beside `generator`; None: not said. See docs/voice_conversion.md."""
+
+    anonymiser: str
+    synthesiser: str = "world"
+    level: str | None = None
+    gender: str | None = None
+    f0: str = "none"
+    neighbours: int | None = None
+    temperature: float = 0.05
+    k: int = 4
+    max_frames: int = 6000
+    peak: float = 0.95
+
+
+@dataclass(frozen=True)
+class Pseudo:
+    """A pseudo-speaker, and what pseudo.tsv says of it."""
+
+    target: Target
+    info: dict[str, object]
+
+
+class VoiceConversion:
+    """One configured system; see `registry.Anonymiser`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        generator: Generator,
+        pool: VoicePool,
+        synthesiser: Synthesiser,
+        *,
+        seed: int = 0,
+        draw: int = 0,
+    ) -> None:
+        """Of checked and completed settings (`_complete`); fits the generator to the pool."""
+        self._settings, self._generator, self._pool = settings, generator, pool
+        self._synthesiser, self._seed, self._draw = synthesiser, seed, draw
+        self._genders = _genders(pool)
+        generator.fit(pool.xvectors, pool.speakers, self._genders)
+        self.level = str(settings.level)
+        self.output = OutputLevel(peak=settings.peak)
+        self.is_random = generator.is_random or settings.gender == "random"
+        self.notes = generator.notes
+        self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "VoiceConversion":
+        """From what stands in the file `path`."""
+        settings, needs = _parse(values, path)
+        for need in needs:
+            resources.folder(need, str(path))
+        generator = load_generator(
+            values["generator"], path, seed=seed, draw=draw, resources=resources
+        )
+        pool = VoicePool.load(resources.folder("pool", str(path)))
+        synthesiser = _load_synthesiser(settings, pool, resources, path)
+        return cls(settings, generator, pool, synthesiser, seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+        """Its level and folders: the pool, and what generator, F0 and synthesiser ask for."""
+        settings, needs = _parse(values, path)
+        return Description(str(settings.level), needs)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included, and one sentence (`note`) on what this system is."""
+        return {
+            **asdict(self._settings),
+            "generator": self._generator.settings(),
+            "note": NOTES[self._settings.synthesiser],
+        }
+
+    def transform(
+        self, wave: FloatArray, key: Key, source: Source
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """Speech in the voice of the key's pseudo-speaker, and what is known of him."""
+        pseudo = self.pseudo_speaker(key, source)
+        f0 = self._f0_map(source, pseudo.target)
+        return self._synthesiser.convert(wave, pseudo.target, f0), dict(pseudo.info)
+
+    def pseudo_speaker(self, key: Key, source: Source) -> Pseudo:
+        """That of a key, made once; UserError where the source or the pool does not allow it."""
+        # Keys tell speakers apart at all levels but const, where who is in the pool differs.
+        place = key, source.speaker
+        if place not in self._pseudos:
+            self._pseudos[place] = self._make(key, source)
+            if len(self._pseudos) > _CACHED:
+                self._pseudos.popitem(last=False)
+        return self._pseudos[place]
+
+    def _make(self, key: Key, source: Source) -> Pseudo:
+        exclude = {source.speaker}
+        if self.level == "const" and self._generator.name != CONSTANT:
+            # One vector for all depends on nobody; but no source is among his own voices.
+            gender = self._target_gender(key, None)
+            y, drawn = self._generator.generate(key, target_gender=gender)
+        else:
+            gender = self._target_gender(key, source.gender)
+            y, drawn = self._generator.generate(key, source.xvector, source.gender, gender, exclude)
+        voices, weights = self._nearest(y, gender, exclude)
+        f0 = self._f0_stats(drawn, voices, weights)
+        named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
+        info = {"pseudo": _digest(y), "target_gender": gender or "-", "voices": named, **drawn}
+        return Pseudo(Target(y, voices, weights, f0), info)
+
+    def _target_gender(self, key: Key, gender: str | None) -> str | None:
+        """A coin is tossed once a speaker, also where every utterance has its own voice."""
+        if self._settings.gender is None:
+            return None
+        rng = make_rng(
+            self._seed, "voice_conversion gender", f"draw {self._draw}", *key.group_parts
+        )
+        return choose_gender(self._settings.gender, gender, rng)
+
+    def _nearest(
+        self, y: FloatArray, gender: str | None, exclude: set[str]
+    ) -> tuple[tuple[str, ...], FloatArray]:
+        """The R pool speakers of the highest cosine with y, and the softmax of it as weights."""
+        places = [
+            place
+            for place, speaker in enumerate(self._pool.speakers)
+            if speaker not in exclude and gender in (None, self._genders[place])
+        ]
+        if not places:
+            raise UserError(f"{self._pool.folder}: no voice of gender {gender} is left")
+        wanted = self._settings.neighbours
+        assert wanted is not None
+        if len(places) < wanted:
+            of = f" of gender {gender}" if gender else ""
+            add_note(
+                self.notes, f"neighbours: {wanted} asked for, the pool has {len(places)} voices{of}"
+            )
+        return nearest_voices(
+            y,
+            [self._pool.speakers[place] for place in places],
+            self._pool.xvectors[places],
+            wanted,
+            self._settings.temperature,
+        )
+
+    def _f0_stats(
+        self, drawn: Mapping[str, object], voices: tuple[str, ...], weights: FloatArray
+    ) -> F0Stats:
+        """Of the speakers that the generator averaged (paper 001), else of the voices.
+
+        A generator that made its vector of no pool speakers names none.
+        """
+        chosen = [name for name in str(drawn.get("speakers", "")).split(",") if name]
+        if chosen:
+            voices, weights = tuple(chosen), np.full(len(chosen), 1.0 / len(chosen))
+        return mix_f0_stats([self._pool.f0(voice) for voice in voices], weights.tolist())
+
+    def _f0_map(self, source: Source, target: Target) -> F0Map:
+        """What turns the source's contour into the wanted one."""
+        if self._settings.f0 == "none":
+            return lambda contour: contour
+        assert source.f0 is not None  # from_settings asked for --f0
+        stats, change = source.f0, TRANSFORMS[self._settings.f0]
+        for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
+            if not n:
+                add_note(self.notes, f"f0: {who} has no voiced frame, so F0 stays the source's")
+        return lambda contour: change(contour, stats, target.f0)
+
+
+def nearest_voices(
+    y: FloatArray,
+    speakers: Sequence[str],
+    vectors: FloatArray,
+    n: int,
+    temperature: float,
+) -> tuple[tuple[str, ...], FloatArray]:
+    """The n of the S speakers whose vectors (S, d) have the highest cosine with y (d,).
+
+    Nearest first, and the first given where two are as near; all where there are fewer than n.
+    Weights (n,): softmax of cosine / temperature.
+    """
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(y)
+    cosines = vectors @ y / np.maximum(lengths, np.finfo(np.float64).tiny)
+    places = np.argsort(-cosines, kind="stable")[:n]
+    weights = np.exp((cosines[places] - cosines[places[0]]) / temperature)
+    return tuple(speakers[place] for place in places), weights / weights.sum()
+
+
+def _digest(y: FloatArray) -> str:
+    """A short name of a vector, to see who shares a pseudo-speaker."""
+    return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
+
+
+def _genders(pool: VoicePool) -> tuple[str | None, ...]:
+    """Of all speakers; None where the pool does not know it."""
+    known: list[str | None] = []
+    for speaker in pool.speakers:
+        try:
+            known.append(pool.gender(speaker))
+        except UserError:
+            known.append(None)
+    return tuple(known)
+
+
+def _load_synthesiser(
+    settings: Settings, pool: VoicePool, resources: Resources, path: StrPath
+) -> Synthesiser:
+    if settings.synthesiser == "world":
+        return WorldSynthesiser(pool, settings.k, settings.max_frames)
+    from steps.synthesis.nsf import NsfSynthesiser  # loads torch
+
+    return NsfSynthesiser.load(resources.folder("synthesiser", str(path)))
+
+
+def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[str, ...]]:
+    """Checked settings with all defaults, and the system's needs, without any folder."""
+    if "generator" not in values:
+        raise UserError(f"{path}: generator: is missing")
+    generator = values["generator"]
+    rest = {name: value for name, value in values.items() if name != "generator"}
+    settings = parse_settings(Settings, rest, path)
+    _check(settings, path)
+    wanted = describe_generator(generator, path)
+    assert isinstance(generator, dict)
+    name = str(generator["name"])
+    settings = _complete(settings, name, path)
+    if settings.level == "const" and "xvectors" in wanted:
+        raise UserError(
+            f"{path}: level: const: one voice for all cannot depend on who speaks, as that of the "
+            f"generator {name} does; choose another level or generator"
+        )
+    # What is trained is named with the settings that it is trained by.
+    needs = ["pool", *(f"generator:{name}" if need == "generator" else need for need in wanted)]
+    needs += ["f0"] * (settings.f0 != "none")
+    needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
+    return settings, tuple(sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0])))
+
+
+def _check(settings: Settings, path: StrPath) -> None:
+    for name, known in (
+        ("synthesiser", tuple(NOTES)),
+        ("level", LEVELS),
+        ("gender", POLICIES),
+        ("f0", ("none", *TRANSFORMS)),
+    ):
+        value = getattr(settings, name)
+        if value is not None and value not in known:
+            raise UserError(f"{path}: {name}: {value!r} is unknown; known: {', '.join(known)}")
+    for name in ("neighbours", "k", "max_frames"):
+        value = getattr(settings, name)
+        if value is not None and value < 1:
+            raise UserError(f"{path}: {name}: {value}; it must be 1 or more")
+    if not settings.temperature > 0:
+        raise UserError(f"{path}: temperature: {settings.temperature:g}; it must be above 0")
+    if not 0 < settings.peak <= 1:
+        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
+
+
+def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
+    """With what depends on the generator and the level: level, gender, neighbours."""
+    if generator == CONSTANT:  # its pseudo-speaker is a real one, who is his own nearest voice
+        for name, value in (("level", "const"), ("gender", None), ("neighbours", 1)):
+            given = getattr(settings, name)
+            if given not in (None, value):
+                raise UserError(
+                    f"{path}: {name}: {given}; with the generator {CONSTANT} all speak with one "
+                    f"real voice; leave {name} out"
+                )
+        return replace(settings, level="const", neighbours=1)
+    level = settings.level or "spk"
+    gender = settings.gender or ("random" if level == "const" else "same")
+    if level == "const" and gender != "random":
+        raise UserError(
+            f"{path}: gender: {gender}: at level const one voice serves all; gender: random draws "
+            "its gender"
+        )
+    return replace(settings, level=level, gender=gender, neighbours=settings.neighbours or R)
