@@ -52,7 +52,7 @@ def get_parser() -> argparse.ArgumentParser:
         type=int,
         default=10,
         metavar="N",
-        help="speakers with clips, of each system; 0: none",
+        help="speakers with clips, of each system and split; 0: none",
     )
     parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -13,7 +13,7 @@ import numpy as np
 import soundfile
 
 from local.report.results import Json, Missing, SpeakerFigure, logger
-from local.report.speakers import pairs_of, worst_first
+from local.report.speakers import groups_of, worst_first
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
@@ -98,16 +98,16 @@ class _Cutter:
 def cut_clips(
     rows: Sequence[SpeakerFigure], speech: Sequence[Speech], n_worst: int, out: Path
 ) -> tuple[list[Json], list[Missing]]:
-    """Clips of the `n_worst` worst-protected speakers of each system and evaluator, in `out`."""
+    """Clips of the `n_worst` worst-protected speakers of each system, evaluator and split."""
     cutter, found, missing = _Cutter(out), [], []
-    for system, evaluator in pairs_of(rows):
+    for system, evaluator, split in groups_of(rows):
         of_system = [s for s in speech if s.system == system]
-        for speaker in worst_first(rows, system, evaluator)[:n_worst]:
+        for speaker in worst_first(rows, system, evaluator, split)[:n_worst]:
             sets = [s for s in of_system if speaker.name in s.original.spk2utt]
             if not sets:
                 continue
-            who: Json = {"system": system, "evaluator": evaluator}
-            who |= {"split": speaker.split, "speaker": speaker.name}
+            who: Json = {"system": system, "evaluator": evaluator, "split": split}
+            who["speaker"] = speaker.name
             try:
                 found.append(who | cutter.pair(sets[0], speaker.name))
             except UserError as error:

@@ -2,6 +2,7 @@
 """Pieces of HTML; every text is escaped here, whoever named the system or the speaker."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
 from local.report.draw import Picture
@@ -75,9 +76,10 @@ def figure(picture: Picture) -> str:
     return raw("figure", svg + raw("figcaption", caption), id=f"picture-{picture.name}")
 
 
-def audio(data: str, text: str) -> str:
-    """A player. data: a data: address; text: what is heard."""
-    return raw("audio", "", controls="", preload="metadata", aria_label=text, src=data)
+def audio(clip: str, text: str) -> str:
+    """A player. clip: a name in the store of clips, from which the script of the page fills it when
+    it comes into view; text: what is heard."""
+    return raw("audio", "", controls="", preload="metadata", aria_label=text, data_clip=clip)
 
 
 def definitions(pairs: Iterable[tuple[str, str]]) -> str:
@@ -89,3 +91,35 @@ def section(title: str, anchor: str, *parts: str, level: int = 2) -> str:
     """A heading with an anchor, and what follows it."""
     head = element(f"h{level}", title, id=anchor)
     return raw("section", head + "\n".join(parts), aria_labelledby=anchor)
+
+
+@dataclass
+class Contents:
+    """Headings as they come, for the table of contents; gives each an anchor."""
+
+    entries: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, title: str, level: int = 2) -> str:
+        """The anchor of a new heading of `level` (2 to 4)."""
+        anchor = f"s{len(self.entries) + 1}"
+        self.entries.append((level, title, anchor))
+        return anchor
+
+    def html(self) -> str:
+        """Lists within lists; those of the lowest level (4) are folded."""
+        return self._list(self.entries)
+
+    def _list(self, entries: Sequence[tuple[int, str, str]]) -> str:
+        if not entries:
+            return ""
+        starts = [i for i, entry in enumerate(entries) if entry[0] <= entries[0][0]]
+        parts = []
+        for start, stop in zip(starts, [*starts[1:], len(entries)], strict=True):
+            level, title, anchor = entries[start]
+            beneath = self._list(entries[start + 1 : stop])
+            if level == 3 and beneath:
+                n = stop - start - 1
+                head = element("summary", f"{n} system{'s'[: n > 1]}")
+                beneath = raw("details", head + beneath)
+            parts.append(raw("li", element("a", title, href=f"#{anchor}") + beneath))
+        return raw("ul", "".join(parts))

@@ -94,7 +94,7 @@ def _table(results: Results, name: str, kind: type[Row]) -> list[Row]:
     try:
         return list(read_table(results.folder / name, kind))
     except UserError as error:
-        _note(results, name, str(error))
+        note(results, name, str(error))
         return []
 
 
@@ -104,15 +104,16 @@ def _json(results: Results, name: str, kind: type[dict[str, Any] | list[Any]]) -
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, kind):
             return found
-        _note(results, name, f"{path}: not as this version writes it; run stage 11 again")
+        note(results, name, f"{path}: not as this version writes it; run stage 11 again")
     except OSError as error:
-        _note(results, name, f"{path}: cannot be read: {error.strerror}; run stage 11")
+        note(results, name, f"{path}: cannot be read: {error.strerror}; run stage 11")
     except ValueError as error:
-        _note(results, name, f"{path}: not JSON: {error}; run stage 11 again")
+        note(results, name, f"{path}: not JSON: {error}; run stage 11 again")
     return kind()
 
 
-def _note(results: Results, what: str, why: str) -> None:
+def note(results: Results, what: str, why: str) -> None:
+    """Something could not be had: say so in the log and in the page."""
     logger.warning("%s", why)
     results.missing.append((what, why))
 
@@ -127,10 +128,10 @@ def load_results(folder: Path) -> Results:
     results.pictures = _json(results, "figures.json", dict)
     results.run = _json(results, "run.json", dict)
     results.clips = [c for c in _json(results, "clips.json", list) if isinstance(c, dict)]
-    for note in results.run.get("missing") or []:
-        if isinstance(note, dict):
-            results.missing.append((str(note.get("what")), str(note.get("why"))))
+    for told in results.run.get("missing") or []:
+        if isinstance(told, dict):
+            results.missing.append((str(told.get("what")), str(told.get("why"))))
     if not results.figures and not results.missing:
-        _note(results, "metrics.csv", f"{folder}/metrics.csv: holds no figure; run stages 9 and 11")
+        note(results, "metrics.csv", f"{folder}/metrics.csv: holds no figure; run stages 9 and 11")
     results.__post_init__()
     return results

@@ -1,51 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: one HTML file with everything in it, no network, no server."""
 
-import base64
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from local.report import html, summary, tables
-from local.report.html import element, raw
+from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
+from local.report.players import Players
 from local.report.sections import Section
-from local.report.speakers import Speaker, worst_first
 from local.report.style import CSS, JS
-from local.report.words import attacker, number, percent
+from local.report.words import attacker
+from local.report.worst import worst
 
-MOST_AUDIO = 8_000_000  # bytes of clips as they stand in the page, which may have 15 MB
-N_WORST = 10
-_SIDES = ("original", "protected")
+MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
+MOST_AUDIO = 8_000_000  # of these for clips
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; media-src data:"
 )
-
-
-@dataclass
-class _Contents:
-    """Headings as they come, for the table of contents; gives each an anchor."""
-
-    entries: list[tuple[int, str, str]] = field(default_factory=list)
-
-    def add(self, title: str, level: int = 2) -> str:
-        anchor = f"s{len(self.entries) + 1}"
-        self.entries.append((level, title, anchor))
-        return anchor
-
-    def html(self) -> str:
-        parts, depth = [], 1
-        for level, title, anchor in self.entries:
-            parts.append("<ul>" * (level - depth) + "</ul>" * (depth - level))
-            parts.append(raw("li", element("a", title, href=f"#{anchor}")))
-            depth = level
-        return "".join(parts) + "</ul>" * (depth - 1)
 
 
 def page(
@@ -54,13 +30,22 @@ def page(
     *,
     with_audio: bool,
 ) -> str:
-    """The whole page. sections: pictures by evaluator."""
-    contents = _Contents()
+    """The whole page. sections: pictures by evaluator. Clips get the room that the rest leaves."""
+    silent = _page(results, sections, None)
+    if not with_audio or not results.clips:
+        return silent
+    room = min(MOST_AUDIO, MOST - len(silent.encode()))
+    return _page(results, sections, Players(results, room))
+
+
+def _page(results: Results, sections: dict[str, list[Section]], players: Players | None) -> str:
+    contents = Contents()
     body = [_summary(results, contents)]
     for evaluator, drawn in sections.items():
-        body += _evaluator(results, evaluator, drawn, contents, with_audio=with_audio)
+        body += _evaluator(results, evaluator, drawn, contents, players)
     body += [_missing(results, contents), _origin(results, contents)]
     title = f"Privacy report: {results.corpus or 'no corpus named'}"
+    store = players.store() + "\n" if players else ""
     toc = raw("details", element("summary", "Contents") + contents.html(), open="")
     nav = raw("nav", toc, aria_label="Contents")
     return (
@@ -71,11 +56,11 @@ def page(
         '</head>\n<body>\n<a class="skip" href="#main">To the results</a>\n'
         f'<div class="layout">\n{nav}\n<main id="main">\n{element("h1", title)}\n'
         + "\n".join(body)
-        + f"\n</main>\n</div>\n<script>{JS}</script>\n</body>\n</html>\n"
+        + f"\n</main>\n</div>\n{store}<script>{JS}</script>\n</body>\n</html>\n"
     )
 
 
-def _summary(results: Results, contents: _Contents) -> str:
+def _summary(results: Results, contents: Contents) -> str:
     anchor = contents.add("Summary")
     parts = []
     for evaluator in results.evaluators():
@@ -133,9 +118,8 @@ def _evaluator(
     results: Results,
     evaluator: str,
     drawn: Sequence[Section],
-    contents: _Contents,
-    *,
-    with_audio: bool,
+    contents: Contents,
+    players: Players | None,
 ) -> list[str]:
     """Pictures, the worst-protected speakers and the tables of one evaluator."""
     parts = []
@@ -158,7 +142,7 @@ def _evaluator(
         )
         pictures.append(element("p", text, class_="soft"))
     parts.append(html.section(f"Pictures{name}", contents_at, *pictures))
-    parts.append(_worst(results, evaluator, name, contents, with_audio=with_audio))
+    parts.append(worst(results, evaluator, name, contents, players))
     own = tables.group(f for f in results.figures if f.evaluator == evaluator)
     at = contents.add(f"Tables{name}")
     shown = [_table(title, make(own), contents) for title, make in TABLES]
@@ -169,7 +153,7 @@ def _evaluator(
 _SORT = "A click (or Enter) on a heading sorts the table. Brackets: 95 % interval over speakers."
 
 
-def _table(title: str, table: tables.Table, contents: _Contents) -> str:
+def _table(title: str, table: tables.Table, contents: Contents) -> str:
     anchor = contents.add(title, 3)
     if not table.rows:
         return html.section(title, anchor, element("p", "Not measured."), level=3)
@@ -177,84 +161,7 @@ def _table(title: str, table: tables.Table, contents: _Contents) -> str:
     return html.section(title, anchor, html.table(title, table.header, lines), level=3)
 
 
-def _worst(
-    results: Results, evaluator: str, name: str, contents: _Contents, *, with_audio: bool
-) -> str:
-    title = f"The worst-protected speakers{name}"
-    anchor = contents.add(title)
-    clips = _Clips(results, evaluator) if with_audio and results.clips else None
-    parts = [element("p", _WORST + (_CLIPS if clips else _NO_CLIPS))]
-    for system in results.systems():
-        speakers = worst_first(results.speakers, system, evaluator)[:N_WORST]
-        if not speakers:
-            continue
-        at = contents.add(system, 3)
-        header = ["speaker", "linkability", *(_SIDES if clips else ())]
-        header += ["best attacker", "split", "DeID (%)", "G_VD (dB)"]
-        lines = [_speaker(s, system, clips) for s in speakers]
-        table = html.table(f"Worst-protected speakers, {system}", header, lines, fixed=_SIDES)
-        parts.append(html.section(system, at, table, level=3))
-        if clips and clips.left_out:
-            parts.append(element("p", "More clips would make the page too big.", class_="soft"))
-    if len(parts) == 1:
-        parts.append(element("p", "Not measured: per_speaker.csv holds no protected speaker."))
-    return html.section(title, anchor, *parts)
-
-
-_CLIPS = " Clips: the loudest three seconds of an utterance, the same stretch in both."
-_NO_CLIPS = " No clips: audio was left out."
-_WORST = (
-    f"Up to {N_WORST} speakers of each system, those first whom the attacker who does best on them "
-    "links most surely, then those whose old voice is least gone (DeID). A good average may hide "
-    "these people."
-)
-
-
-def _speaker(s: Speaker, system: str, clips: "_Clips | None") -> str:
-    rest = [attacker(s.attacker) if s.attacker else "none", s.split]
-    rest += [percent(s.deid).removesuffix(" %"), number(s.g_vd)]
-    players = clips.players(system, s) if clips else []
-    return html.row([s.name, number(s.linkability, 3)], [*players, *map(html.plain, rest)])
-
-
-class _Clips:
-    """Players from the clips of the results, as long as they fit."""
-
-    def __init__(self, results: Results, evaluator: str) -> None:
-        self.results, self.left_out, self.size = results, 0, 0
-        self.of = {
-            (str(c.get("system")), str(c.get("split")), str(c.get("speaker"))): c
-            for c in results.clips
-            if c.get("evaluator") == evaluator
-        }
-        self.budget = MOST_AUDIO // max(1, len(results.evaluators()))
-
-    def players(self, system: str, speaker: Speaker) -> list[str]:
-        """Two cells: original and protected."""
-        clip = self.of.get((system, speaker.split, speaker.name))
-        if clip is None:
-            return [html.plain("no clip")] * 2
-        return [html.cell(self._player(clip, side, system)) for side in _SIDES]
-
-    def _player(self, clip: dict[str, Any], side: str, system: str) -> str:
-        name = str(clip.get(side))
-        if not re.fullmatch(r"clips/\d+\.mp3", name):
-            return "no clip"
-        try:
-            data = base64.b64encode((self.results.folder / name).read_bytes()).decode("ascii")
-        except OSError as error:
-            self.results.missing.append((name, f"cannot be read: {error.strerror}"))
-            return "missing"
-        if self.size + len(data) > self.budget:
-            self.left_out += 1
-            return "left out"
-        self.size += len(data)
-        by = "" if side == "original" else f" by {system}"
-        text = f"{side.capitalize()} speech of {clip['speaker']}{by}, utterance {clip['utterance']}"
-        return html.audio(f"data:audio/mpeg;base64,{data}", text)
-
-
-def _missing(results: Results, contents: _Contents) -> str:
+def _missing(results: Results, contents: Contents) -> str:
     anchor = contents.add("Missing")
     if not results.missing:
         return html.section("Missing", anchor, element("p", "Nothing of what was run is missing."))
@@ -262,7 +169,7 @@ def _missing(results: Results, contents: _Contents) -> str:
     return html.section("Missing", anchor, html.table("Missing", ["what", "why"], lines))
 
 
-def _origin(results: Results, contents: _Contents) -> str:
+def _origin(results: Results, contents: Contents) -> str:
     anchor = contents.add("Where this comes from")
     told = results.run.get("origin")
     known = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}

@@ -29,23 +29,26 @@ def _number(text: str) -> float:
     return float(text) if text else math.nan
 
 
-def _worse_first(speaker: Speaker) -> tuple[float, float, str, str]:
+def _worse_first(speaker: Speaker) -> tuple[float, float, str]:
     link = -1.0 if math.isnan(speaker.linkability) else speaker.linkability
     deid = math.inf if math.isnan(speaker.deid) else speaker.deid
-    return (-link, deid, speaker.split, speaker.name)
+    return (-link, deid, speaker.name)
 
 
-def worst_first(rows: Iterable[SpeakerFigure], system: str, evaluator: str) -> list[Speaker]:
-    """The speakers of a system, the worst protected first.
+def worst_first(
+    rows: Iterable[SpeakerFigure], system: str, evaluator: str, split: str
+) -> list[Speaker]:
+    """The speakers of a group (`split`) under a system, the worst protected first.
 
     Order: linkability under the attacker that does best on the speaker, highest first; then DeID,
     lowest first. A speaker without target trials has no linkability and comes after the others.
     """
-    found: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+    found: dict[str, dict[str, tuple[float, str]]] = {}
+    group = (system, evaluator, split)
     for row in rows:
-        if (row.system, row.evaluator) != (system, evaluator) or row.metric not in MEASURED:
+        if (row.system, row.evaluator, row.split) != group or row.metric not in MEASURED:
             continue
-        value, own = _number(row.value), found.setdefault((row.split, row.speaker), {})
+        value, own = _number(row.value), found.setdefault(row.speaker, {})
         before = own.get(row.metric, (math.nan, ""))[0]
         if math.isnan(before) or value > before:
             own[row.metric] = (value, row.attacker)
@@ -58,11 +61,12 @@ def worst_first(rows: Iterable[SpeakerFigure], system: str, evaluator: str) -> l
             own.get("deid", nothing)[0],
             own.get("g_vd", nothing)[0],
         )
-        for (split, name), own in found.items()
+        for name, own in found.items()
     ]
     return sorted(speakers, key=_worse_first)
 
 
-def pairs_of(rows: Sequence[SpeakerFigure]) -> list[tuple[str, str]]:
-    """(system, evaluator) of all protected systems, in the order of the table."""
-    return list(dict.fromkeys((r.system, r.evaluator) for r in rows if r.system != "original"))
+def groups_of(rows: Sequence[SpeakerFigure]) -> list[tuple[str, str, str]]:
+    """(system, evaluator, split) of all protected systems, in the order of the table."""
+    found = ((r.system, r.evaluator, r.split) for r in rows if r.system != "original")
+    return list(dict.fromkeys(found))

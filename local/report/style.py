@@ -22,11 +22,12 @@ a{color:var(--link)}
 h1{font-size:1.7rem;line-height:1.2;margin:.4rem 0}
 h2{font-size:1.3rem;margin:2.6rem 0 .6rem;padding-top:.7rem;border-top:2px solid var(--grid)}
 h3{font-size:1.08rem;margin:1.8rem 0 .4rem}
-h1,h2,h3,p,li,dd,td,th,figcaption,code{overflow-wrap:anywhere}
+h4{font-size:1rem;margin:1.3rem 0 .3rem}
+h1,h2,h3,h4,p,li,dd,td,th,figcaption,code{overflow-wrap:anywhere}
 p,.prose li{max-width:48rem}
 .soft{color:var(--soft)}
 nav{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;font-size:.93rem}
-nav details{margin:0}
+nav details{margin:0}nav li summary{font-weight:400;color:var(--soft)}
 nav ul{list-style:none;margin:.3rem 0 0;padding:0}nav ul ul{padding-left:.9rem;margin:0}
 nav li{padding:.13rem 0}
 @media screen and (min-width:75rem){
@@ -67,7 +68,7 @@ code{font-size:.88em}
 @media print{nav,.skip,td:has(audio),th.fixed{display:none}body{font-size:10pt}
  .scroll{overflow:visible;border:0}table{font-size:6.5pt}.n{white-space:normal}
  thead th,tbody th{min-width:0}th,td{padding:.15rem .25rem}.best,.worst{font-size:1em}
- code{overflow-wrap:anywhere}figure,tr,.box{break-inside:avoid}h2,h3{break-after:avoid}
+ code{overflow-wrap:anywhere}figure,tr,.box{break-inside:avoid}h2,h3,h4{break-after:avoid}
  th button::after{content:""!important}
  .pictures{grid-template-columns:repeat(2,1fr)}details>*{display:block}}
 """
@@ -109,6 +110,23 @@ document.querySelectorAll("table[data-sortable]").forEach(function (table) {
 if (window.matchMedia("(max-width: 74.99rem)").matches) {
   document.querySelector("nav details").open = false;
 }
+(function () {  // players get their clip when they come into view, and give it back when they leave
+  var store = document.getElementById("clips");
+  if (!store) { return; }
+  var clips = JSON.parse(store.textContent);
+  function give(player) {
+    if (!player.src) { player.src = "data:audio/mpeg;base64," + clips[player.dataset.clip]; }
+  }
+  function take(player) {
+    if (player.src && player.paused) { player.removeAttribute("src"); player.load(); }
+  }
+  var players = document.querySelectorAll("audio[data-clip]");
+  if (!window.IntersectionObserver) { players.forEach(give); return; }
+  var watch = new IntersectionObserver(function (entries) {
+    entries.forEach(function (e) { (e.isIntersecting ? give : take)(e.target); });
+  }, {rootMargin: "400px"});
+  players.forEach(function (player) { watch.observe(player); });
+})();
 document.addEventListener("play", function (event) {
   document.querySelectorAll("audio").forEach(function (other) {
     if (other !== event.target) { other.pause(); } });

@@ -161,10 +161,10 @@ def findings(results: Results, evaluator: str) -> list[str]:
 
 def _worst(results: Results, evaluator: str, row: Row) -> str:
     """The one person whom the averages hide."""
-    of_system = worst_first(results.speakers, row.system, evaluator)
-    worst = next((s for s in of_system if s.split == row.split), None)
-    if worst is None:
+    group = worst_first(results.speakers, row.system, evaluator, row.split)
+    if not group:
         return ""
+    worst = group[0]
     link = (
         "" if math.isnan(worst.linkability) else f"linkability {number(worst.linkability)} of 1, "
     )
