@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How alike a source and the speakers of a pool are, and the pool's speakers among themselves.
+
+PLDA: the log-likelihood ratio after centring, LDA and length normalisation (VoicePrivacy 2020, B1;
+its distance is minus that). Cosine: of the raw vectors, not centred. Each side counts as one
+utterance, so that the affinity is symmetric.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.generators.base import FloatArray, Pool, require
+from steps.speaker.backends import Backend, CosineBackend, load_backend
+from utils.cli import UserError
+from utils.tables import StrPath
+
+DISTANCES = ("plda", "cosine")
+
+
+class Affinity:
+    """Affinities to a pool; the higher, the more alike."""
+
+    def __init__(self, backend: Backend, pool: Pool) -> None:
+        """UserError where the back end is for x-vectors of another length."""
+        dim = pool.vectors.shape[1]
+        if backend.dim not in (None, dim):
+            raise UserError(
+                f"generator: distance plda: the back end is for x-vectors of {backend.dim} values "
+                f"and the pool's have {dim}; train it with the encoder of the pool"
+            )
+        self._backend, self._pool = backend, pool
+
+    @cached_property
+    def _right(self) -> FloatArray:
+        return self._backend.right(self._pool.vectors)
+
+    def of_source(self, x: FloatArray) -> FloatArray:
+        """(S,) affinities of the source's x (d,) to the speakers of the pool."""
+        affinities: FloatArray = self._right @ self._backend.left(x[None], np.ones(1))[0]
+        return affinities
+
+    def of_pool(self) -> FloatArray:
+        """(S, S), symmetric to the last bit."""
+        vectors = self._pool.vectors
+        scores = self._backend.left(vectors, np.ones(len(vectors))) @ self._right.T
+        symmetric: FloatArray = (scores + scores.T) / 2.0
+        return symmetric
+
+
+def load_distance(distance: str, path: StrPath, resources: Resources) -> Backend:
+    """The back end of `distance`; UserError for an unknown one, or without its folder."""
+    check_distance(distance, path)
+    if distance == "cosine":
+        return CosineBackend()
+    return load_backend(str(resources.folder("backend", f"{path}: generator.distance: {distance}")))
+
+
+def check_distance(distance: str, path: StrPath) -> None:
+    """UserError for an unknown distance."""
+    require(distance in DISTANCES, path, "distance", distance, " or ".join(DISTANCES))
+
+
+def needs_of(distance: str) -> tuple[str, ...]:
+    """The folders (`source.NEEDS`) that a distance takes."""
+    return ("backend",) if distance == "plda" else ()

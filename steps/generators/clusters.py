@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pseudo-speakers out of a dense or a sparse region of the pool (Srivastava et al. 2020)."""
+
+import math
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
+from steps.generators.base import FloatArray, IntArray, add_note, require
+from steps.generators.pool import PoolGenerator
+from steps.speaker.backends import Backend, CosineBackend
+from utils.cli import UserError
+from utils.seeds import derive_seed
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """clusters: how many, the largest (dense) or smallest (sparse), one is drawn from.
+
+    proportion: of the cluster's members who are averaged. exclude_closest_cluster: the one whose
+    exemplar is most like the source is never used. damping, max_iterations: of the clustering.
+    """
+
+    name: str
+    distance: str = "plda"
+    clusters: int = 10
+    proportion: float = 0.5
+    exclude_closest_cluster: bool = True
+    damping: float = 0.5
+    max_iterations: int = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """exemplar: place in the pool of the speaker who stands for it. members: places, ascending."""
+
+    exemplar: int
+    members: IntArray
+
+
+def find_clusters(
+    affinities: FloatArray, damping: float, max_iterations: int, random_state: int
+) -> list[Cluster] | None:
+    """Affinity propagation (Frey and Dueck 2007) of affinities (S, S); exemplars ascending.
+
+    Preferences are the median affinity, scikit-learn's default. None where it does not converge, or
+    where all affinities are equal, so that clusters would be arbitrary.
+    """
+    from sklearn.cluster import AffinityPropagation
+
+    if len(affinities) == 1:
+        return [Cluster(0, np.arange(1))]
+    propagation = AffinityPropagation(
+        damping=damping,
+        max_iter=max_iterations,
+        affinity="precomputed",
+        random_state=random_state,
+    )
+    with warnings.catch_warnings(record=True) as caught:  # scikit-learn gives no other sign
+        warnings.simplefilter("always")
+        propagation.fit(affinities)
+    exemplars, labels = propagation.cluster_centers_indices_, propagation.labels_
+    if any(issubclass(warning.category, UserWarning) for warning in caught):
+        return None
+    return [
+        Cluster(int(exemplars[label]), np.flatnonzero(labels == label))
+        for label in np.argsort(exemplars)
+    ]
+
+
+class ClusteredSpeakers(PoolGenerator):
+    """The mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
+
+    Clusters are those whose exemplar has the target gender; their members may have another. Which
+    cluster is drawn once a speaker, which members with every key.
+    """
+
+    def __init__(
+        self, settings: ClusterSettings, backend: Backend, *, seed: int, draw: int
+    ) -> None:
+        super().__init__(settings.name, _needs(settings), seed, draw)
+        self._settings, self._backend = settings, backend
+        self._clusters: list[Cluster] | None = None
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "ClusteredSpeakers":
+        """See base.Kind."""
+        settings = _parse(values, path)
+        return cls(
+            settings, load_distance(settings.distance, path, resources), seed=seed, draw=draw
+        )
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        return _needs(_parse(values, path))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the settings leave anything to draw."""
+        return self._settings.clusters > 1 or self._settings.proportion < 1
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator."""
+        super().fit(vectors, speakers, genders)
+        self._affinity = Affinity(self._backend, self.pool)
+        self._clusters = None
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """All clusters of the pool, found when first asked for; largest or smallest first.
+
+        Where the PLDA affinities do not converge those of cosine are taken, with a note, for the
+        clusters and for what is closest to a source. UserError where these do not either.
+        """
+        if self._clusters is None:
+            found = self._find()
+            if found is None and self._settings.distance != "cosine":
+                note = f"{self.name}: the clusters of the PLDA affinities do not settle; by cosine"
+                add_note(self.notes, note)
+                self._affinity = Affinity(CosineBackend(), self.pool)
+                found = self._find()
+            if found is None:
+                raise UserError(
+                    f"generator {self.name}: the clusters of the pool's {len(self.pool.speakers)} "
+                    "speakers do not settle; give a larger damping (0.9), or more speakers"
+                )
+            sign = -1 if self.name == "dense" else 1
+            self._clusters = sorted(found, key=lambda c: (sign * len(c.members), c.exemplar))
+        return self._clusters
+
+    def _find(self) -> list[Cluster] | None:
+        settings = self._settings
+        seed = derive_seed(self._seed, "affinity propagation") % 2**32  # the same in all draws
+        affinities = self._affinity.of_pool()
+        return find_clusters(affinities, settings.damping, settings.max_iterations, seed)
+
+    def eligible(
+        self, x: FloatArray | None, target_gender: str | None, exclude: Collection[str]
+    ) -> list[Cluster]:
+        """The clusters to draw from, at most `clusters` of them; UserError for none."""
+        self.pool.group(target_gender)  # is there anybody?
+        kept = self.clusters
+        if self._settings.exclude_closest_cluster:
+            x = self.pool.check_source(x, f"generator {self.name}")
+            affinities = self._affinity.of_source(x)
+            closest = max(kept, key=lambda cluster: affinities[cluster.exemplar])
+            kept = [cluster for cluster in kept if cluster is not closest]
+        of_gender = [
+            cluster
+            for cluster in kept
+            if target_gender in (None, self.pool.genders[cluster.exemplar])
+            and len(self.pool.without(cluster.members, exclude))
+        ]
+        what = "clusters" + ("" if target_gender is None else f" of gender {target_gender}")
+        if not of_gender:
+            raise UserError(
+                f"generator {self.name}: of the pool's {len(self.clusters)} clusters no other "
+                f"than the source's is left among the {what}; take more speakers"
+            )
+        if len(of_gender) < self._settings.clusters:
+            asked = self._settings.clusters
+            add_note(self.notes, f"{self.name}: clusters: {asked} asked, but fewer {what} are left")
+        return of_gender[: self._settings.clusters]
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator."""
+        clusters = self.eligible(x, target_gender, exclude)
+        cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
+        members = self.pool.without(cluster.members, exclude)
+        # ceil, so that one member gives one; rounded first, for 0.7 * 10 is above 7
+        n = math.ceil(round(self._settings.proportion * len(members), 9))
+        chosen = self.draw(key.parts, members, n)
+        return self.mean(chosen), {
+            "speakers": self.ids(chosen),
+            "averaged": n,
+            "cluster": self.pool.speakers[cluster.exemplar],
+            "cluster_size": len(cluster.members),
+            "clusters": len(clusters),
+        }
+
+
+def _needs(settings: ClusterSettings) -> tuple[str, ...]:
+    source = ("xvectors",) if settings.exclude_closest_cluster else ()
+    return (*source, *needs_of(settings.distance))
+
+
+def _parse(values: dict[str, object], path: StrPath) -> ClusterSettings:
+    settings = parse_settings(ClusterSettings, values, path, "generator")
+    check_distance(settings.distance, path)
+    for name, value in (
+        ("clusters", settings.clusters),
+        ("max_iterations", settings.max_iterations),
+    ):
+        require(value > 0, path, name, value, "a number above 0")
+    proportion, damping = settings.proportion, settings.damping
+    require(0 < proportion <= 1, path, "proportion", proportion, "above 0 and at most 1")
+    require(0.5 <= damping < 1, path, "damping", damping, "at least 0.5 and below 1")
+    return settings

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pseudo-speakers as the mean of real speakers of a pool: the farthest, the nearest, or any.
+
+As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers is paper 004's RS.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
+from steps.generators.base import GENDERS, FloatArray, IntArray, Pool, add_note, require
+from steps.speaker.backends import Backend
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+
+class PoolGenerator:
+    """What generators that choose speakers of the pool have in common; see `base.Generator`."""
+
+    def __init__(self, name: str, needs: tuple[str, ...], seed: int, draw: int) -> None:
+        self.name, self.needs = name, needs
+        self.notes: list[str] = []
+        self._seed, self._draw = seed, draw
+        self._pool: Pool | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """What `fit` was given."""
+        if self._pool is None:
+            raise RuntimeError(f"generator {self.name}: fit comes first")
+        return self._pool
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator."""
+        self._pool = Pool.make(vectors, speakers, genders)
+
+    def draw(self, parts: tuple[str, ...], places: IntArray, size: int) -> IntArray:
+        """`size` of the places without replacement, ascending: the seed and the parts decide."""
+        rng = make_rng(self._seed, self.name, f"draw {self._draw}", *parts)
+        return np.sort(rng.choice(np.sort(places), size, replace=False))
+
+    def candidates(self, target_gender: str | None, exclude: Collection[str]) -> IntArray:
+        """Places of the speakers who may be chosen; UserError for none."""
+        left = self.pool.without(self.pool.group(target_gender), exclude)
+        if not len(left):
+            raise UserError(
+                f"generator {self.name}: the pool has no speaker{_of(target_gender)} but the "
+                "source; take more speakers"
+            )
+        return left
+
+    def mean(self, places: IntArray) -> FloatArray:
+        """(d,) unweighted mean of the raw x-vectors, in float64."""
+        mean: FloatArray = self.pool.vectors[places].mean(axis=0)
+        return mean
+
+    def ids(self, places: IntArray) -> str:
+        """The speakers' ids with commas between."""
+        return ",".join(self.pool.speakers[place] for place in places)
+
+    def sizes(self) -> list[int]:
+        """How many speakers a target gender leaves to choose from: f, m, and any."""
+        genders = self.pool.genders
+        return [genders.count(gender) for gender in GENDERS] + [len(genders)]
+
+    def limit(self, setting: str, asked: int, there: int, size: int, what: str) -> int:
+        """`asked`, or what is `there`, with a note. size: what is there for sources elsewhere."""
+        if there < asked:
+            cause = f"there are {size} {what}"
+            if size >= asked:
+                cause = f"a source who is in the pool himself leaves fewer {what}"
+            add_note(self.notes, f"{self.name}: {setting}: {asked} asked, but {cause}: all taken")
+        return min(asked, there)
+
+
+def _of(gender: str | None) -> str:
+    return "" if gender is None else f" of gender {gender}"
+
+
+@dataclass(frozen=True)
+class RandomSettings:
+    """averaged: how many speakers a pseudo-speaker is the mean of."""
+
+    name: str
+    averaged: int = 100
+
+
+class RandomSpeakers(PoolGenerator):
+    """The mean of speakers of the target gender, drawn uniformly from the whole pool."""
+
+    def __init__(self, settings: RandomSettings, *, seed: int, draw: int) -> None:
+        super().__init__(settings.name, (), seed, draw)
+        self._settings = settings
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,  # noqa: ARG003
+    ) -> "RandomSpeakers":
+        """See base.Kind."""
+        return cls(cls._parse(values, path), seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        cls._parse(values, path)
+        return ()
+
+    @classmethod
+    def _parse(cls, values: dict[str, object], path: StrPath) -> RandomSettings:
+        settings = parse_settings(RandomSettings, values, path, "generator")
+        require(settings.averaged > 0, path, "averaged", settings.averaged, "a number above 0")
+        return settings
+
+    @property
+    def is_random(self) -> bool:
+        """Whether, for any target gender, there are more speakers than are averaged."""
+        return self._pool is None or any(self._settings.averaged < size for size in self.sizes())
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,  # noqa: ARG002
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator."""
+        candidates = self.candidates(target_gender, exclude)
+        what, size = (
+            f"speakers{_of(target_gender)} in the pool",
+            len(self.pool.group(target_gender)),
+        )
+        n = self.limit("averaged", self._settings.averaged, len(candidates), size, what)
+        chosen = self.draw(key.parts, candidates, n)
+        info = {"speakers": self.ids(chosen), "averaged": n, "candidates": len(candidates)}
+        return self.mean(chosen), info
+
+
+@dataclass(frozen=True)
+class RankedSettings:
+    """candidates: how many of the farthest (nearest); averaged: how many of these are drawn."""
+
+    name: str
+    candidates: int = 200
+    averaged: int = 100
+    distance: str = "plda"
+
+
+class RankedSpeakers(PoolGenerator):
+    """The mean of some of the speakers of the target gender farthest from the source, or nearest.
+
+    The candidates are fixed by the source's x. Only what is drawn from them depends on the key, so
+    with keys for utterances and x for speakers the candidates stay (VoicePrivacy 2020).
+    """
+
+    def __init__(self, settings: RankedSettings, backend: Backend, *, seed: int, draw: int) -> None:
+        needs = ("xvectors", *needs_of(settings.distance))
+        super().__init__(settings.name, needs, seed, draw)
+        self._settings, self._backend = settings, backend
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "RankedSpeakers":
+        """See base.Kind."""
+        settings = cls._parse(values, path)
+        return cls(
+            settings, load_distance(settings.distance, path, resources), seed=seed, draw=draw
+        )
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        return ("xvectors", *needs_of(cls._parse(values, path).distance))
+
+    @classmethod
+    def _parse(cls, values: dict[str, object], path: StrPath) -> RankedSettings:
+        settings = parse_settings(RankedSettings, values, path, "generator")
+        check_distance(settings.distance, path)
+        for name, value in (("candidates", settings.candidates), ("averaged", settings.averaged)):
+            require(value > 0, path, name, value, "a number above 0")
+        return settings
+
+    @property
+    def is_random(self) -> bool:
+        """Whether, for any target gender, there are more candidates than are averaged."""
+        settings = self._settings
+        sizes = [settings.candidates] if self._pool is None else self.sizes()
+        return any(settings.averaged < min(settings.candidates, size) for size in sizes)
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator."""
+        super().fit(vectors, speakers, genders)
+        self._affinity = Affinity(self._backend, self.pool)
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator."""
+        left = self.candidates(target_gender, exclude)
+        x = self.pool.check_source(x, f"generator {self.name}")
+        affinities = self._affinity.of_source(x)
+        what, size = (
+            f"speakers{_of(target_gender)} in the pool",
+            len(self.pool.group(target_gender)),
+        )
+        asked = self._settings.candidates
+        n_candidates = self.limit("candidates", asked, len(left), size, what)
+        ascending = affinities[left] if self.name == "farthest" else -affinities[left]
+        candidates = left[np.argsort(ascending, kind="stable")[:n_candidates]]
+        n = self.limit(
+            "averaged", self._settings.averaged, n_candidates, min(asked, size), "candidates"
+        )
+        chosen = self.draw(key.parts, candidates, n)
+        return self.mean(chosen), {
+            "speakers": self.ids(chosen),
+            "averaged": n,
+            "candidates": n_candidates,
+            "affinity_min": round(float(affinities[chosen].min()), 4),
+            "affinity_max": round(float(affinities[chosen].max()), 4),
+        }

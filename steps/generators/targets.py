@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One real speaker of the pool as the target of everybody: the white-box protocol of paper 001."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.base import GENDERS, FloatArray, IntArray, Pool, add_note, require
+from utils.cli import UserError
+from utils.seeds import derive_seed
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """target: number of the target from 1, females first. clusters: targets for each gender."""
+
+    name: str
+    target: int = 1
+    clusters: int = 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target speaker. ranking: places in the pool by the distance to the centroid, nearest first.
+
+    gender: f or m.
+    """
+
+    gender: str
+    ranking: IntArray
+
+
+def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[Target]:
+    """K-Means of the raw x-vectors of a gender; the real speakers nearest to the centroids.
+
+    Distances are Euclidean. The targets stand in C order of the speakers. UserError for a gender
+    that the pool lacks.
+    """
+    from scipy.spatial.distance import cdist
+    from sklearn.cluster import KMeans
+
+    places = pool.group(gender)
+    vectors = pool.vectors[places]
+    means = KMeans(clusters, n_init=10, random_state=random_state).fit(vectors)
+    order = np.argsort(cdist(means.cluster_centers_, vectors), axis=1, kind="stable")
+    rankings = places[order]
+    return [Target(gender, ranking) for ranking in sorted(rankings, key=tuple)]
+
+
+class ConstantTarget:
+    """Always the same real speaker; key, source and target gender do not matter."""
+
+    name = "constant"
+    needs: tuple[str, ...] = ()
+    is_random = False
+
+    def __init__(self, settings: TargetSettings, path: StrPath, *, seed: int) -> None:
+        self._settings, self._path, self._seed = settings, path, seed
+        self.notes: list[str] = []
+        self.targets: list[Target] = []
+        self._pool: Pool | None = None
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,  # noqa: ARG003
+        resources: Resources,  # noqa: ARG003
+    ) -> "ConstantTarget":
+        """See base.Kind."""
+        return cls(cls._parse(values, path), path, seed=seed)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        cls._parse(values, path)
+        return ()
+
+    @classmethod
+    def _parse(cls, values: dict[str, object], path: StrPath) -> TargetSettings:
+        settings = parse_settings(TargetSettings, values, path, "generator")
+        clusters, target = settings.clusters, settings.target
+        require(clusters > 0, path, "clusters", clusters, "a number above 0")
+        most = len(GENDERS) * clusters
+        require(1 <= target <= most, path, "target", target, f"a number from 1 to {most}")
+        return settings
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """Find all targets, females first. UserError where the one asked for is not among them."""
+        pool = self._pool = Pool.make(vectors, speakers, genders)
+        self.targets = []
+        for gender in GENDERS:
+            asked, there = self._settings.clusters, len(pool.group(gender))
+            if there < asked:
+                note = f"constant: clusters: {asked} asked, but the pool has {there} speakers"
+                add_note(self.notes, f"{note} of gender {gender}: all are targets")
+            seed = derive_seed(self._seed, "k-means", gender) % 2**32
+            self.targets += find_targets(pool, gender, min(asked, there), seed)
+        chosen = [int(target.ranking[0]) for target in self.targets]
+        if twice := sorted({place for place in chosen if chosen.count(place) > 1}):
+            ids = ", ".join(pool.speakers[place] for place in twice)
+            add_note(self.notes, f"constant: nearest to two centroids: {ids}")
+        target, most = self._settings.target, len(self.targets)
+        expected = f"a number from 1 to {most}, for so many targets the pool gives,"
+        require(target <= most, self._path, "target", target, expected)
+
+    def generate(
+        self,
+        key: Key,  # noqa: ARG002
+        x: FloatArray | None = None,  # noqa: ARG002
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,  # noqa: ARG002
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator. Who is the target himself gets the next nearest, with a note."""
+        if self._pool is None:
+            raise RuntimeError("generator constant: fit comes first")
+        number = self._settings.target
+        target = self.targets[number - 1]
+        left = self._pool.without(target.ranking, exclude)
+        if not len(left):
+            raise UserError(
+                f"generator constant: the pool has no speaker of gender {target.gender} but the "
+                "source; take more speakers"
+            )
+        place = int(left[0])
+        speaker = self._pool.speakers[place]
+        if place != target.ranking[0]:
+            own = self._pool.speakers[int(target.ranking[0])]
+            add_note(self.notes, f"constant: {own} is target {number} himself; {speaker} for him")
+        info = {"speakers": speaker, "target": number, "target_gender": target.gender}
+        return self._pool.vectors[place].copy(), info

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pseudo-speakers chosen from a pool, on pools whose right answer is known beforehand."""
+
+import numpy as np
+import pytest
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key, make_keys
+from steps.generators import clusters as clusters_module
+from steps.generators.gender import choose_gender
+from steps.generators.registry import GENERATORS, describe_generator, load_generator
+from steps.speaker.averaging import read_xvectors
+from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
+from steps.speaker.plda import Plda
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.tables import read_map
+
+NAMES = ("random", "farthest", "nearest", "dense", "sparse", "constant")
+KEY = Key("spk", ("set", "s"), ("set", "s"))
+SOURCE = np.array([1.0, 0.0])
+# The angle to the source in degrees; f and m in turn. Lengths differ, and do not matter.
+ANGLES = {f"{'fm'[i % 2]}{i:02d}": 10 + 14 * i for i in range(12)}
+OFFSET = np.array([-3.0, 0.0])  # what centring has to take away
+
+
+def fan(offset=0.0):
+    """The pool of 12 for `fit`: around the source like a fan, one direction each."""
+    angles = np.radians(list(ANGLES.values()))
+    lengths = np.linspace(1, 2, 12)[:, None]
+    vectors = lengths * np.stack([np.cos(angles), np.sin(angles)], axis=1) + offset
+    return vectors, list(ANGLES), [speaker[0] for speaker in ANGLES]
+
+
+def islands():
+    """12 speakers on 4 islands: 5 (f), 4 (m), 2 (f) and 1 (f), which have nothing in common.
+
+    The first of an island is its middle; the last of the first two has the other gender.
+    """
+    places = [0] * 5 + [1] * 4 + [2] * 2 + [3]
+    genders = "ffffm" + "mmmf" + "ff" + "f"
+    axes = np.vstack([np.eye(3, 7), -np.ones(7) * (np.arange(7) < 3)])
+    noise = 0.1 * np.random.default_rng(0).standard_normal((12, 7)) * (np.arange(7) >= 3)
+    noise[[0, 5]] = 0
+    return axes[places] + noise, [f"s{i:02d}" for i in range(12)], list(genders)
+
+
+def make(name, pool=None, seed=0, draw=0, backend=None, **settings):
+    if name not in ("random", "constant"):
+        settings.setdefault("distance", "cosine")
+    values = {"name": name, **settings}
+    resources = Resources(backend=backend)
+    generator = load_generator(values, "x.yaml", seed=seed, draw=draw, resources=resources)
+    assert describe_generator(values, "x.yaml") == generator.needs
+    if pool is not None:
+        generator.fit(*pool)
+    return generator
+
+
+def chosen(generator, key=KEY, x=SOURCE, **options):
+    """The set of speakers, after a check that y is the mean of just these."""
+    y, info = generator.generate(key, x, **options)
+    speakers = info["speakers"].split(",")
+    of = generator.pool
+    rows = [of.vectors[of.speakers.index(speaker)] for speaker in speakers]
+    assert y.dtype == np.float64
+    np.testing.assert_allclose(y, np.mean(rows, axis=0), rtol=1e-14, atol=1e-14)
+    assert len(speakers) == len(set(speakers)) == info["averaged"]
+    return set(speakers)
+
+
+@pytest.fixture
+def plda(tmp_path):
+    """A folder with PLDA that takes the offset away and then orders by angle."""
+    plda = Plda(np.zeros(2), np.eye(2), np.full(2, 4.0))
+    write_backend(tmp_path, PldaBackend(OFFSET, np.eye(2), plda))
+    return tmp_path
+
+
+FAN = [
+    ("farthest", "f", {"f10", "f08", "f06"}),
+    ("farthest", "m", {"m11", "m09", "m07"}),
+    ("farthest", None, {"m11", "f10", "m09"}),
+    ("nearest", "f", {"f00", "f02", "f04"}),
+    ("nearest", "m", {"m01", "m03", "m05"}),
+    ("nearest", None, {"f00", "m01", "f02"}),
+]
+
+
+@pytest.mark.parametrize(("name", "target_gender", "expected"), FAN)
+def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
+    """A2. The source's own gender (f) plays no part: cross-gender is a target gender."""
+    settings = {"candidates": 3, "averaged": 3}
+    options = {"gender": "f", "target_gender": target_gender}
+    assert chosen(make(name, fan(), **settings), **options) == expected
+    moved = make(name, fan(OFFSET), distance="plda", backend=plda, **settings)
+    assert moved.needs == ("xvectors", "backend")
+    assert chosen(moved, x=SOURCE + OFFSET, **options) == expected
+    # without centring another order: the expected sets do not come by themselves
+    by_cosine = chosen(make(name, fan(OFFSET), **settings), x=SOURCE + OFFSET, **options)
+    assert by_cosine != expected
+
+
+def test_affinities_are_the_back_ends_scores(plda):
+    pool = fan(OFFSET)
+    generator = make("farthest", pool, distance="plda", backend=plda, averaged=1, candidates=1)
+    _, info = generator.generate(KEY, SOURCE + OFFSET)
+    backend, one = load_backend(str(plda)), np.ones(1)
+    scores = backend.left((SOURCE + OFFSET)[None], one) @ backend.right(pool[0]).T
+    assert info["affinity_min"] == info["affinity_max"] == round(float(scores.min()), 4)
+    assert info["speakers"] == "m11"
+
+
+def test_utterances_share_the_candidates_of_their_speaker():
+    generator = make("farthest", fan(), candidates=4, averaged=2)
+    utts = {f"u{i}": "s" for i in range(60)}
+    keys = make_keys("utt", utts, "set", list(utts))
+    draws = [chosen(generator, key, target_gender="f") for key in keys.values()]
+    assert set.union(*draws) == {"f10", "f08", "f06", "f04"}
+    assert len({frozenset(draw) for draw in draws}) == 6  # all pairs of 4
+    again = make("farthest", fan(), candidates=4, averaged=2)
+    for utt in reversed(utts):  # whatever was drawn before
+        assert chosen(again, keys[utt], target_gender="f") == draws[int(utt[1:])]
+
+
+@pytest.mark.parametrize("name", ["random", "farthest", "dense"])
+def test_a_draw_depends_on_seed_number_and_key_only(name):
+    settings = {"averaged": 2} if name != "dense" else {}
+    keys = [Key("spk", ("set", str(i)), ("set", str(i))) for i in range(40)]
+    pool, x = islands(), np.eye(7)[1]
+
+    def run(order=1, **options):
+        generator = make(name, pool, **settings, **options)
+        return [chosen(generator, key, x) for key in keys[::order]][::order]
+
+    assert run() == run(order=-1) == run(seed=0, draw=0)
+    assert run() != run(draw=1) != run(seed=1) != run()
+    assert make(name, pool, **settings).is_random
+    if name == "random":  # the draw that is documented
+        rng = make_rng(0, "random", "draw 0", "spk", "set", "0")
+        expected = {f"s{i:02d}" for i in rng.choice(12, 2, replace=False)}
+        assert run()[0] == expected
+
+
+def test_random_speakers_are_uniform_and_of_the_gender():
+    generator = make("random", fan(), averaged=1)
+    keys = [Key("utt", ("set", str(i)), ("set", "s")) for i in range(600)]
+    speakers = [chosen(generator, key, None, target_gender="m").pop() for key in keys]
+    counts = [speakers.count(speaker) for speaker in ANGLES if speaker[0] == "m"]
+    assert sum(counts) == 600 and min(counts) > 60 and max(counts) < 140
+    assert generator.needs == () and not generator.notes
+
+
+@pytest.mark.parametrize("name", ["random", "farthest", "nearest"])
+def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
+    """The official code leaves zero rows in the mean then."""
+    generator = make(name, fan())
+    everybody = {speaker for speaker in ANGLES if speaker[0] == "f"}
+    for key in (KEY, Key("spk", ("set", "t"))):
+        assert chosen(generator, key, target_gender="f") == everybody
+    assert not generator.is_random
+    text = " / ".join(generator.notes)
+    assert "averaged: 100 asked, but there are 6" in text and len(generator.notes) <= 2
+    assert name == "random" or "candidates: 200 asked, but there are 6 speakers of gender f" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_source_is_never_his_own_pseudo_speaker(name):
+    pool = islands()
+    settings = {"averaged": 12, "candidates": 12, "proportion": 1.0, "clusters": 2, "target": 1}
+    known = {"random": 1, "farthest": 2, "nearest": 2, "constant": 0}
+    given = dict(list(settings.items())[: known.get(name, 0)])
+    if name in ("dense", "sparse"):
+        given = {k: settings[k] for k in ("proportion", "clusters")}
+        given["exclude_closest_cluster"] = False
+    generator = make(name, pool, **given)
+    for place, own in enumerate(pool[1]):
+        for key in (Key("spk", ("set", str(i)), ("set", str(i))) for i in range(10)):
+            y, info = generator.generate(key, pool[0][place], exclude=[own, "not in the pool"])
+            assert own not in info["speakers"].split(",")
+            assert np.isfinite(y).all()
+    if name in ("random", "farthest", "nearest"):
+        assert info["averaged"] == 11
+        assert "source who is in the pool" in " ".join(generator.notes)
+
+
+def test_dense_and_sparse_clusters():
+    """A2. Near the 5: they are out, so 2 of gender f are the densest, 1 the sparsest."""
+    x, one = np.eye(7)[0], {"clusters": 1, "proportion": 1.0}
+    dense, sparse = (make(name, islands(), **one) for name in ("dense", "sparse"))
+    assert [len(cluster.members) for cluster in dense.clusters] == [5, 4, 2, 1]
+    assert [len(cluster.members) for cluster in sparse.clusters] == [1, 2, 4, 5]
+    assert chosen(dense, x=x, target_gender="f") == {"s09", "s10"}
+    assert chosen(sparse, x=x, target_gender="f") == {"s11"}
+    # by the exemplar's gender, so a member of the other gender comes along
+    assert chosen(dense, x=x, target_gender="m") == {"s05", "s06", "s07", "s08"}
+    assert chosen(dense, x=np.eye(7)[2], target_gender="f") == {f"s{i:02d}" for i in range(5)}
+    assert not dense.is_random and not dense.notes
+    kept = make("dense", islands(), exclude_closest_cluster=False, **one)
+    assert kept.needs == ()
+    assert chosen(kept, x=None, target_gender="f") == {f"s{i:02d}" for i in range(5)}
+
+
+def test_half_of_a_cluster_is_drawn_and_one_is_one():
+    generator = make("sparse", islands(), exclude_closest_cluster=False)
+    keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set", [])
+    sizes = {}
+    for i in range(40):
+        key = Key("spk", ("set", str(i)), ("set", str(i)))
+        _, info = generator.generate(key, target_gender="f")
+        sizes[info["cluster_size"]] = info["averaged"]
+    assert sizes == {1: 1, 2: 1, 5: 3}
+    assert generator.notes == [
+        "sparse: clusters: 10 asked, but fewer clusters of gender f are left"
+    ]
+    x = np.eye(7)[2]
+    dense = make("dense", islands(), clusters=1)
+    drawn = [frozenset(chosen(dense, key, x, target_gender="f")) for key in keys.values()]
+    assert len(set(drawn)) > 5  # of the 10 ways to draw 3 of 5
+    many = make("dense", islands(), exclude_closest_cluster=False)
+    clusters = {many.generate(key, x)[1]["cluster"] for key in keys.values()}
+    assert len(clusters) == 1  # one a speaker
+    tenth = make("dense", islands(), clusters=1, proportion=0.4)  # 0.4 * 5 is 2, not above it
+    assert len(chosen(tenth, x=x, target_gender="f")) == 2
+
+
+def test_clusters_that_do_not_settle(monkeypatch, plda):
+    """By PLDA: cosine, and it is said. By cosine: an error."""
+    real, calls = clusters_module.find_clusters, []
+
+    def first_fails(affinities, *options):
+        calls.append(affinities)
+        return None if len(calls) == 1 else real(affinities, *options)
+
+    monkeypatch.setattr(clusters_module, "find_clusters", first_fails)
+    settings = {"damping": 0.9, "clusters": 1, "proportion": 1.0}
+    generator = make("dense", fan(), distance="plda", backend=plda, **settings)
+    speakers = chosen(generator)
+    assert generator.notes[0].startswith("dense: the clusters of the PLDA affinities do not settle")
+    unit = generator.pool.vectors / np.linalg.norm(generator.pool.vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(calls[1], unit @ unit.T, atol=1e-12)
+    assert speakers == chosen(make("dense", fan(), **settings))
+    monkeypatch.undo()
+    with pytest.raises(UserError, match="of the pool's 12 speakers do not settle; give a larger"):
+        make("dense", fan(), max_iterations=1).generate(KEY, SOURCE)
+    pair = (np.eye(2), ["a", "b"], ["f", "f"])
+    with pytest.raises(UserError, match="more speakers"):
+        make("dense", pair).generate(KEY, SOURCE)
+
+
+def test_order_of_the_pool_does_not_matter():
+    vectors, speakers, genders = islands()
+    order = np.random.default_rng(1).permutation(12)
+    shuffled = vectors[order], [speakers[i] for i in order], [genders[i] for i in order]
+    x = np.eye(7)[0] + 0.1
+    for name in NAMES:
+        settings = {"constant": {"clusters": 3, "target": 5}}.get(name, {})
+        settings |= {"averaged": 3} if name in ("random", "farthest", "nearest") else {}
+        settings |= {"candidates": 5} if name in ("farthest", "nearest") else {}
+        one, two = make(name, islands(), **settings), make(name, shuffled, **settings)
+        for i in range(20):
+            key = Key("spk", ("set", str(i)), ("set", str(i)))
+            for gender in ("f", "m", None):
+                got = [g.generate(key, x, target_gender=gender) for g in (one, two)]
+                assert got[0][1] == got[1][1], name
+                np.testing.assert_array_equal(got[0][0], got[1][0])
+
+
+def blobs():
+    """20 blobs of 6 speakers a gender in 8 dimensions, and who is nearest to the mean of each."""
+    rng = np.random.default_rng(3)
+    vectors = rng.standard_normal((40, 1, 8)) * 10 + 0.3 * rng.standard_normal((40, 6, 8))
+    distances = np.linalg.norm(vectors - vectors.mean(axis=1, keepdims=True), axis=2)
+    nearest = [f"s{6 * blob + i:03d}" for blob, i in enumerate(distances.argmin(axis=1))]
+    genders = ["f"] * 120 + ["m"] * 120
+    return (vectors.reshape(240, 8), [f"s{i:03d}" for i in range(240)], genders), nearest
+
+
+def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
+    """A4: 20 + 20, females first, stable under the seed."""
+    pool, nearest = blobs()
+    for seed in (0, 1):
+        generator = make("constant", pool, seed=seed)
+        first = [pool[1][target.ranking[0]] for target in generator.targets]
+        assert first == nearest
+        assert [target.gender for target in generator.targets] == ["f"] * 20 + ["m"] * 20
+    assert not generator.notes and not generator.is_random and generator.needs == ()
+    for number in (1, 20, 21, 40):
+        generator = make("constant", pool, target=number)
+        for key in (KEY, Key("utt", ("set", "u"))):
+            y, info = generator.generate(key, np.zeros(8), "f", target_gender="m")
+            assert info["speakers"] == nearest[number - 1] and info["target"] == number
+            np.testing.assert_array_equal(y, pool[0][pool[1].index(nearest[number - 1])])
+    y[:] = 0  # a copy: the pool stays
+    assert generator.generate(KEY)[0].any()
+
+
+def test_the_target_himself_gets_the_next_nearest():
+    pool, nearest = blobs()
+    generator = make("constant", pool, target=7)
+    own = nearest[6]
+    _, info = generator.generate(KEY, exclude=[own])
+    block = pool[0][36:42]
+    second = np.argsort(np.linalg.norm(block - block.mean(axis=0), axis=1))[1]
+    assert info["speakers"] == f"s{36 + second:03d}"
+    assert generator.notes == [f"constant: {own} is target 7 himself; {info['speakers']} for him"]
+
+
+def test_constant_targets_of_a_small_pool():
+    generator = make("constant", fan(), target=7)
+    assert generator.generate(KEY)[1]["speakers"] == "m01"  # all are targets, 6 + 6
+    assert "pool has 6 speakers of gender f: all are targets" in generator.notes[0]
+    with pytest.raises(UserError, match=r"x.yaml: generator.target: 13; a number from 1 to 12"):
+        make("constant", fan(), target=13)
+    twins = np.ones((4, 2)), list("abcd"), list("ffmm")
+    with pytest.warns(UserWarning, match="distinct"):  # scikit-learn's
+        assert "nearest to two centroids: a, c" in make("constant", twins, clusters=2).notes[0]
+
+
+def test_gender_policies():
+    assert [choose_gender("same", g, make_rng(0)) for g in "fm"] == ["f", "m"]
+    assert [choose_gender("other", g, make_rng(0)) for g in "fm"] == ["m", "f"]
+    coins = [choose_gender("random", None, make_rng(0, str(i))) for i in range(200)]
+    assert 70 < coins.count("f") < 130
+    for policy in ("same", "other"):
+        with pytest.raises(UserError, match="spk2gender"):
+            choose_gender(policy, None, make_rng(0))
+    with pytest.raises(UserError, match="known: same, other, random"):
+        choose_gender("opposite", "f", make_rng(0))
+
+
+BAD_SETTINGS = [
+    ({}, "generator.name: None is unknown; known: random, farthest"),
+    ({"name": "far"}, "generator.name: 'far' is unknown"),
+    ({"name": "random", "candidates": 3}, "generator.candidates: unknown setting"),
+    ({"name": "random", "averaged": 0}, "generator.averaged: 0; a number above 0 is expected"),
+    ({"name": "nearest", "candidates": -1}, "generator.candidates: -1; a number above 0"),
+    ({"name": "nearest", "candidates": 2.5}, "generator.candidates: 2.5; a whole number"),
+    ({"name": "farthest", "distance": "l2"}, "generator.distance: 'l2'; plda or cosine"),
+    ({"name": "farthest"}, "generator.distance: plda: this system needs --backend DIR"),
+    ({"name": "dense", "proportion": 1.5}, "generator.proportion: 1.5; above 0 and at most 1"),
+    ({"name": "dense", "damping": 1.0}, "generator.damping: 1.0; at least 0.5 and below 1"),
+    ({"name": "sparse", "clusters": 0}, "generator.clusters: 0; a number above 0"),
+    ({"name": "constant", "target": 41}, "generator.target: 41; a number from 1 to 40"),
+    ({"name": "constant", "target": 0}, "generator.target: 0; a number from 1 to 40"),
+    ("random", "generator: settings are expected"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), BAD_SETTINGS)
+def test_bad_settings_name_file_and_setting(values, message):
+    with pytest.raises(UserError) as error:
+        load_generator(values, "a/x.yaml", seed=0, draw=0, resources=Resources())
+    assert f"a/x.yaml: {message}" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_all_settings_are_told():
+    told = make("dense").settings()
+    assert told["name"] == "dense" and told["max_iterations"] == 1000 and told["proportion"] == 0.5
+    assert make("nearest").settings()["candidates"] == 200 and set(NAMES) <= set(GENERATORS)
+    values = {"name": "dense", "exclude_closest_cluster": False}
+    assert describe_generator(values, "x.yaml") == ("backend",)
+    assert not make("farthest", candidates=5, averaged=5).is_random
+
+
+def test_bad_pools_and_sources(plda):
+    vectors, speakers, _ = fan()
+    females, unknown = ["f"] * 12, [None] * 12
+    for name in NAMES:
+        with pytest.raises(UserError, match="no speaker of gender m: it lacks this gender"):
+            make(name, (vectors, speakers, females)).generate(KEY, SOURCE, target_gender="m")
+        with pytest.raises(UserError, match="has no genders"):
+            make(name, (vectors, speakers, unknown)).generate(KEY, SOURCE, target_gender="f")
+        with pytest.raises(UserError, match="pool: no speaker is in it"):
+            make(name, (np.zeros((0, 2)), [], []))
+        with pytest.raises(UserError, match="speaker f00 is in it twice"):
+            make(name, (vectors, ["f00", *speakers[:11]], females))
+        with pytest.raises(UserError, match="speaker f00: the x-vector has a value that is no fin"):
+            make(name, (np.where(np.eye(12, 2) > 0, np.nan, vectors), speakers, females))
+    for name in ("farthest", "nearest", "dense", "sparse"):
+        generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))
+        with pytest.raises(UserError, match="x-vector of the source speaker is needed"):
+            generator.generate(KEY)
+        with pytest.raises(UserError, match="has 3 values and the pool's have 2"):
+            generator.generate(KEY, np.ones(3))
+        with pytest.raises(UserError, match="no finite number"):
+            generator.generate(KEY, np.full(2, np.inf))
+        wide = np.ones((12, 3)), speakers, females
+        with pytest.raises(UserError, match="back end is for x-vectors of 2 values"):
+            make(name, wide, distance="plda", backend=plda)
+    for name in ("random", "farthest", "constant"):
+        alone = np.ones((2, 2)), ["a", "b"], ["f", "m"]
+        with pytest.raises(UserError, match="but the source"):
+            make(name, alone).generate(KEY, SOURCE, target_gender="f", exclude=["a"])
+    with pytest.raises(UserError, match="no other than the source's is left"):
+        make("dense", (vectors[:1], ["a"], ["f"])).generate(KEY, SOURCE, target_gender="f")
+
+
+@pytest.fixture
+def published(corpora, monkeypatch, tmp_path):
+    """Real x-vectors (512-d): pool of 40 trial speakers, 29 sources, PLDA of all trials."""
+    folder = corpora / "vpc2020_libri_test"
+    monkeypatch.chdir(folder)  # the paths in its .scp files are relative to it
+    vectors, utt2spk, pool, genders = {}, {}, {}, {}
+    for name in ("libri_test_trials_f", "libri_test_trials_m"):
+        vectors |= read_xvectors(f"xvectors/{name}")
+        utt2spk |= read_map(f"data/{name}/utt2spk")
+        pool |= read_xvectors(f"xvectors/{name}", "spk_xvector")
+        genders |= read_map(f"data/{name}/spk2gender")
+    write_backend(tmp_path, train_backend(vectors, utt2spk, 200))
+    sources = read_xvectors("xvectors/libri_test_enrolls", "spk_xvector")
+    ready = np.stack(list(pool.values())), list(pool), [genders[speaker] for speaker in pool]
+    return ready, {s: x.astype(np.float64) for s, x in sources.items()}, genders, tmp_path
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("distance", ["plda", "cosine"])
+def test_published_xvectors(published, distance):
+    """The mean of the farthest is less like the source than that of the nearest, for everybody."""
+    pool, sources, genders, folder = published
+    settings = {"candidates": 10, "averaged": 5, "distance": distance, "backend": folder}
+    backend = load_backend(str(folder) if distance == "plda" else "cosine")
+    far, near = make("farthest", pool, **settings), make("nearest", pool, **settings)
+    for speaker, x in sources.items():
+        key = Key("spk", ("set", speaker), ("set", speaker))
+        options = {"target_gender": genders[speaker], "exclude": [speaker]}
+        ys = np.stack([g.generate(key, x, **options)[0] for g in (far, near)])
+        low, high = (backend.left(x[None], np.ones(1)) @ backend.right(ys).T)[0]
+        assert low < high
+    dense = make("dense", pool, distance=distance, backend=folder)
+    for speaker, x in sources.items():
+        dense.generate(key, x, target_gender=genders[speaker], exclude=[speaker])
+    assert not any("settle" in note for note in dense.notes)
+    targets = make("constant", pool, clusters=5).targets
+    ids = [sorted(pool[1])[target.ranking[0]] for target in targets]
+    assert [genders[speaker] for speaker in ids] == ["f"] * 5 + ["m"] * 5
+    assert len(set(ids)) == 10
