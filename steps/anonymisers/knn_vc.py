@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kNN-VC with pseudo-profiles: real voices of a pool, drawn by key, speak for the source.
+
+Baas et al. 2023 (the conversion), paper 003 (eight profiles a speaker, the evaluation's baseline).
+What the profiles of paper 003 are made of is not published in full; see docs/voice_conversion.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.registry import Description
+from steps.anonymisers.source import Resources, Source
+from steps.anonymisers.strategy import LEVELS, Key
+from steps.generators.gender import POLICIES, choose_gender
+from steps.synthesis.f0 import TRANSFORMS, F0Stats
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+
+FEATURES = ("world", "wavlm")
+FUSIONS = ("pool", "mix")
+_WAVLM_ONLY = ("wavlm", "wavlm_sha256", "vocoder", "vocoder_sha256")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration may say; None: not said. See docs/voice_conversion.md."""
+
+    anonymiser: str
+    features: str = "world"
+    k: int = 4
+    level: str = "spk"
+    gender: str = "same"
+    f0: str | None = None
+    profiles: int = 0
+    profile: int | None = None
+    fusion: int = 1
+    fusion_kind: str | None = None
+    max_frames: int = 30000
+    wavlm: str | None = None
+    wavlm_sha256: str | None = None
+    vocoder: str | None = None
+    vocoder_sha256: str | None = None
+    peak: float = 0.95
+
+
+class Converter(Protocol):
+    """A way to say speech in the voices of a pool.
+
+    speakers: of the pool, in C order. note: what to know of it, for the report.
+    """
+
+    speakers: tuple[str, ...]
+    note: str
+
+    def gender(self, speaker: str) -> str:
+        """F or m, in lower case; UserError where the pool does not know it."""
+        ...
+
+    def lacks(self, speaker: str) -> str | None:
+        """Why a speaker cannot be a target, in a few words; None where he can."""
+        ...
+
+    def convert(
+        self,
+        wave: FloatArray,
+        voices: Sequence[Sequence[str]],
+        weights: Sequence[float],
+        source_f0: F0Stats | None,
+    ) -> FloatArray:
+        """Speech (n,) float64 at 16 kHz -> (n,).
+
+        voices: speakers whose frames count as those of one voice; of several voices the results
+        are mixed in feature space, with the weights (sum 1).
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The targets of a key; weights sum 1."""
+
+    gender: str
+    targets: tuple[str, ...]
+    weights: tuple[float, ...]
+
+
+class KnnVc:
+    """One configured system; see `registry.Anonymiser`."""
+
+    def __init__(
+        self, settings: Settings, converter: Converter, pool: Path, *, seed: int = 0, draw: int = 0
+    ) -> None:
+        """settings: complete, by `check_settings`. UserError for a pool that is too small."""
+        self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
+        self.is_random = True
+        self.notes = [converter.note]
+        self._settings, self._converter, self._pool = settings, converter, pool
+        self._seed, self._draw = seed, draw
+        lacking = {speaker: converter.lacks(speaker) for speaker in converter.speakers}
+        if dropped := {speaker: why for speaker, why in lacking.items() if why}:
+            first, why = next(iter(dropped.items()))
+            self.notes.append(
+                f"{len(dropped)} of {len(lacking)} voices are left out of the pool: {why} "
+                f"(the first: {first})"
+            )
+        # All have a place, so that a draw does not depend on who is left out.
+        self._genders = {s: converter.gender(s) for s in converter.speakers if s not in dropped}
+        by_gender = [list(self._genders.values()).count(gender) for gender in "fm"]
+        self._check_number(max(by_gender), "of one gender at most")
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "KnnVc":
+        """From what stands in the file `path`, with the pool of `resources`."""
+        settings = check_settings(parse_settings(Settings, values, path), path)
+        for need in _needs(settings):
+            resources.folder(need, str(path))
+        pool = resources.folder("pool", str(path))
+        return cls(settings, _load_converter(settings, pool), pool, seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+        """A pool; with a transform of F0 the statistics of the source speakers too."""
+        settings = check_settings(parse_settings(Settings, values, path), path)
+        return Description(settings.level, _needs(settings))
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included."""
+        values = asdict(self._settings)
+        values.pop("peak")
+        if self._settings.features != "wavlm":
+            values = {k: v for k, v in values.items() if k not in _WAVLM_ONLY}
+        return {**values, "output": asdict(self.output)}
+
+    def transform(
+        self, wave: FloatArray, key: Key, source: Source
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """Protected speech; the voices that speak, with their weights, and the profile."""
+        choice = self.choose(key, source)
+        voices: list[tuple[str, ...]] = [choice.targets]
+        weights: tuple[float, ...] = (1.0,)
+        if self._settings.fusion_kind == "mix":
+            voices, weights = [(target,) for target in choice.targets], choice.weights
+        samples = self._converter.convert(wave, voices, weights, source.f0)
+        return samples, {
+            "targets": ",".join(choice.targets),
+            "weights": ",".join(f"{weight:.6g}" for weight in choice.weights),
+            "target_gender": choice.gender,
+            "profile": self._settings.profile or 0,
+        }
+
+    def choose(self, key: Key, source: Source) -> Choice:
+        """The targets of a key: never the source himself, of the gender that is wanted.
+
+        The pool is shuffled by the key; profile p takes the p-th handful of what is left of it, so
+        that the profiles of a speaker share no voice.
+        """
+        settings = self._settings
+        gender = choose_gender(
+            settings.gender, source.gender, self._rng("gender", *key.group_parts)
+        )
+        speakers = self._converter.speakers
+        shuffled = [speakers[i] for i in self._rng(*key.parts).permutation(len(speakers))]
+        left = [s for s in shuffled if self._genders.get(s) == gender and s != source.speaker]
+        self._check_number(len(left), f"of gender {gender} beside {source.speaker}")
+        first = ((settings.profile or 1) - 1) * settings.fusion
+        targets = tuple(left[first : first + settings.fusion])
+        return Choice(gender, targets, self._weights(key))
+
+    def _weights(self, key: Key) -> tuple[float, ...]:
+        n = self._settings.fusion
+        if self._settings.fusion_kind != "mix":
+            return (1.0 / n,) * n
+        rng = self._rng("weights", f"profile {self._settings.profile or 0}", *key.parts)
+        return tuple(rng.dirichlet(np.ones(n)).tolist())
+
+    def _rng(self, *names: str) -> np.random.Generator:
+        return make_rng(self._seed, "knn_vc", f"draw {self._draw}", *names)
+
+    def _check_number(self, n: int, which: str) -> None:
+        profiles, fusion = max(self._settings.profiles, 1), self._settings.fusion
+        if n < profiles * fusion:
+            raise UserError(
+                f"{self._pool}: {n} voices {which}, and {profiles * fusion} are needed "
+                f"(profiles {profiles} x fusion {fusion}); take a larger pool or fewer of them"
+            )
+
+
+def check_settings(settings: Settings, path: StrPath) -> Settings:
+    """The settings with every default filled in; UserError names the file and the setting."""
+    words = {"features": FEATURES, "level": LEVELS, "gender": POLICIES, "fusion_kind": FUSIONS}
+    for name, known in words.items():
+        value = getattr(settings, name)
+        if value is not None and value not in known:
+            raise UserError(f"{path}: {name}: {value!r} is unknown; known: {', '.join(known)}")
+    for name, least in (("k", 1), ("fusion", 1), ("profiles", 0), ("max_frames", 1)):
+        if (value := getattr(settings, name)) < least:
+            raise UserError(f"{path}: {name}: {value}; it must be at least {least}")
+    if settings.max_frames < settings.k:
+        raise UserError(f"{path}: max_frames: {settings.max_frames}; k is {settings.k}")
+    if not 0 < settings.peak <= 1:
+        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
+    if settings.fusion_kind and settings.fusion == 1:
+        raise UserError(f"{path}: fusion_kind: there is one target; give fusion, 2 or more")
+    kind = settings.fusion_kind or ("pool" if settings.fusion > 1 else None)
+    return replace(_check_features(_check_profile(settings, path), path), fusion_kind=kind)
+
+
+def _check_profile(settings: Settings, path: StrPath) -> Settings:
+    n, profile = settings.profiles, settings.profile
+    if not n and profile is not None:
+        raise UserError(f"{path}: profile: there are no profiles; give profiles, such as 8")
+    if n and settings.level == "utt":
+        raise UserError(
+            f"{path}: profiles: a profile belongs to a speaker, and level: utt has none; "
+            "take spk, perm or const"
+        )
+    if n and not 1 <= (1 if profile is None else profile) <= n:
+        raise UserError(f"{path}: profile: {profile}; it must be from 1 to {n}")
+    return replace(settings, profile=(profile or 1) if n else None)
+
+
+def _check_features(settings: Settings, path: StrPath) -> Settings:
+    wavlm = settings.features == "wavlm"
+    given = [name for name in _WAVLM_ONLY if getattr(settings, name) is not None]
+    if given and not wavlm:
+        raise UserError(f"{path}: {given[0]}: only features: wavlm has it")
+    f0 = settings.f0 or ("none" if wavlm else "linear")
+    known = ("none",) if wavlm else (*TRANSFORMS, "none")
+    if f0 not in known:
+        raise UserError(
+            f"{path}: f0: {f0!r} is unknown with features: {settings.features}; "
+            f"known: {', '.join(known)}"
+        )
+    for name in ("wavlm_sha256", "vocoder_sha256"):
+        value = getattr(settings, name)
+        if value is not None and not (len(value) == 64 and set(value) <= set("0123456789abcdef")):
+            raise UserError(f"{path}: {name}: {value!r}; 64 digits 0-9, a-f are expected")
+    vocoder = settings.vocoder or ("prematched" if wavlm else None)
+    return replace(settings, f0=f0, vocoder=vocoder)
+
+
+def _needs(settings: Settings) -> tuple[str, ...]:
+    return ("pool",) if settings.f0 == "none" else ("pool", "f0")
+
+
+def _load_converter(settings: Settings, pool: Path) -> Converter:
+    """The back end, whose libraries are loaded only when it is asked for."""
+    if settings.features == "wavlm":
+        from steps.synthesis.wavlm import load_converter
+
+        assert settings.vocoder is not None
+        return load_converter(
+            pool,
+            settings.k,
+            settings.max_frames,
+            wavlm=(settings.wavlm, settings.wavlm_sha256),
+            vocoder=(settings.vocoder, settings.vocoder_sha256),
+        )
+    from steps.synthesis.knn_world import WorldConverter
+    from steps.synthesis.voice_pool import VoicePool
+
+    assert settings.f0 is not None
+    return WorldConverter(VoicePool.load(pool), settings.k, settings.f0, settings.max_frames)

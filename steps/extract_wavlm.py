@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""WavLM features of target voices, for kNN-VC with features: wavlm (docs/voice_conversion.md).
+
+DATA needs wav.scp, utt2spk and spk2gender. OUT gets wavlm.{ark,scp}: matrices (T, 1024), a row
+every 20 ms, of the speech without the silence before and after it; utt2spk, spk2utt and spk2gender;
+and, where some were lost, skipped.txt (<utterance> <reason>). Then OUT is a pool: give it to
+steps/anonymise.py --pool. An hour of speech takes 0.74 GB.
+
+The weights are torchaudio's WAVLM_LARGE, 1.3 GB: the file of --wavlm, or that in torch.hub's
+folder, or downloaded to it.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.archives import ObjectReader
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+from utils.tables import invert, write_id_lists, write_map
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--wavlm", metavar="FILE", help="wavlm_large.pth")
+    parser.add_argument("--wavlm-sha256", metavar="DIGITS", help="of that file, to be checked")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    data = load_data_dir(args.data)
+    if data.spk2gender is None:
+        raise UserError(f"{args.data / 'spk2gender'}: is missing; targets are drawn by gender")
+    if (args.out / "world.scp").is_file():
+        raise UserError(f"{args.out}: holds a pool of WORLD frames; take another folder")
+    from steps.synthesis.extraction import measure_all
+    from steps.synthesis.wavlm import WAVLM_URL, WavLMFeatures, fetch, trim
+
+    features = WavLMFeatures.load(fetch("--wavlm", args.wavlm, WAVLM_URL, args.wavlm_sha256))
+    result = measure_all(
+        data.wav,
+        lambda wave: features.extract(trim(wave)).astype(float),
+        args.out / "wavlm",
+        args.allow_loss,
+    )
+    written = ObjectReader(args.out / "wavlm.scp")
+    utt2spk = {utt: spk for utt, spk in data.utt2spk.items() if utt in written}
+    write_map(args.out / "utt2spk", utt2spk)
+    write_map(args.out / "spk2gender", {s: data.spk2gender[s] for s in set(utt2spk.values())})
+    write_id_lists(args.out / "spk2utt", invert(utt2spk))
+    print(result.summary("matrices"))
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

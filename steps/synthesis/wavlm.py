@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public kNN-VC: WavLM features and the HiFi-GAN that its authors trained on them.
+
+Baas et al. 2023: layer 6 of WavLM-Large (1024 values every 20 ms), cosine distance, the mean of the
+4 nearest frames, a HiFi-GAN V1 on 512 channels that takes features instead of a mel spectrogram.
+Two files of weights are needed, 1.3 GB and 66 MB. They are loaded only when a configuration asks
+for features: wavlm, from a path that it gives, or from torch.hub's folder, or downloaded to it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torchaudio
+from torch import nn
+from torch.nn import functional
+
+from steps.audio import SAMPLE_RATE
+from steps.synthesis.f0 import F0Stats
+from steps.synthesis.matching import FrameIndex, average, spread
+from utils.archives import ObjectReader
+from utils.cli import UserError
+from utils.tables import StrPath, read_id_lists, read_map, sort_ids
+
+FloatArray = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+
+LAYER = 6
+HOP, WINDOW = 320, 400  # samples of a frame's step and view: 20 and 25 ms
+DIMENSION = 1024
+WAVLM_URL = "https://download.pytorch.org/torchaudio/models/wavlm_large.pth"
+_RELEASE = "https://github.com/bshall/knn-vc/releases/download/v0.1"
+VOCODERS = {
+    "prematched": f"{_RELEASE}/prematch_g_02500000.pt",  # trained on features rebuilt by matching
+    "regular": f"{_RELEASE}/g_02500000.pt",
+}
+_SLOPE = 0.1  # of the leaky rectifiers
+_TRIGGER_LEVEL = 7.0  # of SoX's voice activity detector, which trims the targets' ends
+_CACHED_VOICES = 4
+
+
+def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Path:
+    """The file at `path`, or that of `url` in torch.hub's folder, where it is downloaded once.
+
+    sha256: 64 digits, checked where they are given. UserError for a file that is missing, other
+    than expected, or cannot be downloaded; it names the setting and says what to do.
+    """
+    target = Path(path) if path else Path(torch.hub.get_dir()) / "checkpoints" / Path(url).name
+    if path and not target.is_file():
+        raise UserError(f"{setting}: {path}: no such file; download {url}")
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            torch.hub.download_url_to_file(url, str(target), sha256, progress=False)
+        except (OSError, RuntimeError) as error:  # no network, or another hash
+            raise UserError(
+                f"{setting}: {url} cannot be downloaded ({' '.join(str(error).split())}); download "
+                f"it elsewhere and put it at {target}, or say {setting}: PATH"
+            ) from error
+    if sha256 and (found := file_sha256(target)) != sha256:
+        raise UserError(f"{setting}: {target}: its SHA-256 is {found}, not {sha256}; do not use it")
+    return target
+
+
+def file_sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class WavLMFeatures:
+    """Frames of layer 6. The signal is not scaled first, as the vocoder was trained."""
+
+    def __init__(self, model: torchaudio.models.Wav2Vec2Model, layer: int = LAYER) -> None:
+        """model: as torchaudio builds it, without its wrapper that normalises the signal."""
+        self._model, self._layer = model.eval(), layer
+
+    @classmethod
+    def load(cls, path: Path) -> "WavLMFeatures":
+        """torchaudio's WAVLM_LARGE from its checkpoint; UserError for another file."""
+        where = {"model_dir": str(path.parent), "file_name": path.name, "weights_only": True}
+        try:
+            wrapped = torchaudio.pipelines.WAVLM_LARGE.get_model(dl_kwargs=where)
+        except Exception as error:  # of many kinds: archives, pickles, names and shapes of weights
+            raise UserError(
+                f"{path}: no weights of torchaudio's WAVLM_LARGE ({_first_line(error)}); "
+                f"they are at {WAVLM_URL}"
+            ) from error
+        return cls(wrapped.model)
+
+    @torch.inference_mode()
+    def extract(self, wave: FloatArray) -> Float32:
+        """(n,) at 16 kHz -> (ceil(n / 320), d) float32; zeros fill up the last frames."""
+        frames = -(-len(wave) // HOP)
+        padded = np.zeros((1, HOP * (frames - 1) + WINDOW), np.float32)
+        padded[0, : len(wave)] = wave
+        layers, _ = self._model.extract_features(torch.from_numpy(padded), num_layers=self._layer)
+        features: Float32 = layers[-1][0].numpy()
+        return features
+
+
+class _Block(nn.Module):
+    """Three pairs of dilated convolutions, each with a bypass (HiFi-GAN V1)."""
+
+    def __init__(self, channels: int, kernel: int) -> None:
+        super().__init__()
+
+        def layers(dilations: tuple[int, ...]) -> nn.ModuleList:
+            pads = [(kernel - 1) * d // 2 for d in dilations]
+            return nn.ModuleList(
+                nn.Conv1d(channels, channels, kernel, dilation=d, padding=p)
+                for d, p in zip(dilations, pads, strict=True)
+            )
+
+        self.convs1, self.convs2 = layers((1, 3, 5)), layers((1, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for first, second in zip(self.convs1, self.convs2, strict=True):
+            inner = first(functional.leaky_relu(x, _SLOPE))
+            x = x + second(functional.leaky_relu(inner, _SLOPE))
+        return x
+
+
+class Vocoder(nn.Module):
+    """HiFi-GAN on features; layers have the names of the public checkpoint."""
+
+    RATES, KERNELS = (10, 8, 2, 2), (20, 16, 4, 4)
+    BLOCK_KERNELS = (3, 7, 11)
+
+    def __init__(self, dimension: int = DIMENSION, channels: int = 512) -> None:
+        """dimension: of the features; channels: at the first rate, halved with each of the four."""
+        super().__init__()
+        self.lin_pre = nn.Linear(dimension, channels)
+        self.conv_pre = nn.Conv1d(channels, channels, 7, padding=3)
+        sizes = [channels // 2**i for i in range(len(self.RATES) + 1)]
+        self.ups = nn.ModuleList(
+            nn.ConvTranspose1d(sizes[i], sizes[i + 1], kernel, rate, padding=(kernel - rate) // 2)
+            for i, (rate, kernel) in enumerate(zip(self.RATES, self.KERNELS, strict=True))
+        )
+        self.resblocks = nn.ModuleList(
+            _Block(size, kernel) for size in sizes[1:] for kernel in self.BLOCK_KERNELS
+        )
+        self.conv_post = nn.Conv1d(sizes[-1], 1, 7, padding=3)
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocoder":
+        """From a checkpoint of kNN-VC; UserError for another file."""
+        try:
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+            vocoder = cls()
+            vocoder.load_state_dict(fold_weight_norm(saved["generator"]))
+        except Exception as error:  # of many kinds, as above
+            raise UserError(
+                f"{path}: no vocoder of kNN-VC ({_first_line(error)}); it is at "
+                f"{VOCODERS['prematched']}"
+            ) from error
+        return vocoder.eval()
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """(batch, T, dimension) -> (batch, 320 T) within -1 ... 1."""
+        x = self.conv_pre(self.lin_pre(features).transpose(1, 2))
+        n = len(self.BLOCK_KERNELS)
+        for i, up in enumerate(self.ups):
+            x = up(functional.leaky_relu(x, _SLOPE))
+            x = torch.stack([block(x) for block in self.resblocks[i * n : (i + 1) * n]]).mean(0)
+        return torch.tanh(self.conv_post(functional.leaky_relu(x))).squeeze(1)
+
+    @torch.inference_mode()
+    def say(self, features: FloatArray, n_samples: int) -> FloatArray:
+        """(T, dimension) -> (n_samples,) float64; cut, or filled up with zeros."""
+        wave = self(torch.from_numpy(features.astype(np.float32))[None])[0, :n_samples].numpy()
+        return np.pad(wave.astype(np.float64), (0, n_samples - len(wave)))
+
+
+def fold_weight_norm(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Weights w = g v / |v| in place of the pairs weight_g, weight_v of a checkpoint."""
+    folded = {}
+    for name, tensor in state.items():
+        if name.endswith(".weight_v"):
+            length = tensor.flatten(1).norm(dim=1).reshape(-1, *[1] * (tensor.dim() - 1))
+            folded[name[:-2]] = state[f"{name[:-1]}g"] * tensor / length
+        elif not name.endswith(".weight_g"):
+            folded[name] = tensor
+    return folded
+
+
+def trim(wave: FloatArray) -> FloatArray:
+    """Speech (n,) without what is before and after it, by SoX's detector; UserError for none."""
+    signal = torch.from_numpy(wave.astype(np.float32))[None]
+    for _ in range(2):  # the detector looks for the beginning only
+        if signal.shape[1]:
+            signal = torchaudio.functional.vad(signal, SAMPLE_RATE, _TRIGGER_LEVEL)
+        signal = signal.flip(1)
+    if signal.shape[1] < HOP:
+        raise UserError("no speech was found in it (SoX's detector, trigger level 7)")
+    return np.asarray(signal[0].numpy().astype(np.float64))
+
+
+class WavLMPool:
+    """Target voices: a folder of steps/extract_wavlm.py, read when a voice is asked for."""
+
+    def __init__(self, folder: StrPath) -> None:
+        """UserError for a file that is missing."""
+        self.folder = Path(folder)
+        for name in ("wavlm.scp", "spk2utt", "spk2gender"):
+            if not (self.folder / name).is_file():
+                raise UserError(
+                    f"{self.folder / name}: is missing; make it with steps/extract_wavlm.py"
+                )
+        self._spk2utt = read_id_lists(self.folder / "spk2utt")
+        self._genders = read_map(self.folder / "spk2gender")
+        self._frames = ObjectReader(self.folder / "wavlm.scp")
+        self.speakers = tuple(sort_ids(self._spk2utt))
+
+    def gender(self, speaker: str) -> str:
+        """F or m; UserError where the pool does not know it."""
+        if speaker not in self._genders:
+            raise UserError(f"{self.folder / 'spk2gender'}: {speaker} is not in it; add the gender")
+        return self._genders[speaker]
+
+    def frames(self, speaker: str) -> Float32:
+        """(M, d), utterances in C order."""
+        utts = sort_ids(self._spk2utt[speaker])
+        return np.concatenate([self._frames.matrix(utt) for utt in utts])
+
+
+class WavLMConverter:
+    """See `steps.anonymisers.knn_vc.Converter`."""
+
+    def __init__(
+        self, pool: WavLMPool, features: WavLMFeatures, vocoder: Vocoder, k: int, max_frames: int
+    ) -> None:
+        """max_frames: of a voice that are searched, evenly spread."""
+        self.note = "features: wavlm: no pitch is set, it comes with the target's frames"
+        self.speakers = pool.speakers
+        self._pool, self._features, self._vocoder = pool, features, vocoder
+        self._k, self._max_frames = k, max_frames
+        self._voice = lru_cache(_CACHED_VOICES)(self._load)
+
+    def gender(self, speaker: str) -> str:
+        """F or m."""
+        return self._pool.gender(speaker)
+
+    def lacks(self, speaker: str) -> str | None:  # noqa: ARG002
+        """Every voice will do."""
+        return None
+
+    def convert(
+        self,
+        wave: FloatArray,
+        voices: Sequence[Sequence[str]],
+        weights: Sequence[float],
+        source_f0: F0Stats | None,  # noqa: ARG002
+    ) -> FloatArray:
+        """As `Converter.convert`; digital silence comes back as it is."""
+        if not np.any(wave):
+            return np.zeros(len(wave))
+        queries = self._features.extract(wave)
+        mixed = np.zeros(queries.shape)
+        for group, weight in zip(voices, weights, strict=True):
+            index, frames = self._voice(tuple(group))
+            mixed += weight * average(frames, index.search(queries, self._k))
+        return self._vocoder.say(mixed, len(wave))
+
+    def _load(self, speakers: tuple[str, ...]) -> tuple[FrameIndex, Float32]:
+        parts = [self._pool.frames(speaker) for speaker in speakers]
+        frames = np.concatenate([part[spread(len(part), self._max_frames)] for part in parts])
+        if len(frames) < self._k:
+            raise UserError(
+                f"{self._pool.folder}: {', '.join(speakers)}: {len(frames)} frames, and k is "
+                f"{self._k}; leave the voice out of the pool"
+            )
+        return FrameIndex(frames, "cosine"), frames
+
+
+def load_converter(
+    pool: Path,
+    k: int,
+    max_frames: int,
+    *,
+    wavlm: tuple[str | None, str | None],
+    vocoder: tuple[str, str | None],
+) -> WavLMConverter:
+    """With public weights; wavlm, vocoder: path (vocoder: or prematched, regular) and SHA-256.
+
+    UserError for a file that is missing or other than it should be. What was not checked goes to
+    the note, with the SHA-256 found.
+    """
+    voices = WavLMPool(pool)  # the cheap part first
+    name, digest = vocoder
+    vocoder_file = fetch(
+        "vocoder",
+        None if name in VOCODERS else name,
+        VOCODERS.get(name, VOCODERS["prematched"]),
+        digest,
+    )
+    wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
+    converter = WavLMConverter(
+        voices, WavLMFeatures.load(wavlm_file), Vocoder.load(vocoder_file), k, max_frames
+    )
+    for setting, path, given in (
+        ("wavlm", wavlm_file, wavlm[1]),
+        ("vocoder", vocoder_file, digest),
+    ):
+        if given is None:
+            converter.note += f"; {setting}_sha256 was not given: it is {file_sha256(path)}"
+    return converter
+
+
+def _first_line(error: Exception) -> str:
+    text: Any = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:150]}"
