@@ -5,7 +5,7 @@ F0 is in Hz, a value a frame, 0 where unvoiced; statistics are of its natural lo
 frames. Sources: paper 001 (log-linear), Srivastava et al. 2020 (percentile).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class F0Stats:
     quantiles: FloatArray
 
 
-def compute_f0_stats(contours: Sequence[FloatArray]) -> F0Stats:
+def compute_f0_stats(contours: Sequence[npt.NDArray[np.floating]]) -> F0Stats:
     """Statistics over the voiced frames of F0 contours (T,) in Hz."""
     voiced = [contour[contour > VOICED_HZ] for contour in contours]
     log_f0 = np.log(np.concatenate(voiced).astype(np.float64)) if voiced else np.zeros(0)
@@ -46,6 +46,19 @@ def compute_f0_stats(contours: Sequence[FloatArray]) -> F0Stats:
     return F0Stats(
         len(log_f0), float(log_f0.mean()), float(log_f0.std()), np.quantile(log_f0, QUANTILES)
     )
+
+
+def speaker_f0_stats(
+    spk2utt: Mapping[str, Sequence[str]], contour: Callable[[str], npt.NDArray[np.floating]]
+) -> dict[str, F0Stats]:
+    """Statistics over all utterances of each speaker; `contour` gives F0 (T,) of an utterance.
+
+    One speaker is in memory at a time.
+    """
+    return {
+        speaker: compute_f0_stats([contour(utt) for utt in sort_ids(utts)])
+        for speaker, utts in spk2utt.items()
+    }
 
 
 def mix_f0_stats(stats: Sequence[F0Stats], weights: Sequence[float]) -> F0Stats:

@@ -26,6 +26,10 @@ F0_RANGE = (60.0, 400.0)  # Hz
 # Coefficient 0 is the mean log power. CheapTrick gives digital silence (or a constant) -36.5 and
 # less, and the last bit of 16-bit audio, alone in its frame, about -24.
 SILENCE = -33.0
+# D4C turns frames into noise below this. The library's 0.85 is for Harvest, which marks more frames as
+# voiced than DIO. With DIO, 17 utterances of LibriSpeech and their copies disagree on voicing in 6.8,
+# 6.2 and 5.5 % of the frames at 0.85, 0.5 and 0; white noise has false pitch at 0 only.
+_D4C_THRESHOLD = 0.5
 _FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
 _N_BANDS = 1  # of the coded aperiodicity at 16 kHz
 
@@ -54,7 +58,7 @@ def analyse(wave: FloatArray, f0_range: tuple[float, float] = F0_RANGE) -> World
     samples = _checked(wave)
     f0, times = _extract_f0(samples, f0_range)
     spectrum = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
-    noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, _D4C_THRESHOLD, _FFT_SIZE)
     return WorldFrames(
         f0,
         pyworld.code_spectral_envelope(spectrum, SAMPLE_RATE, CODE_DIM),

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""WORLD analysis and synthesis with nothing changed between: what the vocoder alone does.
+
+Not a protection. Its error rates stand beside those of every system that is built on WORLD, for a
+part of their rise is the vocoder's.
+"""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.registry import Description
+from steps.anonymisers.source import Resources, Source
+from steps.anonymisers.strategy import Key
+from steps.synthesis.world import F0_RANGE, analyse, check_f0_range, synthesise
+from utils.cli import UserError
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration may say. f0_range: lowest and highest F0 in Hz."""
+
+    anonymiser: str
+    f0_range: tuple[float, float] = F0_RANGE
+    peak: float = OutputLevel.peak
+
+
+class CopySynthesis:
+    """One configured system; see `registry.Anonymiser`."""
+
+    level = "const"
+    is_random = False
+
+    def __init__(self, settings: Settings, path: StrPath) -> None:
+        """Check the settings of the file `path`; UserError names it and the setting."""
+        check_f0_range(settings.f0_range, f"{path}: f0_range")
+        if not 0 < settings.peak <= 1:
+            raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
+        self.f0_range = settings.f0_range
+        self.output = OutputLevel(settings.peak)
+        self.notes: list[str] = []
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,  # noqa: ARG003
+        draw: int,  # noqa: ARG003
+        resources: Resources,  # noqa: ARG003
+    ) -> "CopySynthesis":
+        """From what stands in the file `path`."""
+        return cls(parse_settings(Settings, values, path), path)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+        """It needs nothing but the speech."""
+        return Description(cls(parse_settings(Settings, values, path), path).level)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included."""
+        return {
+            "anonymiser": "copy_synthesis",
+            "f0_range": self.f0_range,
+            "output": asdict(self.output),
+        }
+
+    def transform(
+        self,
+        wave: FloatArray,
+        key: Key,  # noqa: ARG002
+        source: Source,  # noqa: ARG002
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """The same speech (n,), and how many frames it has, and voiced ones."""
+        frames = analyse(wave, self.f0_range)
+        voiced = int(np.count_nonzero(frames.f0))
+        return synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Make a pool of target voices.
+
+WORLD_DIR is a folder of steps/extract_world.py, DATA the data directory of the voices (utt2spk;
+spk2gender where voices are to be chosen by gender), XVECTORS a folder of steps/average_xvectors.py.
+OUT, which may be WORLD_DIR, gets
+
+  world.scp                  the frames of each utterance; the archives stay in WORLD_DIR
+  utt2spk spk2utt spk2gender
+  spk_f0.{ark,scp}           F0 statistics, as steps/compute_f0_stats.py makes them
+  spk_xvector.{ark,scp}
+
+Every speaker needs an x-vector and frames that are not silent.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--allow-loss",
+        type=int,
+        default=0,
+        metavar="N",
+        help="utterances that may be without frames; a speaker who has no other is left out",
+    )
+    parser.add_argument("world", type=Path, metavar="WORLD_DIR")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.synthesis.pool_making import make_voice_pool
+
+    data = load_data_dir(args.data, need=("utt2spk",))
+    print(make_voice_pool(args.world, data, args.xvectors, args.out, args.allow_loss).summary())
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,230 @@
+"""steps/make_voice_pool.py and steps/synthesis/voice_pool.py: target voices, read when needed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steps.make_voice_pool import main
+from steps.synthesis import voice_pool
+from steps.synthesis.f0 import compute_f0_stats
+from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
+from utils.archives import ArchiveWriter, ObjectReader
+from utils.cli import LossError, UserError
+
+SPEAKERS = {"s1": 2, "s2": 1, "t-3": 1}
+UTTS = ("s1-000", "s1-001", "s2-000", "t-3-000")
+
+
+def frames(utt: str, n: int = 40) -> np.ndarray:
+    """(n, 42) as `world.pack` makes them: pitch, aperiodicity, codes."""
+    rng = np.random.default_rng([ord(c) for c in utt])
+    f0 = np.where(rng.random(n) < 0.5, 0.0, rng.uniform(80, 250, n))
+    return np.hstack((f0[:, None], -rng.random((n, 1)), rng.standard_normal((n, 40)) - 5))
+
+
+def write(stem: Path, table: dict[str, np.ndarray]) -> None:
+    with ArchiveWriter(stem) as writer:
+        for key, value in table.items():
+            writer.write(key, value)
+
+
+@pytest.fixture
+def sources(make_data_dir, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """WORLD_DIR, DATA, XVECTORS of three speakers."""
+    data = make_data_dir(tmp_path / "set", SPEAKERS, seconds=0.02)
+    world, xvectors = tmp_path / "world", tmp_path / "xvectors"
+    write(world / "world", {utt: frames(utt) for utt in UTTS})
+    write(xvectors / "spk_xvector", {spk: np.full(3, float(i)) for i, spk in enumerate(SPEAKERS)})
+    return world, data, xvectors
+
+
+def make(sources: tuple[Path, Path, Path], out: Path, *options: str) -> VoicePool:
+    assert main([*options, *map(str, sources), str(out)]) == 0
+    return VoicePool.load(out)
+
+
+def test_a_pool(sources, tmp_path: Path, capsys) -> None:
+    pool = make(sources, tmp_path / "pool")
+    assert "read 4 utterances / written 3 voices, 136 frames" in capsys.readouterr().out
+    assert pool.speakers == ("s1", "s2", "t-3")
+    assert pool.xvectors.dtype == np.float64
+    assert pool.xvectors.tolist() == [[0.0] * 3, [1.0] * 3, [2.0] * 3]
+    assert [pool.gender(speaker) for speaker in pool.speakers] == ["f", "m", "f"]
+    both = compute_f0_stats([frames("s1-000")[:, 0], frames("s1-001")[:, 0]])
+    assert pool.f0("s1").n == both.n
+    assert pool.f0("s1").mean == pytest.approx(both.mean, rel=1e-6)
+
+    got = pool.frames("s1")
+    assert got.envelope.shape == (68, 40)  # 34 of 40, twice
+    assert got.match.shape == (68, 72)
+    codes = [frames(utt)[:, 2:] for utt in ("s1-000", "s1-001")]
+    loud = [np.flatnonzero(c[:, 0] > np.sort(c[:, 0])[5]) for c in codes]
+    expected = np.concatenate([c[i] for c, i in zip(codes, loud, strict=True)])
+    np.testing.assert_allclose(got.envelope, expected, rtol=1e-6)
+    # Match vectors are of whole utterances, each for itself; then the quiet frames go.
+    match = np.concatenate([match_vectors(c)[i] for c, i in zip(codes, loud, strict=True)])
+    np.testing.assert_allclose(got.match, match, atol=1e-5)
+
+
+def test_a_pool_in_the_folder_of_its_frames_is_the_same(sources, tmp_path: Path) -> None:
+    other = make(sources, tmp_path / "pool")
+    before = (sources[0] / "world.scp").read_text()
+    same = make(sources, sources[0])
+    assert (sources[0] / "world.scp").read_text() == before
+    for speaker in other.speakers:
+        np.testing.assert_array_equal(same.frames(speaker).envelope, other.frames(speaker).envelope)
+
+
+def test_match_vectors_by_hand() -> None:
+    rng = np.random.default_rng(5)
+    codes = 3 * rng.standard_normal((20, 40)) + 7
+    match = match_vectors(codes)
+    assert match.shape == (20, 72)
+    middle = match[:, 24:48]
+    np.testing.assert_allclose(middle.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(middle.std(axis=0), 1.0, atol=1e-12)
+    by_hand = (codes[10, 1] - codes[:, 1].mean()) / codes[:, 1].std()
+    assert match[10, 24] == pytest.approx(by_hand)  # coefficient 1: the energy, 0, does not count
+    assert match[13, 0] == match[10, 24] == match[7, 48]
+    assert match[0, :24].tolist() == match[0, 24:48].tolist()  # before the start: the first
+    # Another channel or level, the same vectors.
+    np.testing.assert_allclose(match_vectors(2 * codes - 4), match, atol=1e-9)
+    changed = codes.copy()
+    changed[:, 0] += 9
+    changed[:, 25:] = 0
+    np.testing.assert_array_equal(match_vectors(changed), match)
+
+
+def test_match_vectors_of_hardly_anything() -> None:
+    for n in (1, 2, 5):
+        assert match_vectors(np.full((n, 40), 0.3)).tolist() == [[0.0] * 72] * n
+
+
+def test_loud_frames() -> None:
+    codes = np.zeros((20, 40))
+    codes[:, 0] = np.arange(20)[::-1]
+    assert loud_frames(codes).tolist() == list(range(17))  # 15 % of 20 are 3
+    assert loud_frames(codes[:6]).tolist() == list(range(6))  # 0.9 is none
+    codes[5:, 0] = -36.0
+    assert loud_frames(codes).tolist() == [0, 1, 2, 3, 4]  # digital silence is never a target
+
+
+def test_only_the_speakers_used_last_stay_in_memory(
+    sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(voice_pool, "_CACHED_SPEAKERS", 2)
+    read: list[str] = []
+    matrix = ObjectReader.matrix
+    monkeypatch.setattr(
+        ObjectReader, "matrix", lambda self, utt: (read.append(utt), matrix(self, utt))[1]
+    )
+    pool = make(sources, tmp_path / "pool")
+    read.clear()
+    pool = VoicePool.load(tmp_path / "pool")
+    assert read == []  # nothing before it is asked for
+    for speaker in ("s1", "s2", "s1", "t-3", "s1", "s2"):
+        pool.frames(speaker)
+    assert read == ["s1-000", "s1-001", "s2-000", "t-3-000", "s2-000"]
+    assert len(pool._cache) == 2
+
+
+def test_a_pool_without_genders_says_so_when_asked(sources, tmp_path: Path) -> None:
+    (sources[1] / "spk2gender").unlink()
+    pool = make(sources, tmp_path / "pool")
+    with pytest.raises(UserError, match=r"spk2gender: the gender of s1 is not there"):
+        pool.gender("s1")
+
+
+def test_losses(sources, tmp_path: Path, capsys) -> None:
+    world, *_ = sources
+    write(world / "world", {utt: frames(utt) for utt in ("s1-000", "t-3-000")})
+    with pytest.raises(LossError, match=r"2 of 4 utterances .* s1-001\); --allow-loss is 0"):
+        make(sources, tmp_path / "pool")
+    assert not (tmp_path / "pool").exists()
+    pool = make(sources, tmp_path / "pool", "--allow-loss", "2")
+    assert "written 2 voices, 68 frames that are not quiet / skipped 2 utterances, 1 voices" in (
+        capsys.readouterr().out
+    )
+    assert pool.speakers == ("s1", "t-3")
+    assert pool.xvectors[1].tolist() == [2.0] * 3
+    write(world / "world", {"other": frames("other")})
+    with pytest.raises(LossError, match="4 of 4"):
+        make(sources, tmp_path / "pool", "--allow-loss", "9")
+
+
+def test_making_of_bad_input(sources, tmp_path: Path) -> None:
+    world, _, xvectors = sources
+    write(xvectors / "spk_xvector", {"s1": np.ones(3), "t-3": np.ones(3)})
+    with pytest.raises(UserError, match=r"spk_xvector.scp: speaker s2 is not in it"):
+        make(sources, tmp_path / "pool")
+    silent = frames("s2-000")
+    silent[:, 2] = -36.0
+    write(world / "world", {utt: frames(utt) for utt in UTTS} | {"s2-000": silent})
+    write(xvectors / "spk_xvector", {spk: np.ones(3) for spk in SPEAKERS})
+    with pytest.raises(UserError, match="all frames of s2 are silent"):
+        make(sources, tmp_path / "pool")
+    write(world / "world", {utt: frames(utt)[:, :30] for utt in UTTS})
+    with pytest.raises(UserError, match=r"world.scp: s1-000: no WORLD frames: \(40, 30\)"):
+        make(sources, tmp_path / "pool")
+    (world / "world.scp").unlink()
+    with pytest.raises(UserError, match=r"world.scp: is missing; make it with steps/extract_world"):
+        make(sources, tmp_path / "pool")
+    assert not (tmp_path / "pool").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("spk2utt", r"spk2utt: is missing; make it with steps/make_voice_pool.py"),
+        ("world.scp", r"world.scp: is missing"),
+        ("spk_xvector.scp", r"spk_xvector.scp: is missing"),
+        ("spk_f0.scp", r"spk_f0.scp: is missing"),
+    ],
+)
+def test_a_pool_that_lacks_a_file(name: str, message: str, sources, tmp_path: Path) -> None:
+    make(sources, tmp_path / "pool")
+    (tmp_path / "pool" / name).unlink()
+    with pytest.raises(UserError, match=message):
+        VoicePool.load(tmp_path / "pool")
+
+
+def test_a_pool_that_was_damaged(sources, tmp_path: Path) -> None:
+    out = tmp_path / "pool"
+    make(sources, out)
+    lines = (out / "world.scp").read_text().splitlines(keepends=True)
+    (out / "world.scp").write_text("".join(lines[1:]))
+    pool = VoicePool.load(out)
+    with pytest.raises(UserError, match=r"world.scp: s1-000 is not in it"):
+        pool.frames("s1")
+    with pytest.raises(UserError, match=r"spk2utt: speaker nobody is not in it"):
+        pool.frames("nobody")
+    with pytest.raises(UserError, match=r"spk2utt: speaker nobody is not in it"):
+        pool.f0("nobody")
+    write(out / "spk_xvector", {"s1": np.ones(3)})
+    with pytest.raises(UserError, match=r"spk_xvector.scp: speaker s2 of .*spk2utt is not in it"):
+        VoicePool.load(out)
+
+
+def test_single_objects_of_an_archive(tmp_path: Path) -> None:
+    write(tmp_path / "m", {"a": np.arange(6.0).reshape(3, 2), "b": np.ones((1, 2))})
+    reader = ObjectReader(tmp_path / "m.scp")
+    assert list(reader) == ["a", "b"]
+    assert reader.matrix("b").tolist() == [[1.0, 1.0]]
+    assert reader.matrix("a").tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    with pytest.raises(UserError, match="a: a 3 x 2 matrix where a vector is expected"):
+        reader.vector("a")
+    with pytest.raises(UserError, match=r"m.scp: c is not in it"):
+        reader.matrix("c")
+    entry = dict(line.split() for line in (tmp_path / "m.scp").read_text().splitlines())["a"]
+    ruined = tmp_path / "ruined.scp"
+    ruined.write_text(f"cut {entry}[1:2]\ngone {tmp_path}/no.ark:2\npipe echo x |\n")
+    reader = ObjectReader(ruined)
+    assert reader.matrix("cut").tolist() == [[2.0, 3.0], [4.0, 5.0]]
+    with pytest.raises(UserError, match=r"ruined.scp: gone: .*no.ark: cannot be read"):
+        reader.matrix("gone")
+    with pytest.raises(UserError, match="is a pipe, which would run a command; refused"):
+        reader.matrix("pipe")
+    write(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
+    with pytest.raises(UserError, match="not a finite number"):
+        ObjectReader(tmp_path / "n.scp").matrix("a")

@@ -1,0 +1,240 @@
+"""steps/synthesis/world.py and the programs around it: round trips, lengths, hard signals."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from scipy.signal import lfilter
+
+from steps.extract_f0 import main as extract_f0_program
+from steps.extract_world import main as extract_world_program
+from steps.synthesis.world import (
+    CODE_DIM,
+    HOP,
+    WorldFrames,
+    analyse,
+    extract_f0,
+    pack,
+    silent_frames,
+    synthesise,
+    unpack,
+)
+from utils.archives import ObjectReader, read_matrices, read_vectors
+from utils.cli import LossError, UserError
+from utils.merging import check_parts, read_parts, write_merged
+
+RATE = 16000
+FORMANTS = ((700.0, 80.0), (1200.0, 90.0), (2600.0, 120.0))
+
+
+def vowel(f0: float, seconds: float = 0.5) -> np.ndarray:
+    """Pulses at f0 through three resonances, and a little noise."""
+    n = int(seconds * RATE)
+    # A phase that wraps is a pulse; spread over two samples, so that the period need not be whole.
+    phase = np.arange(n) * f0 / RATE
+    wave = np.zeros(n + 1)
+    for k in range(int(phase[-1]) + 1):
+        place = k / f0 * RATE
+        wave[int(place)] += 1 - place % 1
+        wave[int(place) + 1] += place % 1
+    wave = wave[:n]
+    for frequency, width in FORMANTS:
+        radius, angle = np.exp(-np.pi * width / RATE), 2 * np.pi * frequency / RATE
+        poles = [1.0, -2 * radius * np.cos(angle), radius**2]
+        wave = lfilter([1.0], poles, wave)
+    wave += 1e-4 * np.max(np.abs(wave)) * np.random.default_rng(0).standard_normal(n)
+    return 0.3 * wave / np.max(np.abs(wave))
+
+
+def copy(wave: np.ndarray) -> np.ndarray:
+    return synthesise(analyse(wave), len(wave))
+
+
+def noise(n: int, level: float = 0.1) -> np.ndarray:
+    return level * np.random.default_rng(1).standard_normal(n)
+
+
+@pytest.mark.parametrize("f0", [90.0, 137.3, 220.0, 330.0])
+def test_a_vowel_keeps_its_pitch_and_its_formants(f0: float) -> None:
+    wave = vowel(f0)
+    frames = analyse(wave)
+    middle = slice(5, -5)
+    assert frames.f0[middle] == pytest.approx(f0, rel=0.02)
+    again = analyse(synthesise(frames, len(wave)))
+    assert again.f0[middle] == pytest.approx(f0, rel=0.02)
+    # By a plain FFT: near each resonance the same harmonic is the strongest.
+    for frequency, _ in FORMANTS:
+        assert _peak(synthesise(frames, len(wave)), frequency, f0) == _peak(wave, frequency, f0)
+
+
+def _peak(wave: np.ndarray, near: float, f0: float) -> float:
+    """Frequency of the strongest harmonic within 25 % of `near`."""
+    part = wave[2000:6000] * np.hanning(4000)
+    spectrum, bins = np.abs(np.fft.rfft(part, 16000)), np.fft.rfftfreq(16000, 1 / RATE)
+    harmonics = [k * f0 for k in range(1, 60) if abs(k * f0 - near) < 0.25 * near]
+    level = [spectrum[np.abs(bins - h) < 0.3 * f0].max() for h in harmonics]
+    return harmonics[int(np.argmax(level))]
+
+
+def test_changed_pitch_is_heard_and_formants_stay() -> None:
+    wave = vowel(120.0)
+    frames = analyse(wave)
+    higher = synthesise(replace(frames, f0=frames.f0 * 1.5), len(wave))
+    assert extract_f0(higher)[6:-6] == pytest.approx(180.0, rel=0.02)
+    old, new = frames.envelope[10:-10].mean(0), analyse(higher).envelope[10:-10].mean(0)
+    assert np.corrcoef(old[1:], new[1:])[0, 1] > 0.98
+
+
+@pytest.mark.parametrize(
+    "n", [1, 2, 79, 80, 159, 160, 161, 479, 800, 801, 1000, 3199, 3200, 3201, 8000, 15999, 16000]
+)
+def test_frames_and_samples_are_as_many_as_they_should_be(n: int) -> None:
+    for wave in (noise(n), vowel(150.0, 1.0)[:n], np.zeros(n)):
+        frames = analyse(wave)
+        n_frames = 1 + n // HOP
+        assert len(frames) == n_frames
+        assert frames.envelope.shape == (n_frames, CODE_DIM)
+        assert frames.aperiodicity.shape == (n_frames, 1)
+        assert extract_f0(wave).tobytes() == frames.f0.tobytes()
+        out = synthesise(frames, n)
+        assert out.shape == (n,)
+        assert np.isfinite(out).all()
+
+
+def test_same_bits_whatever_came_before() -> None:
+    first = copy(vowel(150.0))
+    copy(noise(5000))
+    assert copy(vowel(150.0)).tobytes() == first.tobytes()
+
+
+def test_unvoiced_speech_stays_noise_of_its_level() -> None:
+    wave = noise(3200)
+    out = copy(wave)
+    assert not extract_f0(wave).any()
+    assert np.std(out[400:-400]) == pytest.approx(np.std(wave), rel=0.25)
+
+
+def test_digital_silence_stays_silent() -> None:
+    assert not copy(np.zeros(3200)).any()
+    assert not copy(np.full(3200, 0.25)).any()  # a constant is no sound
+    wave = np.concatenate((np.zeros(4000), noise(4000), np.zeros(4000)))
+    out = copy(wave)
+    assert not out[:3680].any()
+    assert not out[-3680:].any()
+    assert np.std(out[4400:7600]) == pytest.approx(0.1, rel=0.25)
+    assert not silent_frames(analyse(noise(3200, 2**-15)).envelope).any()  # the last bit is sound
+
+
+def test_a_clipped_signal_is_copied() -> None:
+    wave = np.clip(20 * vowel(150.0), -1.0, 1.0)
+    out = copy(wave)
+    assert np.isfinite(out).all()
+    assert extract_f0(out)[6:-6] == pytest.approx(150.0, rel=0.02)
+
+
+def test_frames_that_end_early_are_followed_by_silence() -> None:
+    frames = analyse(noise(1600))
+    out = synthesise(frames, 4000)
+    assert len(out) == 4000
+    assert not out[11 * HOP :].any()
+
+
+def test_packing() -> None:
+    frames = analyse(vowel(150.0))
+    matrix = pack(frames)
+    assert matrix.shape == (len(frames), 42)
+    assert matrix[:, 0].tolist() == frames.f0.tolist()
+    again = unpack(matrix)
+    for name in ("f0", "envelope", "aperiodicity"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(frames, name))
+    with pytest.raises(UserError, match="42 columns are expected"):
+        unpack(matrix[:, 1:])
+
+
+@pytest.mark.parametrize("wave", [np.zeros(0), np.array([0.0, np.nan]), np.zeros((2, 2))])
+def test_what_is_no_signal_is_an_error(wave: np.ndarray) -> None:
+    with pytest.raises(UserError, match="empty, or holds a sample"):
+        analyse(wave)
+
+
+def test_what_are_no_frames_is_an_error() -> None:
+    frames = analyse(noise(1600))
+    with pytest.raises(ValueError, match="no WORLD frames"):
+        synthesise(WorldFrames(frames.f0, frames.envelope[:, :39], frames.aperiodicity), 1600)
+    with pytest.raises(UserError, match="not a finite number"):
+        synthesise(replace(frames, envelope=frames.envelope * np.nan), 1600)
+    with pytest.raises(UserError, match="samples that are not finite"):
+        synthesise(replace(frames, envelope=frames.envelope + 1e4), 1600)
+
+
+def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
+    soundfile.write(data / "wav/s1-000.wav", vowel(150.0), RATE, subtype="PCM_16")
+    assert extract_f0_program([str(data), str(tmp_path / "f0")]) == 0
+    assert "written 3 contours, 74 frames / skipped 0" in capsys.readouterr().out
+    assert extract_world_program([str(data), str(tmp_path / "world")]) == 0
+    contours = read_vectors(tmp_path / "f0/f0.scp", same_length=False)
+    matrices = dict(read_matrices(tmp_path / "world/world.scp"))
+    assert contours.keys() == matrices.keys() == {"s1-000", "s1-001", "s2-000"}
+    for utt, contour in contours.items():
+        np.testing.assert_array_equal(unpack(matrices[utt]).f0, contour)
+    assert contours["s1-000"][10:40] == pytest.approx(150.0, rel=0.02)
+    assert not (tmp_path / "f0/skipped.txt").exists()
+
+
+def test_the_parts_of_parallel_jobs_are_merged(make_data_dir, tmp_path: Path) -> None:
+    from utils.datadir import load_data_dir
+
+    data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2})
+    out = tmp_path / "world"
+    assert extract_world_program([str(data), str(tmp_path / "whole")]) == 0
+    for number, speaker in enumerate(("s1", "s2"), start=1):
+        part = tmp_path / f"part{number}"
+        part.mkdir()
+        for name in ("wav.scp", "utt2spk"):
+            lines = (data / name).read_text().splitlines()
+            kept = [line for line in lines if line.startswith(speaker)]
+            (part / name).write_text("".join(f"{line}\n" for line in kept))
+        assert extract_world_program([str(part), str(out / f"split2/{number}")]) == 0
+    merged = read_parts(out, 2)
+    assert check_parts(out, merged, load_data_dir(data), 0) == 0
+    write_merged(out, 2, merged)
+    whole, put = ObjectReader(tmp_path / "whole/world.scp"), ObjectReader(out / "world.scp")
+    assert list(whole) == list(put)
+    for utt in whole:
+        np.testing.assert_array_equal(whole.matrix(utt), put.matrix(utt))
+
+
+def test_losses_are_counted_and_nothing_half_written(make_data_dir, tmp_path: Path, capsys) -> None:
+    data, out = make_data_dir(tmp_path / "set", {"s1": 2}), tmp_path / "out"
+    (data / "wav/s1-001.wav").write_text("no audio")
+    with pytest.raises(LossError, match=r"1 of 2 utterances lost, 0 allowed.*s1-001"):
+        extract_world_program([str(data), str(out)])
+    assert not list(out.glob("world.*"))
+    assert extract_world_program(["--allow-loss", "1", str(data), str(out)]) == 0
+    assert "read 2 utterances / written 1 matrices, 11 frames / skipped 1" in (
+        capsys.readouterr().out
+    )
+    assert (out / "skipped.txt").read_text().startswith("s1-001 ")
+    assert list(ObjectReader(out / "world.scp")) == ["s1-000"]
+
+
+@pytest.mark.parametrize("floor, ceiling", [(40, 400), (60, 601), (300, 400), (400, 60)])
+def test_a_range_that_cannot_be_is_an_error(
+    floor: int, ceiling: int, make_data_dir, tmp_path: Path
+) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 1})
+    options = ["--f0-floor", str(floor), "--f0-ceiling", str(ceiling)]
+    with pytest.raises(UserError, match="--f0-floor, --f0-ceiling"):
+        extract_f0_program([*options, str(data), str(tmp_path / "out")])
+
+
+def test_the_range_is_used(make_data_dir, tmp_path: Path) -> None:
+    data = make_data_dir(tmp_path / "set", {"s1": 1})
+    soundfile.write(data / "wav/s1-000.wav", vowel(500.0), RATE, subtype="PCM_16")
+    options = ["--f0-ceiling", "600"]
+    assert extract_f0_program([*options, str(data), str(tmp_path / "out")]) == 0
+    contour = read_vectors(tmp_path / "out/f0.scp")["s1-000"]
+    assert np.median(contour[10:40]) == pytest.approx(500.0, rel=0.02)
