@@ -1,0 +1,461 @@
+"""B1: pseudo-speakers by key, the voices near them, their F0, and frames mixed by WORLD."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from scipy.signal import lfilter
+
+from steps.anonymise import main
+from steps.anonymisers.registry import describe_system, load_anonymiser
+from steps.anonymisers.source import Resources, Source
+from steps.anonymisers.strategy import make_keys
+from steps.anonymisers.voice_conversion import nearest_voices
+from steps.synthesis.base import Target
+from steps.synthesis.f0 import F0Stats, compute_f0_stats, write_f0_stats
+from steps.synthesis.mixing import WorldSynthesiser
+from steps.synthesis.voice_pool import VoicePool, match_vectors
+from steps.synthesis.world import analyse, extract_f0, pack, synthesise
+from utils.archives import ArchiveWriter
+from utils.cli import LossError, UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+RATE = 16000
+RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
+FARTHEST = (
+    "anonymiser: voice_conversion\nneighbours: 3\n"
+    "generator: {name: farthest, distance: cosine, candidates: 3, averaged: 2}\n"
+)
+GENDERS = {f"{gender}{number}": gender for gender in "fm" for number in range(5)}
+
+
+def say(seed: int, f0: float, seconds: float = 1.2) -> np.ndarray:
+    """Vowels that glide, of a pitch that moves by 20 %, with pauses of breath between."""
+    rng = np.random.default_rng(seed)
+    n = int(seconds * RATE)
+    time = np.arange(n) / RATE
+    pitch = f0 * np.exp(0.1 * np.sin(2 * np.pi * 1.5 * time + seed))
+    pulses = (np.diff(np.floor(np.cumsum(pitch / RATE)), prepend=0) > 0).astype(float)
+    out = np.zeros(n)
+    for start in range(0, n, 1600):  # a new vowel every 0.1 s
+        part = slice(start, min(start + 1600, n))
+        wave = pulses[part] + 0.003 * rng.standard_normal(part.stop - part.start)
+        for low, high in ((300, 900), (900, 2300), (2400, 3400)):
+            angle = 2 * np.pi * rng.uniform(low, high) / RATE
+            wave = lfilter([1.0], [1.0, -1.9 * np.cos(angle), 0.9025], wave)
+        out[part] = wave
+    out *= 0.1 + np.abs(np.sin(2 * np.pi * 1.1 * time))
+    return 0.3 * out / np.max(np.abs(out))
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five voices a gender, with x-vectors (6,) that differ by gender and speaker."""
+    folder = tmp_path_factory.mktemp("pool")
+    rng = np.random.default_rng(7)
+    stats = {}
+    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
+        for number, (speaker, gender) in enumerate(GENDERS.items()):
+            frames = analyse(say(number, 95 + 9 * (number % 5) + 100 * (gender == "f")))
+            world.write(f"{speaker}-1", pack(frames))
+            vectors.write(speaker, rng.standard_normal(6) + 2.0 * (gender == "f"))
+            stats[speaker] = compute_f0_stats([frames.f0])
+    write_f0_stats(folder, stats)
+    for name, value in (("spk2utt", "{}-1"), ("utt2spk", "{}-1"), ("spk2gender", None)):
+        rows = [
+            f"{s}-1 {s}" if name == "utt2spk" else f"{s} {value.format(s) if value else g}"
+            for s, g in GENDERS.items()
+        ]
+        (folder / name).write_text("".join(f"{row}\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def load(pool: Path, tmp_path: Path):
+    """A system of a text, with the pool and an F0 folder that is not read here."""
+
+    def make(text: str, folder: Path = pool, **options: int):
+        path = tmp_path / "system.yaml"
+        path.write_text(text)
+        return load_anonymiser(path, resources=Resources(folder, (folder,), f0=folder), **options)
+
+    return make
+
+
+def source(name: str = "s1", gender: str | None = "f", **other: object) -> Source:
+    rng = np.random.default_rng(sum(map(ord, name)))
+    values = {"xvector": rng.standard_normal(6), "f0": None, **other}
+    return Source(name, gender, **values)
+
+
+def key(level: str = "spk", dataset: str = "set", utt: str = "s1-1", spk: str = "s1"):
+    return make_keys(level, {utt: spk}, dataset, [])[utt]
+
+
+def pseudo(system, speaker: Source, *where: str):
+    """The pseudo-speaker of a speaker, by (dataset, utterance)."""
+    dataset, utt = where or ("set", f"{speaker.speaker}-1")
+    return system.pseudo_speaker(key(system.level, dataset, utt, speaker.speaker), speaker)
+
+
+def test_nearest_voices_and_their_weights() -> None:
+    vectors = np.array([[2.0, 0.0], [0.0, 5.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0]])
+    voices, weights = nearest_voices(np.array([0.5, 0.0]), "abcde", vectors, 3, 0.5)
+    assert voices == ("a", "c", "e")  # cosine 1, then 0.707 twice: the first given comes first
+    expected = np.exp([0, (np.sqrt(0.5) - 1) / 0.5, (np.sqrt(0.5) - 1) / 0.5])
+    assert weights == pytest.approx(expected / expected.sum())
+    one, alone = nearest_voices(np.array([0.0, 3.0]), "abcde", vectors, 1, 0.01)
+    assert (one, alone.tolist()) == (("b",), [1.0])
+    everybody, even = nearest_voices(np.array([1.0, 0.0]), "abcde", vectors, 99, 1e6)
+    assert len(everybody) == 5
+    assert even == pytest.approx(np.full(5, 0.2), abs=1e-5)
+
+
+def test_frames_are_mixed_by_weight(pool: Path) -> None:
+    """Two voices together are the weighted mean of each alone; k of one voice are averaged."""
+    synthesiser = WorldSynthesiser(VoicePool.load(pool), k=4)
+    queries = match_vectors(analyse(say(50, 150)).envelope)
+
+    def mix(*voices: str, weights: tuple[float, ...]) -> np.ndarray:
+        target = Target(np.zeros(6), voices, np.array(weights), F0Stats(0, 0, 0, np.zeros(101)))
+        return synthesiser.mix(queries, target)
+
+    one, other = mix("f0", weights=(1.0,)), mix("m3", weights=(1.0,))
+    assert one.shape == (len(queries), 40)
+    assert np.max(np.abs(one - other)) > 1
+    assert mix("f0", "m3", weights=(0.3, 0.7)) == pytest.approx(0.3 * one + 0.7 * other)
+    frames = VoicePool.load(pool).frames("f0")
+    distances = ((frames.match - queries[20]) ** 2).sum(axis=1)
+    nearest = np.argsort(distances, kind="stable")[:4]
+    assert one[20] == pytest.approx(frames.envelope[nearest].mean(axis=0))
+    thin = WorldSynthesiser(VoicePool.load(pool), k=4, max_frames=10)
+    target = Target(np.zeros(6), ("f0",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
+    kept = frames.envelope[np.arange(10) * len(frames.envelope) // 10]
+    for row in thin.mix(queries[:5], target):
+        assert np.linalg.norm(row - kept.mean(axis=0)) < np.linalg.norm(kept, axis=1).max()
+
+
+def test_acceptance_11_own_frames_give_the_source_back(pool: Path) -> None:
+    """With the source's own frames, k = 1 and F0 unchanged, what comes out is copy-synthesis."""
+    wave = say(0, 195)  # voice f0
+    target = Target(np.zeros(6), ("f0",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
+    got = WorldSynthesiser(VoicePool.load(pool), k=1).convert(wave, target, lambda f0: f0)
+    frames = analyse(wave)
+    own = synthesise(frames, len(wave))
+    loud = frames.envelope[:, 0] > np.quantile(frames.envelope[:, 0], 0.2)  # in the pool
+    samples = np.repeat(loud, 160)[: len(wave)]
+    error = np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2))
+    assert error < 0.1
+    other = Target(np.zeros(6), ("m3",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
+    got = WorldSynthesiser(VoicePool.load(pool), k=1).convert(wave, other, lambda f0: f0)
+    assert np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2)) > 0.3
+
+
+def test_levels(load) -> None:
+    """Who shares a pseudo-speaker: an utterance, a speaker of a set, a speaker, everybody."""
+    one, two = source("s1"), source("s2")
+    got = {}
+    for level in ("utt", "spk", "perm", "const"):
+        # 10 speakers, 2 averaged: a chance of 1/10 or less that two draws are alike; seed 1 has none
+        system = load(RANDOM + f"level: {level}\n", seed=4)
+        assert system.level == level
+        places = [(one, "a", "u1"), (one, "a", "u2"), (one, "b", "u1"), (two, "a", "u3")]
+        got[level] = [pseudo(system, who, *where).info["pseudo"] for who, *where in places]
+    assert len(set(got["utt"])) == 4
+    assert got["spk"][0] == got["spk"][1]
+    assert len(set(got["spk"])) == 3
+    assert got["perm"][0] == got["perm"][1] == got["perm"][2] != got["perm"][3]
+    assert len(set(got["const"])) == 1
+
+
+def test_a_pseudo_speaker_is_made_once(load) -> None:
+    system = load(FARTHEST)
+    first = pseudo(system, source())
+    assert pseudo(system, source(), "set", "s1-2") is first
+    again = load(FARTHEST)
+    assert np.array_equal(pseudo(again, source()).target.xvector, first.target.xvector)
+    assert system.is_random
+    other = [pseudo(load(FARTHEST, draw=d), source()).info["speakers"] for d in range(24)]
+    assert len(set(other)) == 3  # 2 of 3 candidates
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("same", "f"), ("other", "m")])
+def test_gender_of_the_voices(load, policy: str, expected: str) -> None:
+    made = pseudo(load(FARTHEST + f"gender: {policy}\n"), source(gender="f"))
+    assert made.info["target_gender"] == expected
+    chosen = str(made.info["speakers"]).split(",")
+    assert {GENDERS[name] for name in (*made.target.voices, *chosen)} == {expected}
+
+
+def test_random_gender_is_drawn_once_a_speaker(load) -> None:
+    system = load(RANDOM + "gender: random\nlevel: utt\n")
+    genders = {
+        number: {
+            pseudo(system, source(f"s{number}"), "set", f"u{utt}").info["target_gender"]
+            for utt in range(4)
+        }
+        for number in range(24)
+    }
+    assert all(len(drawn) == 1 for drawn in genders.values())
+    assert 6 <= sum(drawn == {"f"} for drawn in genders.values()) <= 18
+
+
+def test_a_source_in_the_pool_is_never_his_own_voice(load, pool: Path) -> None:
+    vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
+    nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
+    for text in (nearest, RANDOM + "level: const\n"):
+        system = load(text + "neighbours: 9\n".replace("neighbours", "k"))
+        for name in GENDERS:
+            made = pseudo(system, source(name, GENDERS[name], xvector=vectors[name]))
+            assert name not in made.target.voices
+            if system.level != "const":
+                assert name not in str(made.info["speakers"]).split(",")
+
+
+def test_constant_target_is_one_real_speaker(load, pool: Path) -> None:
+    text = "anonymiser: voice_conversion\ngenerator: {name: constant, target: 7, clusters: 5}\n"
+    system = load(text)
+    made = [pseudo(system, source(name, None, xvector=None)) for name in ("s1", "s2")]
+    (voice,) = made[0].target.voices
+    assert made[0].info == made[1].info
+    assert made[0].info["speakers"] == voice
+    assert made[0].info["target_gender"] == GENDERS[voice] == "m"
+    assert made[0].target.weights.tolist() == [1.0]
+    assert made[0].target.f0.mean == pytest.approx(VoicePool.load(pool).f0(voice).mean)
+    assert (system.level, system.is_random) == ("const", False)
+    with pytest.raises(UserError, match="draws nothing"):
+        load(text, draw=1)
+    himself = pseudo(system, source(voice, "m", xvector=None))  # whoever came before
+    assert himself.target.voices != (voice,)
+    for wrong in ("level: spk\n", "gender: same\n", "neighbours: 4\n"):
+        with pytest.raises(UserError, match="one real voice"):
+            load(text + wrong)
+
+
+def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool: Path) -> None:
+    """Mean of the means, root of the mean variance (paper 001), over the speakers averaged."""
+    made = pseudo(load(FARTHEST), source())
+    stats = [VoicePool.load(pool).f0(name) for name in str(made.info["speakers"]).split(",")]
+    assert len(stats) == 2
+    assert made.target.f0.mean == pytest.approx(np.mean([s.mean for s in stats]))
+    assert made.target.f0.sd == pytest.approx(np.sqrt(np.mean([s.sd**2 for s in stats])))
+
+
+def test_f0_none_keeps_the_contour_and_linear_moves_it(load) -> None:
+    wave = say(60, 130, 2.0)
+    own = extract_f0(wave)
+    who = source(gender="f", f0=compute_f0_stats([own]))
+    kept, _ = load(FARTHEST).transform(wave, key(), who)
+    assert len(kept) == len(wave)
+    got = extract_f0(kept)
+    both = (own > 0) & (got > 0)
+    assert both.mean() > 0.5
+    assert np.median(np.abs(got[both] / own[both] - 1)) < 0.01
+    for change in ("linear", "percentile"):
+        system = load(FARTHEST + f"f0: {change}\n")
+        target = pseudo(system, who).target.f0
+        assert abs(target.mean - who.f0.mean) > 0.3  # from 130 Hz to about 210
+        moved, _ = system.transform(wave, key(), who)
+        result = compute_f0_stats([extract_f0(moved)])
+        assert result.mean == pytest.approx(target.mean, abs=0.02)
+
+
+def test_no_voiced_frame_leaves_f0_and_is_noted_once(load) -> None:
+    system = load(FARTHEST + "f0: linear\n")
+    for name in ("s1", "s2"):
+        who = source(name, f0=compute_f0_stats([]))
+        system.transform(say(3, 150, 0.5), key(spk=name), who)
+    assert len([note for note in system.notes if "no voiced frame" in note]) == 1
+
+
+@pytest.mark.parametrize(
+    "wave",
+    [
+        say(1, 120, 0.2),
+        0.1 * np.random.default_rng(0).standard_normal(8000),
+        np.zeros(8000),
+        np.clip(8 * say(2, 210, 0.6), -1, 1),
+        np.concatenate([np.zeros(6000), say(4, 130, 0.5), np.zeros(6000)]),
+        say(5, 130, 0.2)[:7],
+    ],
+    ids=["0.2 s", "unvoiced", "silence", "clipped", "silence around", "7 samples"],
+)
+def test_odd_signals(load, wave: np.ndarray) -> None:
+    system = load(FARTHEST + "f0: linear\n")
+    who = source(f0=F0Stats(100, np.log(140), 0.2, np.linspace(4.5, 5.3, 101)))
+    out, _ = system.transform(wave, key(), who)
+    assert out.shape == wave.shape
+    assert np.isfinite(out).all()
+    if not wave.any():
+        assert not out.any()
+    if len(wave) > 15000:  # the silence around stays exact, a frame off the speech
+        assert not out[:5000].any()
+        assert not out[-5000:].any()
+        assert out.any()
+
+
+def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_path) -> None:
+    system = load("anonymiser: voice_conversion\ngenerator: {name: random}\n")
+    for name in ("s1", "s2"):
+        made = pseudo(system, source(name))
+    assert len(made.target.voices) == 5
+    assert len([note for note in system.notes if note.startswith("neighbours: 8 asked")]) == 1
+    assert any("100 asked" in note for note in system.notes)
+    assert system.is_random is False  # all five are averaged
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in pool.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    (copy / "spk2gender").write_text("".join(f"{s} m\n" for s in GENDERS))
+    with pytest.raises(UserError, match="gender f"):
+        pseudo(load(RANDOM, copy), source(gender="f"))
+    (copy / "spk2gender").unlink()
+    with pytest.raises(UserError, match="genders"):
+        pseudo(load(RANDOM, copy), source(gender="f"))
+    with pytest.raises(UserError, match="source's gender"):
+        pseudo(load(RANDOM), source(gender=None))
+    with pytest.raises(UserError, match="6"):
+        pseudo(load(FARTHEST), source(xvector=np.ones(5)))
+
+
+def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
+    """pseudo.tsv of a run of the program, without the seconds, by utterance."""
+    command = [*options, "--pool", pool, conf, data, out, out / "wav"]
+    assert main([str(word) for word in command]) == 0
+    header, *lines = (out / "pseudo.tsv").read_text().splitlines()
+    assert header.split("\t")[:5] == ["#utt", "key", "pseudo", "target_gender", "voices"]
+    return {line.split("\t")[0]: line.split("\t")[1:-1] for line in lines}
+
+
+def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    with ArchiveWriter(folder / "spk_xvector") as writer:
+        for speaker in speakers:
+            writer.write(speaker, rng.standard_normal(6))
+    return folder
+
+
+def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path) -> None:
+    """What is known of a speaker differs between the sets; the first folder counts for both."""
+    conf = tmp_path / "perm.yaml"
+    conf.write_text(FARTHEST + "level: perm\n")
+    data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1})
+    folders = [write_xvectors(tmp_path / f"x{n}", ["s1", "s2"], n) for n in range(2)]
+    both = [word for folder in folders for word in ("--xvectors", folder)]
+    got = [
+        run(conf, data, tmp_path / name, pool, "--dataset", name, *both)
+        for name in ("enrolls", "trials")
+    ]
+    assert got[0] == got[1]
+    assert got[0]["s1-000"] == got[0]["s1-001"]
+    backwards = run(
+        conf, data, tmp_path / "o", pool, "--xvectors", folders[1], "--xvectors", folders[0]
+    )
+    assert backwards != got[0]
+
+
+def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path) -> None:
+    conf = tmp_path / "b1.yaml"
+    conf.write_text(FARTHEST + "level: utt\n")
+    data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2}, seconds=0.3)
+    for number, (speaker, f0) in enumerate((("s1", 200.0), ("s2", 110.0))):
+        for utt in range(2):
+            wave = say(70 + 2 * number + utt, f0, 0.6)
+            soundfile.write(data / "wav" / f"{speaker}-{utt:03d}.wav", wave, RATE)
+    options = ("--dataset", "set", "--xvectors", write_xvectors(tmp_path / "x", ["s1", "s2"], 0))
+    whole = run(conf, data, tmp_path / "whole", pool, *options)
+    parts = {}
+    for speaker in ("s2", "s1"):
+        part = tmp_path / f"part-{speaker}"
+        part.mkdir()
+        for path in (path for path in data.iterdir() if path.is_file()):
+            rows = [r for r in path.read_text().splitlines(True) if r.startswith(speaker)]
+            (part / path.name).write_text("".join(rows))
+        parts |= run(conf, part, tmp_path / "parts", pool, *options)
+    assert parts == whole
+    for utt in whole:
+        name = f"wav/{utt}.wav"
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    settings = json.loads((tmp_path / "whole/conf.json").read_text())["system"]
+    assert "no neural vocoder" in settings["note"]
+    assert settings["generator"] == {
+        "name": "farthest",
+        "candidates": 3,
+        "averaged": 2,
+        "distance": "cosine",
+    }
+    assert (settings["neighbours"], settings["k"], settings["f0"]) == (3, 4, "none")
+
+
+def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
+    conf = tmp_path / "b1.yaml"
+    conf.write_text(RANDOM)
+    data = make_data_dir(tmp_path / "data")
+    (data / "spk2gender").unlink()
+    with pytest.raises(LossError, match="source's gender"):
+        run(conf, data, tmp_path / "out", pool)
+    assert not (tmp_path / "out/wav.scp").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "needs"),
+    [
+        ("b1", "spk", ("pool", "xvectors", "backend")),
+        ("b1_f0", "spk", ("pool", "xvectors", "backend", "f0")),
+        ("b1_utt", "utt", ("pool", "xvectors", "backend")),
+        ("b1_near", "spk", ("pool", "xvectors", "backend")),
+        ("b1_dense", "spk", ("pool", "xvectors", "backend", "f0")),
+        ("b1_sparse", "spk", ("pool", "xvectors", "backend", "f0")),
+        ("b1_cross", "spk", ("pool", "xvectors", "backend", "f0")),
+        ("b1_nsf", "spk", ("pool", "xvectors", "backend", "synthesiser:nsf")),
+        ("const_01", "const", ("pool",)),
+        ("const_01_f0", "const", ("pool", "f0")),
+    ],
+)
+def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[str, ...]) -> None:
+    description = describe_system(SYSTEMS / f"{name}.yaml")
+    assert (description.level, description.needs) == (level, needs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("neighbours: 0\n", "neighbours: 0; it must be 1 or more"),
+        ("k: 0\n", "k: 0; it must be 1 or more"),
+        ("temperature: 0\n", "temperature: 0; it must be above 0"),
+        ("f0: log\n", "f0: 'log' is unknown; known: none, linear, percentile"),
+        ("gender: female\n", "gender: 'female' is unknown; known: same, other, random"),
+        ("level: position\n", "level: 'position' is unknown; known: utt, spk, perm, const"),
+        ("synthesiser: x\n", "synthesiser: 'x' is unknown; known: world, nsf"),
+        ("level: const\n", "level: const: one voice for all cannot depend on who speaks"),
+        ("voices: 3\n", "voices: unknown setting"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(FARTHEST.replace("neighbours: 3\n", "") + text)
+    with pytest.raises(UserError) as caught:
+        describe_system(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("anonymiser: voice_conversion\n")
+    with pytest.raises(UserError, match="generator: is missing"):
+        describe_system(path)
+    path.write_text(RANDOM + "level: const\ngender: same\n")
+    with pytest.raises(UserError, match="one voice serves all"):
+        describe_system(path)
+    path.write_text(FARTHEST + "f0: linear\n")
+    with pytest.raises(UserError, match="needs --pool DIR"):
+        load_anonymiser(path)
+    with pytest.raises(UserError, match="needs --xvectors DIR"):
+        load_anonymiser(path, resources=Resources(pool))
+    with pytest.raises(UserError, match="needs --f0 DIR"):
+        load_anonymiser(path, resources=Resources(pool, (pool,)))
