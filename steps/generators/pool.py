@@ -20,6 +20,14 @@ from utils.settings import parse_settings
 from utils.tables import StrPath
 
 
+# What a setting means no more once it takes all that there is.
+IF_ALL_ARE_TAKEN = {
+    "candidates": "the distance to the source does not matter",
+    "cohort": "the distance to the source does not matter",
+    "averaged": "nothing is drawn",
+}
+
+
 class PoolGenerator:
     """What generators that choose speakers of the pool have in common; see `base.Generator`."""
 
@@ -77,7 +85,11 @@ class PoolGenerator:
             cause = f"there are {size} {what}"
             if size >= asked:
                 cause = f"a source who is in the pool himself leaves fewer {what}"
-            add_note(self.notes, f"{self.name}: {setting}: {asked} asked, but {cause}: all taken")
+            add_note(
+                self.notes,
+                f"{self.name}: {setting}: {asked} asked, but {cause}; all are taken, "
+                f"so {IF_ALL_ARE_TAKEN[setting]}",
+            )
         return min(asked, there)
 
 
@@ -144,10 +156,8 @@ class RandomSpeakers(PoolGenerator):
     ) -> tuple[FloatArray, dict[str, object]]:
         """See base.Generator."""
         candidates = self.candidates(target_gender, exclude)
-        what, size = (
-            f"speakers{_of(target_gender)} in the pool",
-            len(self.pool.group(target_gender)),
-        )
+        size = len(self.pool.group(target_gender))
+        what = f"speakers{_of(target_gender)} in the pool"
         n = self.limit("averaged", self._settings.averaged, len(candidates), size, what)
         chosen = self.draw(key.parts, candidates, n)
         info = {"speakers": self.ids(chosen), "averaged": n, "candidates": len(candidates)}
@@ -235,17 +245,14 @@ class RankedSpeakers(PoolGenerator):
         left = self.candidates(target_gender, exclude)
         x = self.pool.check_source(x, f"generator {self.name}")
         affinities = self._affinity.of_source(x)
-        what, size = (
-            f"speakers{_of(target_gender)} in the pool",
-            len(self.pool.group(target_gender)),
-        )
+        size = len(self.pool.group(target_gender))
+        what = f"speakers{_of(target_gender)} in the pool"
         asked = self._settings.candidates
         n_candidates = self.limit("candidates", asked, len(left), size, what)
         ascending = affinities[left] if self.name == "farthest" else -affinities[left]
         candidates = left[np.argsort(ascending, kind="stable")[:n_candidates]]
-        n = self.limit(
-            "averaged", self._settings.averaged, n_candidates, min(asked, size), "candidates"
-        )
+        size = min(asked, size)
+        n = self.limit("averaged", self._settings.averaged, n_candidates, size, "candidates")
         chosen = self.draw(key.parts, candidates, n)
         return self.mean(chosen), {
             "speakers": self.ids(chosen),
