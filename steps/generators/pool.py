@@ -19,7 +19,6 @@ from utils.seeds import make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
 
-
 # What a setting means no more once it takes all that there is.
 IF_ALL_ARE_TAKEN = {
     "candidates": "the distance to the source does not matter",
