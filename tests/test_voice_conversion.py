@@ -159,7 +159,7 @@ def test_levels(load) -> None:
     one, two = source("s1"), source("s2")
     got = {}
     for level in ("utt", "spk", "perm", "const"):
-        # 10 speakers, 2 averaged: a chance of 1/10 or less that two draws are alike; seed 1 has none
+        # 2 of 5 speakers: one pair in ten is alike by chance, and none with this seed
         system = load(RANDOM + f"level: {level}\n", seed=4)
         assert system.level == level
         places = [(one, "a", "u1"), (one, "a", "u2"), (one, "b", "u1"), (two, "a", "u3")]

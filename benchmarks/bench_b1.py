@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of the offline B1 on one core, all included, beside WORLD copy-synthesis in the same run.
+
+Goal: a real-time factor of 0.1 or less. A new pseudo-speaker for every utterance (level utt), the
+most work there is: the pseudo x-vector (cosine distances), the nearest voices read from disk, their
+indices, WORLD analysis, mixing, F0, WORLD synthesis. Copy-synthesis is analysis and synthesis
+alone. Process CPU time, best of several runs; loading the pool's tables is not counted. Speech:
+LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else synthetic. The pool's voices are of
+other files; their x-vectors are random numbers, which cost as much as real ones.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.registry import load_anonymiser
+from steps.anonymisers.source import Resources, Source
+from steps.anonymisers.strategy import make_keys
+from steps.audio import read_audio
+from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
+from steps.synthesis.world import analyse, extract_f0, pack, synthesise
+from utils.archives import ArchiveWriter
+
+FloatArray = npt.NDArray[np.float64]
+GOAL, RUNS, N_FILES, N_VOICES, DIMENSION = 0.1, 3, 12, 48, 192
+SYSTEM = """anonymiser: voice_conversion
+generator: {name: farthest, distance: cosine, candidates: 32, averaged: 16}
+level: utt
+gender: random
+f0: linear
+"""
+
+
+def speech_files(folder: Path) -> tuple[str, list[Path]]:
+    """Where they are from, and files: sources, then the pool's; made in `folder` if need be."""
+    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
+    files = sorted((corpora / "librispeech").rglob("*.flac"))
+    wanted = N_VOICES + N_FILES
+    if len(files) >= wanted:
+        return "LibriSpeech", files[:: len(files) // wanted][:wanted]
+    command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "10"]
+    command += ["--utterances", str(wanted // 10), folder / "audio", folder / "data"]
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    return "synthetic speech", sorted((folder / "audio").rglob("*.wav"))[:wanted]
+
+
+def make_pool(folder: Path, waves: list[FloatArray]) -> Path:
+    """A pool of one file a voice, female and male in turn."""
+    folder.mkdir()
+    rng, stats = np.random.default_rng(0), {}
+    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
+        for number, wave in enumerate(waves):
+            frames = analyse(wave)
+            world.write(f"v{number:02d}-1", pack(frames))
+            vectors.write(f"v{number:02d}", rng.standard_normal(DIMENSION))
+            stats[f"v{number:02d}"] = compute_f0_stats([frames.f0])
+    write_f0_stats(folder, stats)
+    (folder / "spk2utt").write_text("".join(f"{voice} {voice}-1\n" for voice in stats))
+    genders = (f"{voice} {'fm'[number % 2]}\n" for number, voice in enumerate(stats))
+    (folder / "spk2gender").write_text("".join(genders))
+    return folder
+
+
+def speakers(waves: list[FloatArray]) -> list[Source]:
+    """Whoever speaks in each file, with an x-vector and F0 statistics."""
+    rng = np.random.default_rng(1)
+    return [
+        Source(f"s{n}", None, rng.standard_normal(DIMENSION), compute_f0_stats([extract_f0(wave)]))
+        for n, wave in enumerate(waves)
+    ]
+
+
+def b1_seconds(conf: Path, pool: Path, waves: list[FloatArray], sources: list[Source]) -> float:
+    """Process CPU time to convert all files, with nothing kept from an earlier run."""
+    system = load_anonymiser(conf, resources=Resources(pool, (pool,), f0=pool))
+    keys = make_keys("utt", {source.speaker: source.speaker for source in sources}, "set", [])
+    start = time.process_time()
+    for source, wave in zip(sources, waves, strict=True):
+        system.transform(wave, keys[source.speaker], source)
+    return time.process_time() - start
+
+
+def copy_seconds(waves: list[FloatArray]) -> float:
+    """Process CPU time of analysis and synthesis alone."""
+    start = time.process_time()
+    for wave in waves:
+        synthesise(analyse(wave), len(wave))
+    return time.process_time() - start
+
+
+def main() -> int:
+    """Measure both in turn, print figures, and say by the exit status whether the goal was met."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        kind, files = speech_files(folder)
+        waves = [read_audio(path.stem, str(path)).samples for path in files]
+        pool = make_pool(folder / "pool", waves[N_FILES:])
+        waves = waves[:N_FILES]
+        conf = folder / "system.yaml"
+        conf.write_text(SYSTEM)
+        sources = speakers(waves)
+        copy, b1 = float("inf"), float("inf")
+        for _ in range(RUNS):
+            copy = min(copy, copy_seconds(waves))
+            b1 = min(b1, b1_seconds(conf, pool, waves, sources))
+    seconds = sum(map(len, waves)) / 16000
+    factor = b1 / seconds
+    print(f"speech: {len(waves)} files of {kind}, {seconds:.1f} s in all; {N_VOICES} voices")
+    print(f"copy-synthesis: {copy:.3f} CPU-s, real-time factor {copy / seconds:.5f}")
+    print(f"B1 (offline):   {b1:.3f} CPU-s, real-time factor {factor:.5f}")
+    print(f"B1 / copy-synthesis: {b1 / copy:.2f}")
+    print(f"real-time factor / goal: {factor / GOAL:.3f} (goal: {GOAL:g}, so at most 1)")
+    return 0 if factor <= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
