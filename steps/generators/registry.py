@@ -16,6 +16,11 @@ GENERATORS = {
     "dense": ("steps.generators.clusters", "ClusteredSpeakers"),
     "sparse": ("steps.generators.clusters", "ClusteredSpeakers"),
     "constant": ("steps.generators.targets", "ConstantTarget"),
+    "average": ("steps.generators.average", "AverageSpeakers"),
+    "psd": ("steps.generators.distribution", "PseudoSpeakerDistribution"),
+    "wgan": ("steps.generators.wgan_speakers", "WganSpeakers"),
+    "idmap_mlp": ("steps.generators.idmap", "IdMapGenerator"),
+    "idmap_diff": ("steps.generators.idmap", "IdMapGenerator"),
 }
 
 

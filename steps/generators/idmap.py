@@ -1,0 +1,544 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IDMap-MLP (004, IV.A-B): from the random vector of an identity index to an x-vector, by an MLP.
+
+In training, index s goes to the mean x-vector of speaker s, whatever utterance of another speaker
+is the auxiliary input. In use, the auxiliary input is fixed, and indices are new ones.
+"""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.base import FloatArray, add_note
+from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors, key_name, make_assigner
+from steps.generators.trained import (
+    NORM_RATIO,
+    LoopSettings,
+    TrainedFolder,
+    TrainingVectors,
+    check_loop,
+    fill_network,
+    load_trained,
+)
+from steps.generators.wgan_networks import critic_loss, make_networks
+from utils.cli import UserError
+from utils.seeds import derive_seed, make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+Float32 = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+
+LOSSES = ("idmap", "wgan_qc")
+BLOCK = 1024  # vectors computed at a time
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
+    hidden layers. generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes.
+    """
+
+    distribution: str = "gaussian"
+    identity: int = 512
+    width: int = 512
+    generator_layers: int = 2
+
+
+@dataclass(frozen=True)
+class TripletSettings(LoopSettings):
+    """A batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
+
+    identities: int = 16
+    auxiliaries: int = 16
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    gradient_norm: float = 5.0
+
+
+@dataclass(frozen=True)
+class MlpTraining(TripletSettings):
+    """loss: idmap, Eq. (3) with alpha, or wgan_qc with gamma (an ablation)."""
+
+    loss: str = "idmap"
+    alpha: float = 0.5
+    gamma: float = 0.1
+
+
+@dataclass(frozen=True)
+class MlpSettings:
+    """A YAML file such as conf/generators/idmap_mlp.yaml."""
+
+    generator: str
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    training: MlpTraining = field(default_factory=MlpTraining)
+
+
+def read_mlp_settings(values: dict[str, object], path: StrPath) -> MlpSettings:
+    """Checked; UserError names file and setting."""
+    settings = parse_settings(MlpSettings, values, path)
+    training = settings.training
+    if training.loss not in LOSSES:
+        raise UserError(f"{path}: training.loss: {training.loss!r}; known: {', '.join(LOSSES)}")
+    if not 0 <= training.alpha <= 1:
+        raise UserError(f"{path}: training.alpha: {training.alpha:g}; 0 to 1 is expected")
+    if settings.network.generator_layers < 2:
+        raise UserError(f"{path}: network.generator_layers: at least 2 are needed")
+    check_network(settings.network.distribution, settings.network, path)
+    check_training(training, path)
+    return settings
+
+
+def check_network(distribution: str, network: object, path: StrPath) -> None:
+    """A known distribution, and sizes from 1 on."""
+    if distribution not in DISTRIBUTIONS:
+        known = ", ".join(DISTRIBUTIONS)
+        raise UserError(f"{path}: network.distribution: {distribution!r}; known: {known}")
+    for name, value in vars(network).items():
+        if isinstance(value, int) and value < 1:
+            raise UserError(f"{path}: network.{name}: at least 1 is needed")
+
+
+def check_training(training: TripletSettings, path: StrPath) -> None:
+    """Counts from 1 on, and positive rates."""
+    check_loop(training, path)
+    if min(training.identities, training.auxiliaries) < 1:
+        raise UserError(f"{path}: training.identities, auxiliaries: at least 1 is needed")
+    if not (training.learning_rate > 0 and training.gradient_norm > 0):
+        raise UserError(f"{path}: training.learning_rate, gradient_norm: above 0 is needed")
+
+
+class Conditioner(nn.Module):
+    """Pre-processor and auxiliary processor (004, IV.A.2-3; Fig. 3).
+
+    u = FC(ReLU(FC(e))); phi = FC after three of [FC, ReLU, batch normalisation]. `fixed` is the
+    auxiliary vector (d,) of use: a training vector drawn at random, kept with the weights.
+    """
+
+    fixed: Tensor
+
+    def __init__(self, identity: int, width: int, dimension: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(identity, width), nn.Linear(width, width)
+        sizes = (dimension, width, width)
+        blocks = [(nn.Linear(n, width), nn.ReLU(), nn.BatchNorm1d(width)) for n in sizes]
+        layers = [layer for block in blocks for layer in block]
+        self.auxiliary = nn.Sequential(*layers, nn.Linear(width, width))
+        self.register_buffer("fixed", torch.zeros(dimension))
+
+    def forward(self, e: Tensor, auxiliary: Tensor) -> Tensor:
+        """Identity vectors (n, D) and auxiliary vectors (n, m, d) -> z (n, m, 2 width)."""
+        u = self.second(torch.relu(self.first(e)))
+        phi = self.auxiliary(auxiliary.flatten(0, 1)).unflatten(0, auxiliary.shape[:2])
+        return torch.cat([u[:, None].expand_as(phi), phi], dim=2)
+
+
+class MlpNetwork(nn.Module):
+    """y = generator([u; phi]): FC and ReLU, and a last FC to d values."""
+
+    def __init__(self, settings: NetworkSettings, dimension: int) -> None:
+        super().__init__()
+        width = settings.width
+        self.conditioner = Conditioner(settings.identity, width, dimension)
+        layers: list[nn.Module] = [nn.Linear(2 * width, width), nn.ReLU()]
+        for _ in range(settings.generator_layers - 2):
+            layers += [nn.Linear(width, width), nn.ReLU()]
+        self.generator = nn.Sequential(*layers, nn.Linear(width, dimension))
+
+    def forward(self, e: Tensor, auxiliary: Tensor) -> Tensor:
+        """Identity vectors (n, D) and m auxiliary vectors (n, m, d) for each -> (n, m, d)."""
+        y: Tensor = self.generator(self.conditioner(e, auxiliary))
+        return y
+
+
+class FoldedConditioner:
+    """What an affine layer on z = [u; phi] gives, from identity vectors alone.
+
+    In use phi is constant (batch normalisation has its running statistics), and no activation
+    stands between u and the layer: W [u; phi] + b = (W_u P) h + c with h = ReLU(FC(e)), P the
+    second layer of the pre-processor. So the layer costs one product of the hidden size.
+    """
+
+    def __init__(self, conditioner: Conditioner, layer: nn.Linear) -> None:
+        conditioner.eval()
+        first, second = conditioner.first, conditioner.second
+        with torch.no_grad():
+            phi = conditioner.auxiliary(conditioner.fixed[None])[0]
+        width = len(phi)
+        weight, bias = to_numpy(layer.weight), to_numpy(layer.bias)
+        self._first, self._first_bias = single(to_numpy(first.weight)), single(to_numpy(first.bias))
+        self._second = single(weight[:, :width] @ to_numpy(second.weight))
+        self._second_bias = single(
+            weight[:, :width] @ to_numpy(second.bias) + weight[:, width:] @ to_numpy(phi) + bias
+        )
+
+    def __call__(self, e: Float32) -> Float32:
+        """(n, D) -> (n, outputs of the layer)."""
+        hidden = affine(e, self._first, self._first_bias)
+        np.maximum(hidden, 0, out=hidden)
+        return affine(hidden, self._second, self._second_bias)
+
+
+def affine(x: Float32, weight: Float32, bias: Float32) -> Float32:
+    """(n, inputs) -> (n, outputs); a lone vector is multiplied as a vector, twice as fast."""
+    y: Float32 = (weight @ x[0])[None] if len(x) == 1 else x @ weight.T
+    y += bias
+    return y
+
+
+def to_numpy(tensor: Tensor) -> FloatArray:
+    """float64, to combine weights in."""
+    return tensor.detach().cpu().double().numpy()
+
+
+def single(array: FloatArray) -> Float32:
+    """float32, contiguous."""
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+class MlpModel:
+    """IDMap-MLP in use; see `trained.Model`. Weights are taken as they are at the time."""
+
+    def __init__(self, settings: NetworkSettings, network: MlpNetwork, n_seen: int) -> None:
+        self._distribution, self._identity = settings.distribution, settings.identity
+        self.n_seen = n_seen
+        self.dimension = len(network.conditioner.fixed)
+        first, *others = (layer for layer in network.generator if isinstance(layer, nn.Linear))
+        self._first = FoldedConditioner(network.conditioner, first)
+        self._others = [
+            (single(to_numpy(layer.weight)), single(to_numpy(layer.bias))) for layer in others
+        ]
+
+    def vectors(self, indices: IntArray) -> Float32:
+        """See trained.Model."""
+        out = np.empty((len(indices), self.dimension), np.float32)
+        for start in range(0, len(indices), BLOCK):
+            block = indices[start : start + BLOCK]
+            y = self._first(identity_vectors(block, self._identity, self._distribution))
+            for weight, bias in self._others:
+                np.maximum(y, 0, out=y)
+                y = affine(y, weight, bias)
+            out[start : start + BLOCK] = y
+        return out
+
+
+class TripletSampler:
+    """Identities, and for each utterances of other speakers (004, IV.A): which at each step."""
+
+    def __init__(self, data: TrainingVectors, settings: TripletSettings, seed: int) -> None:
+        self._order = np.argsort(data.labels, kind="stable")
+        self._counts = np.bincount(data.labels)
+        self._starts = np.cumsum(self._counts) - self._counts
+        self._n, self._m = min(settings.identities, len(data.speakers)), settings.auxiliaries
+        self._seed = seed
+
+    def draw(self, step: int) -> tuple[IntArray, IntArray]:
+        """Speakers (n,), all different, and utterances (n, m), none of the speaker of its row."""
+        rng = make_rng(self._seed, "idmap", "triplets", str(step))
+        speakers = rng.choice(len(self._counts), self._n, replace=False)
+        n_others = len(self._order) - self._counts[speakers][:, None]
+        places = rng.integers(0, n_others, (self._n, self._m))
+        jump = places >= self._starts[speakers][:, None]
+        places += jump * self._counts[speakers][:, None]
+        return speakers, self._order[places]
+
+
+def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
+    """Eq. (3): alpha (1 - cos(x, y)) + (1 - alpha) ||x - y||, mean over the batch.
+
+    y (n, m, d), x (n, 1, d). Also the mean cosine and the mean distance, for the log: with long
+    vectors the distance outweighs the cosine.
+    """
+    cosine = nn.functional.cosine_similarity(x, y, dim=2).mean()
+    distance = (x - y).norm(dim=2).mean()
+    return (
+        alpha * (1 - cosine) + (1 - alpha) * distance,
+        float(cosine.detach()),
+        float(distance.detach()),
+    )
+
+
+class TripletTrainer:
+    """What the trainings of both networks share: data, optimiser, and their state."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        conditioner: Conditioner,
+        settings: TripletSettings,
+        data: TrainingVectors,
+        seed: int,
+        device: str,
+    ) -> None:
+        self.loop, self.data = settings, data
+        place = make_rng(seed, "idmap", "auxiliary").integers(len(data.vectors))
+        conditioner.fixed.copy_(torch.from_numpy(data.vectors[place]))
+        self.network = network.to(device)
+        self.optimiser = self.make_optimiser(network)
+        self.sampler = TripletSampler(data, settings, seed)
+        self.vectors = torch.from_numpy(data.vectors).to(device)
+        self.means = torch.from_numpy(data.means).to(device)
+
+    def make_optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
+        """AdamW with the rates of the settings."""
+        return torch.optim.AdamW(
+            network.parameters(), self.loop.learning_rate, weight_decay=self.loop.weight_decay
+        )
+
+    def descend(self, network: nn.Module, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+        """One step of the optimiser."""
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(network.parameters(), self.loop.gradient_norm)
+        optimiser.step()
+
+    def state(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        return {"network": self.network.state_dict(), "optimiser": self.optimiser.state_dict()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """See trained.Trainer."""
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+
+    def weights(self) -> dict[str, Tensor]:
+        """See trained.Trainer."""
+        return dict(self.network.state_dict())
+
+
+def seed_weights(seed: int, name: str) -> None:
+    """Fresh weights are drawn by torch."""
+    torch.manual_seed(derive_seed(seed, name, "weights") % 2**63)
+
+
+class MlpTrainer(TripletTrainer):
+    """IDMap-MLP under training; see trained.Trainer."""
+
+    def __init__(
+        self, settings: MlpSettings, data: TrainingVectors, *, seed: int, device: str
+    ) -> None:
+        seed_weights(seed, "idmap_mlp")
+        network = MlpNetwork(settings.network, data.dimension)
+        super().__init__(network, network.conditioner, settings.training, data, seed, device)
+        self._settings, self._network = settings, network
+        n_speakers = np.arange(len(data.speakers), dtype=np.int64)
+        kind = settings.network
+        identities = identity_vectors(n_speakers, kind.identity, kind.distribution)
+        self._identities = torch.from_numpy(identities).to(device)
+        self._critic: nn.Module | None = None
+        if settings.training.loss == "wgan_qc":
+            self._critic = make_networks("mlp", 1, data.dimension)[1].to(device)
+            self._critic_optimiser = self.make_optimiser(self._critic)
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        data: TrainingVectors,
+        *,
+        seed: int,
+        device: str,
+    ) -> "MlpTrainer":
+        """See trained.TrainerKind."""
+        return cls(read_mlp_settings(values, path), data, seed=seed, device=device)
+
+    @classmethod
+    def load(
+        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
+    ) -> MlpModel:
+        """See trained.TrainerKind."""
+        settings = read_mlp_settings(values, path)
+        network = MlpNetwork(settings.network, saved_dimension(weights, path))
+        fill_network(network, weights, path)
+        return MlpModel(settings.network, network, n_speakers)
+
+    def update(self, step: int) -> dict[str, float]:
+        """See trained.Trainer."""
+        self.network.train()
+        speakers, utterances = self.sampler.draw(step)
+        x = self.means[speakers][:, None]
+        y = self.network(self._identities[speakers], self.vectors[utterances])
+        loss, cosine, distance = mlp_loss(y, x, self._settings.training.alpha)
+        figures = {"cosine": cosine, "distance": distance}
+        if self._critic is None:
+            figures = {"loss": float(loss.detach()), **figures}
+        else:
+            loss, critic_value = self._adversarial_loss(self._critic, x, y)
+            figures = {"critic_loss": critic_value, **figures}
+        self.descend(self.network, self.optimiser, loss)
+        return figures
+
+    def _adversarial_loss(self, critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
+        """-mean D(y) after a step of the critic D of WGAN-QC on (x, y); nothing ties y to its x."""
+        real = x.expand_as(y).flatten(0, 1)
+        learned = critic_loss(critic, real, y.flatten(0, 1), self._settings.training.gamma)
+        self.descend(critic, self._critic_optimiser, learned.total)
+        return -critic(y.flatten(0, 1)).mean(), float(learned.total.detach())
+
+    def model(self) -> MlpModel:
+        """See trained.Trainer."""
+        return MlpModel(self._settings.network, self._network, len(self.data.speakers))
+
+    def state(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        state = super().state()
+        if self._critic is not None:
+            state["critic"] = self._critic.state_dict()
+            state["critic_optimiser"] = self._critic_optimiser.state_dict()
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """See trained.Trainer."""
+        super().restore(state)
+        if self._critic is not None:
+            self._critic.load_state_dict(state["critic"])
+            self._critic_optimiser.load_state_dict(state["critic_optimiser"])
+
+    def settings(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        return dataclasses.asdict(self._settings)
+
+
+def saved_dimension(weights: dict[str, Tensor], path: StrPath) -> int:
+    """d of saved weights."""
+    fixed = weights.get("conditioner.fixed")
+    if fixed is None:
+        raise UserError(f"{path}: final.pt beside it is of another generator; train again")
+    return len(fixed)
+
+
+@dataclass(frozen=True)
+class IdMapSettings:
+    """`generator` of a system. used_indices: the file that keeps indices unique over sessions and
+    machines ("": they are unique with a probability, see identity.hashed_index). index_space: how
+    many indices there are to draw from (0: all up to 2^63); a number needs the file.
+    """
+
+    name: str
+    used_indices: str = ""
+    index_space: int = 0
+
+
+class IdMapGenerator:
+    """Pseudo-speakers of IDMap, MLP or Diff; see base.Generator.
+
+    They depend on the key, seed and draw alone: not on the source, nor on the pool, which is there
+    to be compared with; there is no choice of gender.
+    """
+
+    needs: tuple[str, ...] = ("generator",)
+    is_random = True
+
+    def __init__(
+        self, settings: IdMapSettings, trained: TrainedFolder, seed: int, draw: int
+    ) -> None:
+        self.name = settings.name
+        self.notes: list[str] = []
+        self._settings, self._trained = settings, trained
+        self._seed, self._draw = seed, draw
+        self._assign = make_assigner(
+            Path(settings.used_indices) if settings.used_indices else None,
+            trained.model.n_seen,
+            settings.index_space or None,
+        )
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "IdMapGenerator":
+        """See base.Kind."""
+        settings = cls._parse(values, path)
+        folder = resources.folder("generator", str(path))
+        trained = load_trained(folder, settings.name)
+        if settings.index_space > END - trained.model.n_seen:
+            raise UserError(f"{path}: generator.index_space: indices are below 2^63")
+        return cls(settings, trained, seed, draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        cls._parse(values, path)
+        return cls.needs
+
+    @classmethod
+    def _parse(cls, values: dict[str, object], path: StrPath) -> IdMapSettings:
+        settings = parse_settings(IdMapSettings, values, path, "generator")
+        if settings.index_space < 0:
+            raise UserError(f"{path}: generator.index_space: 0 or more is needed")
+        if settings.index_space and not settings.used_indices:
+            raise UserError(
+                f"{path}: generator.index_space: needs used_indices: FILE, or two keys could get "
+                "the same index"
+            )
+        return settings
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return dataclasses.asdict(self._settings)
+
+    def fit(
+        self,
+        vectors: FloatArray,
+        speakers: Sequence[str],
+        genders: Sequence[str | None],  # noqa: ARG002
+    ) -> None:
+        """See base.Generator. Only the number of dimensions counts."""
+        d = self._trained.model.dimension
+        if len(speakers) and vectors.shape[1] != d:
+            raise UserError(
+                f"generator {self.name}: trained on x-vectors of {d} dimensions, and the pool's "
+                f"have {vectors.shape[1]}; train it on x-vectors of the same encoder"
+            )
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,  # noqa: ARG002
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),  # noqa: ARG002
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator."""
+        if target_gender is not None:
+            add_note(
+                self.notes,
+                f"generator {self.name}: its voices have no gender to choose; the wanted one was "
+                "not heeded",
+            )
+        vectors, columns = self.generate_many([key])
+        return vectors[0], columns[0]
+
+    def generate_many(self, keys: Sequence[Key]) -> tuple[FloatArray, list[dict[str, object]]]:
+        """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding."""
+        names = [key_name(self._seed, self._draw, key.parts) for key in keys]
+        indices = self._assign(names)
+        vectors = self._trained.model.vectors(np.array(indices, dtype=np.int64)).astype(np.float64)
+        ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm
+        for index, ratio in zip(indices, ratios, strict=True):
+            if not NORM_RATIO[0] <= ratio <= NORM_RATIO[1]:
+                raise UserError(
+                    f"generator {self.name}: the vector of index {index} has {ratio:.3g} times "
+                    f"the norm of real ones, and {NORM_RATIO[0]:g} to {NORM_RATIO[1]:g} is "
+                    "usable; train the generator longer"
+                )
+        columns: list[dict[str, object]] = [
+            {"identity_index": index, "norm_ratio": round(float(ratio), 4)}
+            for index, ratio in zip(indices, ratios, strict=True)
+        ]
+        return vectors, columns

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Train a generator of pseudo-speakers on x-vectors.
+
+CONF is a YAML file such as conf/generators/idmap_mlp.yaml (docs/generators.md). XVECTORS is a
+folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data directory of the
+training speakers. OUT gets generator.yaml (the settings, what was trained on, and figures of the
+last check), training.tsv (losses and checks against steps), checkpoints/ and, last, final.pt.
+
+A stopped training goes on from its last checkpoint when the same command is given again, and ends
+with the same network as one that was not stopped; one that is done goes on where training.steps was
+raised. Every check tells how long generated vectors are beside real ones (norm), how much alike
+those of new indices are, and how near those of the training speakers' indices come to them. One
+thread computes.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+from utils.settings import read_settings
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and batches")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    values = read_settings(args.conf)
+    data = load_data_dir(args.data, need=("utt2spk",))
+    vectors = read_xvectors(args.xvectors)
+    utt2spk = speakers_of(args.xvectors, data)
+    check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
+
+    from steps.generators.trained import make_training_vectors, train_generator
+
+    training = make_training_vectors(vectors, utt2spk)
+    train_generator(values, args.conf, training, args.out, seed=args.seed, device=args.device)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
