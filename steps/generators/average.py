@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mean of the 100 speakers of the pool farthest from the source (paper 004, II-A, "Average").
+
+Unlike `farthest` there is no random half: with the same x the pseudo-speaker is the same for every
+key and seed. In a pool of few hundred speakers the cohorts of different sources overlap much, and
+the pseudo-speakers are much alike.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
+from steps.generators.base import FloatArray, require
+from steps.generators.pool import PoolGenerator
+from steps.speaker.backends import Backend
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+
+@dataclass(frozen=True)
+class AverageSettings:
+    """cohort: how many of the farthest speakers are averaged. distance: cosine or plda."""
+
+    name: str
+    cohort: int = 100
+    distance: str = "cosine"
+
+
+class AverageSpeakers(PoolGenerator):
+    """The unweighted mean of the cohort's raw x-vectors; see the module and `base.Generator`."""
+
+    def __init__(self, settings: AverageSettings, backend: Backend) -> None:
+        super().__init__(settings.name, ("xvectors", *needs_of(settings.distance)), 0, 0)
+        self._settings, self._backend = settings, backend
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,  # noqa: ARG003
+        draw: int,  # noqa: ARG003
+        resources: Resources,
+    ) -> "AverageSpeakers":
+        """See base.Kind."""
+        settings = cls._parse(values, path)
+        return cls(settings, load_distance(settings.distance, path, resources))
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        return ("xvectors", *needs_of(cls._parse(values, path).distance))
+
+    @classmethod
+    def _parse(cls, values: dict[str, object], path: StrPath) -> AverageSettings:
+        settings = parse_settings(AverageSettings, values, path, "generator")
+        check_distance(settings.distance, path)
+        require(settings.cohort > 0, path, "cohort", settings.cohort, "a number above 0")
+        return settings
+
+    @property
+    def is_random(self) -> bool:
+        """Nothing is drawn."""
+        return False
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator."""
+        super().fit(vectors, speakers, genders)
+        self._affinity = Affinity(self._backend, self.pool)
+
+    def generate(
+        self,
+        key: Key,  # noqa: ARG002
+        x: FloatArray | None = None,
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator. Of equally distant speakers the first in C order is taken."""
+        left = self.candidates(target_gender, exclude)
+        affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))
+        of = "" if target_gender is None else f" of gender {target_gender}"
+        size = len(self.pool.group(target_gender))
+        n = self.limit(
+            "cohort", self._settings.cohort, len(left), size, f"speakers{of} in the pool"
+        )
+        chosen = np.sort(left[np.argsort(affinities[left], kind="stable")[:n]])
+        return self.mean(chosen), {
+            "speakers": self.ids(chosen),
+            "averaged": n,
+            "affinity_min": round(float(affinities[chosen].min()), 4),
+            "affinity_max": round(float(affinities[chosen].max()), 4),
+        }

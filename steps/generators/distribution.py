@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PSD: a pseudo-speaker drawn from a distribution estimated from frames of real speakers.
+
+No code of PSD (pseudo-speaker distribution; paper 004, II-B) is public, and its text leaves most
+open. This is ours, in its spirit: a cohort by dense proximity; each frame of the cohort's
+utterances is a Gaussian (steps/generators/frames.py); `closed` takes the one Gaussian that is
+closest to the mixture of all frames, `network` trains a small network for each pseudo-speaker; the
+pseudo-speaker is a sample.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.affinity import check_distance, load_distance, needs_of
+from steps.generators.base import FloatArray, require
+from steps.generators.clusters import ClusteredSpeakers, ClusterSettings
+from steps.generators.frames import UNCERTAINTIES, Frames, FrameTable, read_frames
+from steps.generators.mixture_network import NetworkSettings, train_mixture
+from steps.generators.pool import PoolGenerator
+from steps.speaker.backends import Backend
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+METHODS = ("closed", "network")
+
+
+@dataclass(frozen=True)
+class PsdSettings:
+    """method: closed or network. scale: tau, of the deviations; 0 gives means, 1 the estimate.
+
+    uncertainty: of frames, within, given or none. distance, clusters, exclude_closest_cluster,
+    damping, max_iterations: of the cohort, as for `dense`; all members of the cluster count.
+    """
+
+    name: str
+    method: str = "closed"
+    scale: float = 1.0
+    uncertainty: str = "within"
+    distance: str = "plda"
+    clusters: int = 10
+    exclude_closest_cluster: bool = True
+    damping: float = 0.5
+    max_iterations: int = 1000
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+
+    def cohort(self) -> ClusterSettings:
+        """Of the generator that chooses the cohort."""
+        return ClusterSettings(
+            "dense",
+            self.distance,
+            self.clusters,
+            1.0,
+            self.exclude_closest_cluster,
+            self.damping,
+            self.max_iterations,
+        )
+
+
+class PseudoSpeakerDistribution(PoolGenerator):
+    """See the module and `base.Generator`. The cohort is drawn once a speaker."""
+
+    def __init__(
+        self, settings: PsdSettings, backend: Backend, table: FrameTable, *, seed: int, draw: int
+    ) -> None:
+        super().__init__(settings.name, _needs(settings), seed, draw)
+        self._settings, self._table = settings, table
+        self._dense = ClusteredSpeakers(settings.cohort(), backend, seed=seed, draw=draw)
+        self._dense.notes = self.notes
+        self._moments: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "PseudoSpeakerDistribution":
+        """See base.Kind. The frames are in the folder `--generator`."""
+        settings = _parse(values, path)
+        folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
+        table = read_frames(folder, resources.pool, settings.uncertainty)
+        backend = load_distance(settings.distance, path, resources)
+        return cls(settings, backend, table, seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        return _needs(_parse(values, path))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the settings leave anything to draw."""
+        settings = self._settings
+        return settings.method == "network" or settings.scale > 0 or settings.clusters > 1
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator. UserError where the frames are not those of the pool."""
+        super().fit(vectors, speakers, genders)
+        self._dense.fit(vectors, speakers, genders)
+        self._moments = {}
+        dim, own = self.pool.vectors.shape[1], self._table.frames.means.shape[1]
+        if dim != own:
+            raise UserError(
+                f"generator {self.name}: the frames have {own} values and the pool's x-vectors "
+                f"{dim}; extract both with the same encoder"
+            )
+        there = set(self._table.speakers.tolist())
+        if missing := [speaker for speaker in self.pool.speakers if speaker not in there]:
+            raise UserError(
+                f"generator {self.name}: speaker {missing[0]} of the pool has no frames "
+                "(--generator DIR); extract those of all its speakers"
+            )
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator."""
+        clusters = self._dense.eligible(x, target_gender, exclude)
+        cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
+        members = self.pool.without(cluster.members, exclude)
+        cohort = tuple(self.pool.speakers[place] for place in members)
+        frames = self._table.of(cohort)
+        rng = make_rng(self._seed, self.name, f"draw {self._draw}", "vector", *key.parts)
+        y, component = self._sample(cohort, frames, rng)
+        return y, {
+            "speakers": ",".join(cohort),
+            "cluster": self.pool.speakers[cluster.exemplar],
+            "clusters": len(clusters),
+            "frames": len(frames.means),
+            "component": component,
+        }
+
+    def _sample(
+        self, cohort: tuple[str, ...], frames: Frames, rng: np.random.Generator
+    ) -> tuple[FloatArray, int]:
+        settings = self._settings
+        if settings.method == "network":
+            return train_mixture(frames, settings.network, rng).draw(rng, settings.scale)
+        if cohort not in self._moments:
+            self._moments[cohort] = frames.moments()
+        mean, variance = self._moments[cohort]
+        return mean + settings.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0
+
+
+def _needs(settings: PsdSettings) -> tuple[str, ...]:
+    source = ("xvectors",) if settings.exclude_closest_cluster else ()
+    return (*source, *needs_of(settings.distance), "generator")
+
+
+def _parse(values: dict[str, object], path: StrPath) -> PsdSettings:
+    settings = parse_settings(PsdSettings, values, path, "generator")
+    check_distance(settings.distance, path)
+    require(settings.method in METHODS, path, "method", settings.method, " or ".join(METHODS))
+    known = ", ".join(UNCERTAINTIES)
+    require(settings.uncertainty in UNCERTAINTIES, path, "uncertainty", settings.uncertainty, known)
+    require(settings.scale >= 0, path, "scale", settings.scale, "0 or more")
+    for name in ("clusters", "max_iterations"):
+        require(getattr(settings, name) > 0, path, name, getattr(settings, name), "above 0")
+    require(0.5 <= settings.damping < 1, path, "damping", settings.damping, "0.5 to below 1")
+    for name, value in asdict(settings.network).items():
+        require(value > 0, path, f"network.{name}", value, "a number above 0")
+    return settings

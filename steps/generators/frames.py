@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the frames of a speaker's utterances say about the speaker: a Gaussian each.
+
+An encoder with xi-vector pooling gives a mean and a precision for each frame. Any other encoder
+gives x-vectors of windows or utterances, which then count as frames; how uncertain one is, is the
+variance of a speaker's own x-vectors (pooled over speakers), or is left out.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.speaker.averaging import read_xvectors
+from utils.archives import read_counts, read_vectors
+from utils.cli import UserError
+from utils.tables import read_map
+
+FloatArray = npt.NDArray[np.float64]
+UNCERTAINTIES = ("within", "given", "none")
+
+
+@dataclass(frozen=True)
+class Frames:
+    """N Gaussians of one dimension after another: means (N, d), variances (N, d).
+
+    weights: (N,) above 0, how many frames one stands for.
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    weights: FloatArray
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean (d,) and variance (d,) of the mixture of all: those of the closest Gaussian.
+
+        m = mean_t mu_t, v = mean_t (1/L_t) + var_t(mu_t) per dimension. This Gaussian minimises
+        KL(mixture || Gaussian).
+
+        >>> one, two = np.array([[0.0], [2.0]]), np.array([[1.0], [3.0]])
+        >>> mean, variance = Frames(one, two, np.ones(2)).moments()
+        >>> float(mean[0]), float(variance[0])
+        (1.0, 3.0)
+        """
+        share = self.weights / self.weights.sum()
+        mean = share @ self.means
+        variance = share @ (self.variances + (self.means - mean) ** 2)
+        return mean, variance
+
+    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """(size, d) samples of the mixture."""
+        share = self.weights / self.weights.sum()
+        which = rng.choice(len(share), size, p=share)
+        noise = rng.standard_normal((size, self.means.shape[1]))
+        samples: FloatArray = self.means[which] + np.sqrt(self.variances[which]) * noise
+        return samples
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """Frames of many speakers: `frames` of N rows and the speaker of each."""
+
+    frames: Frames
+    speakers: npt.NDArray[np.str_]
+
+    def of(self, speakers: Collection[str]) -> Frames:
+        """The frames of some speakers."""
+        rows = np.flatnonzero(np.isin(self.speakers, sorted(speakers)))
+        return Frames(
+            self.frames.means[rows], self.frames.variances[rows], self.frames.weights[rows]
+        )
+
+
+def within_variance(vectors: FloatArray, speakers: npt.NDArray[np.str_]) -> FloatArray:
+    """(d,) variance of the speakers' vectors around their own means, pooled: over N - S.
+
+    UserError where no speaker has two vectors.
+    """
+    names, labels = np.unique(speakers, return_inverse=True)
+    if len(names) == len(labels):
+        raise UserError(
+            "every speaker has a single x-vector, which does not say how uncertain it is; give "
+            "those of windows (steps/extract_xvectors.py --chunk-seconds 1), or uncertainty: none"
+        )
+    sums = np.zeros((len(names), vectors.shape[1]))
+    np.add.at(sums, labels, vectors)
+    residuals = vectors - (sums / np.bincount(labels)[:, None])[labels]
+    variance: FloatArray = (residuals**2).sum(axis=0) / (len(labels) - len(names))
+    return variance
+
+
+def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable:
+    """The folder's xvector.scp as frames.
+
+    Speakers are in its own utt2spk, else in that of the `pool` folder. uncertainty: `within`, see
+    the module; `given`, variance.scp of the folder; `none`, zero. num_frames, where it is there,
+    says how many frames each vector stands for. UserError for what is missing or does not fit.
+    """
+    vectors = read_xvectors(folder)
+    utts = sorted(vectors)
+    own = folder / "utt2spk"
+    table = own if own.is_file() or pool is None else pool / "utt2spk"
+    if not table.is_file():
+        raise UserError(f"{table}: is missing; it says of which speaker each x-vector is")
+    utt2spk = read_map(table)
+    if unknown := [utt for utt in utts if utt not in utt2spk]:
+        raise UserError(f"{table}: {unknown[0]} of {folder / 'xvector.scp'} is not in it")
+    means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
+    speakers = np.array([utt2spk[utt] for utt in utts])
+    variances = np.zeros_like(means)
+    if uncertainty == "within":
+        variances = np.broadcast_to(within_variance(means, speakers), means.shape)
+    elif uncertainty == "given":
+        variances = _read_variances(folder, utts, means.shape)
+    return FrameTable(Frames(means, variances, _read_weights(folder, utts)), speakers)
+
+
+def _read_variances(folder: Path, utts: list[str], shape: tuple[int, ...]) -> FloatArray:
+    path = folder / "variance.scp"
+    if not path.is_file():
+        raise UserError(
+            f"{path}: is missing; uncertainty: given takes it, of an encoder with xi-vector "
+            "pooling (steps/extract_frames.py); else say uncertainty: within"
+        )
+    given = read_vectors(path)
+    if missing := [utt for utt in utts if utt not in given]:
+        raise UserError(f"{path}: {missing[0]} is not in it")
+    variances = np.stack([given[utt] for utt in utts]).astype(np.float64)
+    if variances.shape != shape or not (variances >= 0).all():
+        raise UserError(f"{path}: as many variances as x-vector values, none below 0, are needed")
+    return variances
+
+
+def _read_weights(folder: Path, utts: list[str]) -> FloatArray:
+    path = folder / "num_frames"
+    if not path.is_file():
+        return np.ones(len(utts))
+    counts = read_counts(path)
+    if missing := [utt for utt in utts if utt not in counts]:
+        raise UserError(f"{path}: {missing[0]} is not in it")
+    return np.array([counts[utt] for utt in utts], dtype=np.float64)

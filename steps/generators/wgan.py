@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; paper 004, II-C).
+
+A generator turns a random vector into an x-vector; a critic that learns optimal-transport
+potentials says in which direction real x-vectors lie.
+"""
+
+import copy
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
+from steps.generators.trained import (
+    Float32,
+    IntArray,
+    LoopSettings,
+    TrainingVectors,
+    fill_network,
+)
+from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
+from utils.cli import UserError
+from utils.seeds import derive_seed, make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+
+@dataclass(frozen=True)
+class WganNetwork:
+    """arch: mlp or resnet8. noise: values of the random vector. distribution: of these.
+
+    Each random vector is normalised to mean 0 and variance 1 (004, VI.A).
+    """
+
+    arch: str = "mlp"
+    noise: int = 64
+    distribution: str = "gaussian"
+
+
+@dataclass(frozen=True)
+class WganTraining(LoopSettings):
+    """batch: real and as many generated vectors. gamma: of the gradient term. Adam throughout.
+
+    average: share that the moving average of the generator keeps at each step; 0: the last one.
+    new_noise: whether the generator's step has noise of its own, or that of the critic's step.
+    """
+
+    steps: int = 2000
+    batch: int = 64
+    learning_rate: float = 1e-4
+    betas: tuple[float, float] = (0.5, 0.999)
+    gamma: float = 0.1
+    average: float = 0.999
+    new_noise: bool = False
+
+
+@dataclass(frozen=True)
+class WganConfig:
+    """A YAML file of steps/train_generator.py."""
+
+    generator: str
+    network: WganNetwork = field(default_factory=WganNetwork)
+    training: WganTraining = field(default_factory=WganTraining)
+
+
+def _parse_config(values: dict[str, object], path: StrPath) -> WganConfig:
+    config = parse_settings(WganConfig, values, path)
+    network, training = config.network, config.training
+
+    def check(holds: bool, setting: str, value: object, expected: str) -> None:
+        if not holds:
+            raise UserError(f"{path}: {setting}: {value!r}; {expected} is expected")
+
+    check(network.arch in ARCHITECTURES, "network.arch", network.arch, " or ".join(ARCHITECTURES))
+    check(network.noise > 1, "network.noise", network.noise, "at least 2")
+    known = " or ".join(DISTRIBUTIONS)
+    check(
+        network.distribution in DISTRIBUTIONS, "network.distribution", network.distribution, known
+    )
+    check(training.batch > 1, "training.batch", training.batch, "at least 2")
+    for name in ("learning_rate", "gamma"):
+        value = getattr(training, name)
+        check(value > 0, f"training.{name}", value, "a number above 0")
+    ok = all(0 <= beta < 1 for beta in training.betas)
+    check(ok, "training.betas", list(training.betas), "[a, b] from 0 to below 1")
+    check(0 <= training.average < 1, "training.average", training.average, "0 to below 1")
+    return config
+
+
+class WganModel:
+    """The generator in use; see trained.Model. No index stands for a training speaker."""
+
+    n_seen = 0
+
+    def __init__(
+        self, config: WganNetwork, network: nn.Module, mean: Tensor, deviation: Tensor
+    ) -> None:
+        self.dimension = len(mean)
+        self._config, self._network = config, network.eval()
+        self._mean, self._deviation = mean, deviation
+
+    @torch.inference_mode()
+    def vectors(self, indices: IntArray) -> Float32:
+        """See trained.Model. One by one: how a batch is multiplied may depend on its size."""
+        noise = torch.from_numpy(
+            identity_vectors(indices, self._config.noise, self._config.distribution)
+        )
+        made = np.empty((len(indices), self.dimension), dtype=np.float32)
+        for row, z in zip(made, noise.to(self._mean.device), strict=True):
+            row[:] = (self._network(z[None])[0] * self._deviation + self._mean).cpu().numpy()
+        return made
+
+
+class WganTrainer:
+    """See trained.Trainer. X-vectors are trained on with mean 0 and variance 1 by dimension."""
+
+    def __init__(self, config: WganConfig, data: TrainingVectors, seed: int, device: str) -> None:
+        self.config, self.loop, self._seed, self._device = config, config.training, seed, device
+        vectors = data.vectors.astype(np.float64)
+        mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+        deviation[deviation < 1e-6 * deviation.max()] = 1.0  # a dimension that never changes
+        self._real = torch.from_numpy(((vectors - mean) / deviation).astype(np.float32))
+        self._mean, self._deviation = (
+            torch.from_numpy(part.astype(np.float32)).to(device) for part in (mean, deviation)
+        )
+        torch.manual_seed(derive_seed(seed, "wgan weights") % 2**63)
+        network = config.network
+        generator, critic = make_networks(network.arch, network.noise, data.dimension)
+        self._generator, self._critic = generator.to(device), critic.to(device)
+        self._average = copy.deepcopy(self._generator)
+        training = config.training
+        self._optimisers = [
+            torch.optim.Adam(part.parameters(), training.learning_rate, training.betas)
+            for part in (self._generator, self._critic)
+        ]
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        data: TrainingVectors,
+        seed: int,
+        device: str,
+    ) -> "WganTrainer":
+        """See trained.TrainerKind."""
+        config = _parse_config(values, path)
+        if len(data.vectors) < config.training.batch:
+            raise UserError(
+                f"{path}: training.batch: {config.training.batch}, but there are "
+                f"{len(data.vectors)} x-vectors to train on"
+            )
+        return cls(config, data, seed, device)
+
+    @classmethod
+    def load(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        weights: dict[str, Tensor],
+        n_speakers: int,  # noqa: ARG003
+    ) -> WganModel:
+        """See trained.TrainerKind."""
+        config = _parse_config(values, path).network
+        weights = dict(weights)
+        try:
+            mean, deviation = weights.pop("mean"), weights.pop("deviation")
+        except KeyError as error:
+            raise UserError(f"{path}: final.pt beside it is no WGAN's; train again") from error
+        network, _ = make_networks(config.arch, config.noise, len(mean))
+        fill_network(network, weights, path)
+        return WganModel(config, network, mean, deviation)
+
+    def update(self, step: int) -> dict[str, float]:
+        """See trained.Trainer. One step of the critic, then one of the generator."""
+        training = self.config.training
+        rng = make_rng(self._seed, "wgan", f"step {step}")
+        rows = rng.choice(len(self._real), training.batch, replace=False)
+        real = self._real[torch.from_numpy(rows)].to(self._device)
+        self._generator.train()
+        fake = self._generator(self._noise(rng))
+        loss = critic_loss(self._critic, real, fake, training.gamma)
+        of_generator, of_critic = self._optimisers
+        self._step(of_critic, loss.total)
+        if training.new_noise:
+            fake = self._generator(self._noise(rng))
+        generator_loss = -self._critic(fake).mean()
+        self._step(of_generator, generator_loss)
+        self._update_average()
+        return {
+            "critic_loss": float(loss.total.detach()),
+            "regression": loss.regression,
+            "transport": loss.transport,
+            "generator_loss": float(generator_loss.detach()),
+        }
+
+    def _noise(self, rng: np.random.Generator) -> Tensor:
+        indices = rng.integers(END, size=self.config.training.batch, dtype=np.int64)
+        config = self.config.network
+        noise = identity_vectors(indices, config.noise, config.distribution)
+        return torch.from_numpy(noise).to(self._device)
+
+    @staticmethod
+    def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        """Weights are averaged; running statistics of batch normalisation are averages already."""
+        keep = self.config.training.average
+        new = self._generator
+        for kept, weight in zip(self._average.parameters(), new.parameters(), strict=True):
+            kept.lerp_(weight, 1.0 - keep)
+        for running, statistic in zip(self._average.buffers(), new.buffers(), strict=True):
+            running.copy_(statistic)
+
+    def model(self) -> WganModel:
+        """See trained.Trainer."""
+        network = copy.deepcopy(self._average)
+        return WganModel(self.config.network, network, self._mean, self._deviation)
+
+    def state(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        return {
+            "networks": [part.state_dict() for part in self._parts()],
+            "optimisers": [optimiser.state_dict() for optimiser in self._optimisers],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """See trained.Trainer."""
+        for part, saved in zip(self._parts(), state["networks"], strict=True):
+            part.load_state_dict(saved)
+        for optimiser, saved in zip(self._optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
+
+    def _parts(self) -> tuple[nn.Module, ...]:
+        return self._generator, self._critic, self._average
+
+    def weights(self) -> dict[str, Tensor]:
+        """See trained.Trainer."""
+        own = {"mean": self._mean, "deviation": self._deviation}
+        return {**self._average.state_dict(), **own}
+
+    def settings(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        values = asdict(self.config)
+        values["training"]["betas"] = list(self.config.training.betas)
+        return values

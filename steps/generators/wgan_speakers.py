@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pseudo-speakers of a trained WGAN (Meyer et al. 2022; paper 004, II-C).
+
+A generated vector that is too much like the source is drawn again.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.base import FloatArray, Pool, add_note, require
+from steps.generators.identity import END
+from steps.generators.trained import Model, load_trained
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+
+@dataclass(frozen=True)
+class WganSettings:
+    """threshold: a vector whose cosine with the source is not below is drawn again; 1: never.
+
+    tries: vectors drawn for a key at most; then the one with the lowest cosine is kept.
+    """
+
+    name: str
+    threshold: float = 0.3
+    tries: int = 100
+
+
+class WganSpeakers:
+    """Pseudo-speakers of a trained WGAN; see base.Generator. The pool is not used."""
+
+    def __init__(self, settings: WganSettings, model: Model, *, seed: int, draw: int) -> None:
+        self.name, self.needs = settings.name, _needs(settings)
+        self.notes: list[str] = []
+        self._settings, self._model, self._seed, self._draw = settings, model, seed, draw
+        self._pool: Pool | None = None
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "WganSpeakers":
+        """See base.Kind."""
+        settings = _parse_settings(values, path)
+        folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
+        return cls(settings, load_trained(folder, "wgan").model, seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        return _needs(_parse_settings(values, path))
+
+    @property
+    def is_random(self) -> bool:
+        """Always."""
+        return True
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator."""
+        pool = Pool.make(vectors, speakers, genders)
+        if (dim := pool.vectors.shape[1]) != self._model.dimension:
+            raise UserError(
+                f"generator {self.name}: trained on x-vectors of {self._model.dimension} values, "
+                f"and the pool's have {dim}; train it with the encoder of the pool"
+            )
+        self._pool = pool
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),  # noqa: ARG002
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator. `tries` in pseudo.tsv is how many vectors were drawn."""
+        if target_gender is not None:
+            note = f"{self.name}: has no gender to choose; the gender of a target is left to chance"
+            add_note(self.notes, note)
+        rng = make_rng(self._seed, self.name, f"draw {self._draw}", *key.parts)
+        candidates = self._candidates(rng)
+        if self._settings.threshold >= 1:
+            y, index = next(candidates)
+            return y, {"index": index, "tries": 1, "cosine": ""}
+        if self._pool is None:
+            raise RuntimeError(f"generator {self.name}: fit comes first")
+        x = self._pool.check_source(x, f"generator {self.name}")
+        found: list[tuple[float, FloatArray, int]] = []
+        for y, index in candidates:
+            found.append((_cosine(x, y), y, index))
+            if found[-1][0] < self._settings.threshold:
+                break
+        cosine, y, index = min(found, key=lambda one: one[0])
+        if cosine >= self._settings.threshold:
+            self._note_failure()
+        return y, {"index": index, "tries": len(found), "cosine": round(cosine, 4)}
+
+    def _candidates(self, rng: np.random.Generator) -> Iterator[tuple[FloatArray, int]]:
+        """Vectors and their indices, at most `tries`."""
+        for index in (int(rng.integers(END)) for _ in range(self._settings.tries)):
+            made = self._model.vectors(np.array([index], dtype=np.int64))[0]
+            yield made.astype(np.float64), index
+
+    def _note_failure(self) -> None:
+        settings = self._settings
+        add_note(
+            self.notes,
+            f"{self.name}: threshold {settings.threshold:g}: for some keys none of "
+            f"{settings.tries} vectors was below; the lowest cosine was taken (see pseudo.tsv)",
+        )
+
+
+def _cosine(x: FloatArray, y: FloatArray) -> float:
+    """Of the raw vectors; 0 where one is zero."""
+    lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return float(x @ y) / lengths if lengths > 0 else 0.0
+
+
+def _needs(settings: WganSettings) -> tuple[str, ...]:
+    return ("generator",) if settings.threshold >= 1 else ("xvectors", "generator")
+
+
+def _parse_settings(values: dict[str, object], path: StrPath) -> WganSettings:
+    settings = parse_settings(WganSettings, values, path, "generator")
+    threshold = settings.threshold
+    require(-1 < threshold <= 1, path, "threshold", threshold, "a cosine above -1, at most 1")
+    require(settings.tries > 0, path, "tries", settings.tries, "a number above 0")
+    return settings
