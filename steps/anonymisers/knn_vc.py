@@ -147,7 +147,7 @@ class KnnVc:
         values.pop("peak")
         if self._settings.features != "wavlm":
             values = {k: v for k, v in values.items() if k not in _WAVLM_ONLY}
-        return {**values, "output": asdict(self.output)}
+        return {**values, "output": asdict(self.output), "note": self._converter.note}
 
     def transform(
         self, wave: FloatArray, key: Key, source: Source

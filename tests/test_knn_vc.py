@@ -1,0 +1,599 @@
+"""kNN-VC: matching, targets by key, profiles and fusion, odd signals, the public back end."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+import torchaudio
+from scipy.signal import lfilter
+
+from steps.anonymise import main
+from steps.anonymisers.knn_vc import KnnVc
+from steps.anonymisers.registry import describe_system, load_anonymiser
+from steps.anonymisers.source import Resources, Source
+from steps.anonymisers.strategy import Key, make_keys
+from steps.synthesis import matching, wavlm
+from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
+from steps.synthesis.knn_world import Voice, WorldConverter, match_envelope
+from steps.synthesis.matching import METRICS, FrameIndex, average, nearest_frames
+from steps.synthesis.voice_pool import VoicePool, match_vectors
+from steps.synthesis.world import WorldFrames, analyse, pack
+from utils.archives import ArchiveWriter
+from utils.cli import LossError, UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+KNN = "anonymiser: knn_vc\n"
+GENDERS = {f"{gender}{number:02d}": gender for gender in "fm" for number in range(18)}
+
+
+def say(seed: int, f0: float = 120.0, seconds: float = 1.0) -> np.ndarray:
+    """Pulses and a little noise through resonances that change every 50 ms."""
+    rng = np.random.default_rng(seed)
+    n = int(seconds * 16000)
+    phase = np.cumsum(f0 * np.exp(0.1 * np.sin(np.arange(n) / 4000)) / 16000)
+    wave = (np.diff(np.floor(phase), prepend=0) > 0) + 0.003 * rng.standard_normal(n)
+    out = np.zeros(n)
+    for start in range(0, n, 800):
+        part = wave[start : start + 800]
+        for low, high in ((300, 900), (900, 2300)):
+            angle = 2 * np.pi * rng.uniform(low, high) / 16000
+            part = lfilter([1.0], [1.0, -1.9 * np.cos(angle), 0.9025], part)
+        out[start : start + 800] = part
+    return 0.3 * out / np.max(np.abs(out))
+
+
+def random_frames(seed: int, n: int = 80, f0: float = 150.0) -> WorldFrames:
+    """Like WORLD's in size, made without any sound; F0 0 gives an unvoiced voice."""
+    rng = np.random.default_rng(seed)
+    contour = f0 * np.exp(0.1 * rng.standard_normal(n)) * (np.arange(n) % 10 < 6)
+    codes = rng.standard_normal((n, 40)) * np.linspace(2, 0.1, 40)
+    codes[:, 0] = rng.uniform(-14, -8, n)
+    return WorldFrames(contour, codes, np.full((n, 1), -20.0))
+
+
+def write_pool(folder: Path, voices: dict[str, tuple[str, WorldFrames]]) -> Path:
+    folder.mkdir(parents=True)
+    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as x:
+        for speaker, (_, frames) in voices.items():
+            world.write(f"{speaker}-1", pack(frames))
+            x.write(speaker, np.ones(3))
+    write_f0_stats(folder, {s: compute_f0_stats([frames.f0]) for s, (_, frames) in voices.items()})
+    (folder / "spk2utt").write_text("".join(f"{s} {s}-1\n" for s in sorted(voices)))
+    (folder / "utt2spk").write_text("".join(f"{s}-1 {s}\n" for s in sorted(voices)))
+    (folder / "spk2gender").write_text("".join(f"{s} {voices[s][0]}\n" for s in sorted(voices)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """18 voices of each gender; f00 speaks (it was analysed), the others are random numbers."""
+    voices = {s: (g, random_frames(i)) for i, (s, g) in enumerate(GENDERS.items())}
+    voices["f00"] = ("f", analyse(say(0, 200.0)))
+    return write_pool(tmp_path_factory.mktemp("knn") / "pool", voices)
+
+
+@pytest.fixture
+def load(pool: Path, tmp_path: Path):
+    def make(text: str = "", folder: Path = pool, **options: int) -> KnnVc:
+        path = tmp_path / "system.yaml"
+        path.write_text(KNN + text)
+        return load_anonymiser(path, resources=Resources(folder, f0=folder), **options)
+
+    return make
+
+
+def source(speaker: str = "s1", gender: str | None = "f", f0: float = 120.0) -> Source:
+    contour = f0 * np.exp(np.linspace(-0.2, 0.2, 50))
+    return Source(speaker, gender, f0=compute_f0_stats([contour]))
+
+
+def key(level: str, utt: str = "s1-1", dataset: str = "set") -> Key:
+    return make_keys(level, {utt: utt.split("-")[0]}, dataset, [])[utt]
+
+
+class TestMatching:
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize(("n", "d"), [(5, 3), (127, 7), (129, 72), (3000, 72)])
+    def test_is_what_a_plain_search_finds(self, metric: str, n: int, d: int) -> None:
+        """Both ways (few frames and groups of frames), nearest first."""
+        rng = np.random.default_rng(n)
+        frames, queries = rng.standard_normal((n, d)), rng.standard_normal((40, d))
+        unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, frames)]
+        for k in {1, 4, min(n, 9)}:
+            if metric == "cosine":
+                distances = 1 - unit[0] @ unit[1].T
+            else:
+                distances = np.linalg.norm(queries[:, None] - frames, axis=2)
+            expected = np.argsort(distances, axis=1)[:, :k]
+            assert np.array_equal(nearest_frames(queries, frames, k, metric), expected)
+
+    def test_blocks_give_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rng = np.random.default_rng(0)
+        frames, queries = rng.standard_normal((700, 72)), rng.standard_normal((50, 72))
+        whole = nearest_frames(queries, frames, 4)
+        monkeypatch.setattr(matching, "_BLOCK", 704 * 7)
+        assert np.array_equal(nearest_frames(queries, frames, 4), whole)
+
+    def test_nearly_equal_far_ones_are_told_apart(self) -> None:
+        """float32 alone cannot: the distances differ by 1e-9, at vectors of length 100."""
+        frames = np.full((1000, 2), 1e3)
+        frames[[10, 500, 900]] = [[100.0, 3e-9], [100.0, 1e-9], [100.0, 2e-9]]
+        assert nearest_frames(np.array([[100.0, 0.0]]), frames, 3).tolist() == [[500, 900, 10]]
+
+    def test_ties_go_to_the_first_and_zeros_have_no_direction(self) -> None:
+        frames = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+        assert nearest_frames(np.array([[1.0, 0.0]]), frames, 2).tolist() == [[1, 2]]
+        assert nearest_frames(np.array([[1.0, 0.0]]), frames, 3, "cosine").tolist() == [[1, 2, 3]]
+        assert nearest_frames(np.zeros((1, 2)), frames, 1, "cosine").tolist() == [[0]]
+
+    @pytest.mark.parametrize("k", [0, 4])
+    def test_k_within_the_frames(self, k: int) -> None:
+        with pytest.raises(ValueError, match="there are 3 frames"):
+            nearest_frames(np.zeros((1, 2)), np.zeros((3, 2)), k)
+
+    def test_average(self) -> None:
+        codes = np.array([[0.0, 1.0], [2.0, 3.0], [10.0, 20.0]], np.float32)
+        assert average(codes, np.array([[0, 1], [2, 2]])).tolist() == [[1.0, 2.0], [10.0, 20.0]]
+
+
+class TestAcceptance11:
+    """Specification A11, on the envelope: before the vocoder, so that equal means equal."""
+
+    def test_own_frames_give_the_source_back(self) -> None:
+        envelope = random_frames(5, 300).envelope
+        match = match_vectors(envelope)
+        rng = np.random.default_rng(0)
+        other = rng.standard_normal((500, 72))
+        codes = np.concatenate([rng.standard_normal((500, 40)), envelope])
+        voice = Voice(FrameIndex(np.concatenate([other, match])), codes)
+        out = match_envelope(envelope, [voice], (1.0,), k=1)
+        assert np.array_equal(out[:, 1:], envelope[:, 1:])
+        rise = out[:, 0] - envelope[:, 0]  # the energy contour stays, its mean is the voice's
+        assert np.ptp(rise) < 1e-12
+        assert rise[0] == pytest.approx(
+            codes[:, 0].mean() - np.sort(envelope[:, 0])[45:].mean(), abs=1e-9
+        )
+
+    def test_the_order_of_the_pools_frames_does_not_matter(self) -> None:
+        envelope, target = random_frames(1, 200).envelope, random_frames(2, 2000).envelope
+        match, order = match_vectors(target), np.random.default_rng(0).permutation(2000)
+        one, other = (
+            match_envelope(envelope, [Voice(FrameIndex(m), codes)], (1.0,), k=4)
+            for m, codes in ((match, target), (match[order], target[order]))
+        )
+        assert np.array_equal(one[:, 1:], other[:, 1:])
+        np.testing.assert_allclose(one[:, 0], other[:, 0], rtol=0, atol=1e-12)  # a mean of all
+
+    def test_a_source_whose_frames_are_the_voice_keeps_his_sound(self, load, pool: Path) -> None:
+        """Through the whole system: f00's own speech is nearest to f00's frames."""
+        system = WorldConverter(VoicePool.load(pool), 1, "none", 30000)
+        wave = say(0, 200.0)
+        own, other = (
+            analyse(system.convert(wave, [(speaker,)], (1.0,), None)).envelope[10:-10, 1:25]
+            for speaker in ("f00", "f01")
+        )
+        expected = analyse(wave).envelope[10:-10, 1:25]
+        assert np.abs(own - expected).mean() < 0.25 * np.abs(other - expected).mean()
+
+
+class TestTargets:
+    def test_levels(self, load) -> None:
+        def targets(level: str) -> dict[tuple[str, str], tuple[str, ...]]:
+            system = load(f"level: {level}\ngender: same\n")
+            return {
+                (dataset, utt): system.choose(
+                    key(level, utt, dataset), source(utt.split("-")[0])
+                ).targets
+                for dataset in ("enrol", "trial")
+                for utt in ("s1-1", "s1-2", "s2-1", "s3-1", "s4-1")
+            }
+
+        drawn = {level: targets(level) for level in ("utt", "spk", "perm", "const")}
+        for level in ("spk", "perm", "const"):
+            got = drawn[level]
+            assert got["enrol", "s1-1"] == got["enrol", "s1-2"]
+        assert len(set(drawn["utt"].values())) > 5
+        n_moved = sum(
+            drawn["spk"]["enrol", u] != drawn["spk"]["trial", u] for u in ("s1-1", "s2-1")
+        )
+        assert n_moved
+        perm = drawn["perm"]
+        assert all(perm["enrol", u] == perm["trial", u] for _, u in perm)
+        assert len(set(perm.values())) > 1
+        assert len(set(drawn["const"].values())) == 1
+
+    def test_draws_differ_by_seed_and_draw_and_are_spread(self, load) -> None:
+        keys = [key("spk", f"x{number}-1") for number in range(200)]
+
+        def targets(**options: int) -> list[str]:
+            system = load(**options)
+            return [system.choose(k, source()).targets[0] for k in keys]
+
+        first = targets()
+        assert first == targets()
+        for other in (targets(seed=1), targets(draw=1)):
+            assert np.mean([a != b for a, b in zip(first, other, strict=True)]) > 0.8
+        assert set(first) == {s for s, g in GENDERS.items() if g == "f"}
+        assert max(first.count(s) for s in set(first)) < 30  # 11 are expected
+
+    @pytest.mark.parametrize(("policy", "expected"), [("same", "m"), ("other", "f")])
+    def test_gender(self, load, policy: str, expected: str) -> None:
+        choice = load(f"gender: {policy}\n").choose(key("spk"), source(gender="m"))
+        assert choice.gender == expected
+        assert {GENDERS[target] for target in choice.targets} == {expected}
+
+    def test_random_gender_is_a_coin_of_the_speaker(self, load) -> None:
+        system = load("gender: random\nlevel: utt\n")
+        got = {
+            speaker: {
+                system.choose(key("utt", f"{speaker}-{n}"), source(speaker, None)).gender
+                for n in range(6)
+            }
+            for speaker in (f"s{n}" for n in range(12))
+        }
+        assert all(len(genders) == 1 for genders in got.values())
+        assert {g for genders in got.values() for g in genders} == {"f", "m"}
+
+    @pytest.mark.parametrize("level", ["utt", "spk", "perm", "const"])
+    def test_a_source_in_the_pool_is_never_his_own_target(self, load, level: str) -> None:
+        system = load(f"level: {level}\nfusion: 17\n")  # all of a gender but one
+        for speaker in ("f00", "f07", "f17"):
+            choice = system.choose(key(level, f"{speaker}-1"), source(speaker))
+            assert set(choice.targets) == {s for s, g in GENDERS.items() if g == "f"} - {speaker}
+
+    @pytest.mark.parametrize("speaker", ["s1", "f03"])
+    def test_profiles_share_no_voice(self, load, speaker: str) -> None:
+        drawn = [
+            load(f"level: perm\nprofiles: 8\nprofile: {profile}\nfusion: 2\n").choose(
+                key("perm", f"{speaker}-1"), source(speaker)
+            )
+            for profile in range(1, 9)
+        ]
+        voices = [target for choice in drawn for target in choice.targets]
+        assert len(set(voices)) == len(voices) == 16
+        assert speaker not in voices
+
+    def test_one_profile_of_one_target_is_the_plain_system(self, load) -> None:
+        plain = load("level: perm\n").choose(key("perm"), source())
+        assert load("level: perm\nprofiles: 8\n").choose(key("perm"), source()) == plain
+
+    def test_fusion_weights(self, load) -> None:
+        system = load("level: perm\nfusion: 3\nfusion_kind: mix\n")
+        weights = [system.choose(key("perm", f"x{n}-1"), source()).weights for n in range(400)]
+        assert np.allclose(np.sum(weights, axis=1), 1)
+        assert np.std(weights, axis=0) == pytest.approx([(1 / 18) ** 0.5] * 3, rel=0.1)  # Dirichlet
+        assert load("fusion: 4\n").choose(key("spk"), source()).weights == (0.25,) * 4
+
+
+class TestSmallPools:
+    def test_both_numbers_are_named(self, load) -> None:
+        with pytest.raises(
+            UserError, match=r"18 voices .* 24 are needed \(profiles 8 x fusion 3\)"
+        ):
+            load("level: perm\nprofiles: 8\nfusion: 3\n")
+        system = load("fusion: 18\n")  # enough, but not for a source who is one of them
+        system.choose(key("spk"), source("s1"))
+        with pytest.raises(UserError, match=r"17 voices of gender f beside f01, and 18 are needed"):
+            system.choose(key("spk", "f01-1"), source("f01"))
+
+    def test_a_gender_that_is_missing(self, load, tmp_path: Path) -> None:
+        women = write_pool(tmp_path / "women", {"a": ("f", random_frames(0))})
+        system = load(folder=women)
+        assert system.choose(key("spk"), source()).targets == ("a",)
+        with pytest.raises(UserError, match="0 voices of gender m beside s2, and 1 are needed"):
+            system.choose(key("spk", "s2-1"), source("s2", "m"))
+        with pytest.raises(UserError, match="f or m is needed"):
+            system.choose(key("spk"), source("s1", None))
+        (women / "spk2gender").unlink()
+        with pytest.raises(UserError, match="gender of a is not there"):
+            load(folder=women)
+
+    def test_voices_without_pitch_are_left_out_and_named(self, load, tmp_path: Path) -> None:
+        voices = {s: ("f", random_frames(i, f0=150.0 * (s != "b"))) for i, s in enumerate("abc")}
+        folder = write_pool(tmp_path / "some", voices)
+        system = load(folder=folder)
+        assert any("1 of 3 voices" in n and "voiced" in n and "b)" in n for n in system.notes)
+        assert all(
+            system.choose(key("spk", f"x{n}-1"), source()).targets != ("b",) for n in range(20)
+        )
+        assert len(load("f0: none\n", folder).notes) == 1
+        with pytest.raises(UserError, match=r"2 voices .* 3 are needed"):
+            load("fusion: 3\n", folder)
+
+    def test_fewer_frames_than_k(self, load, tmp_path: Path) -> None:
+        folder = write_pool(tmp_path / "tiny", {"a": ("f", random_frames(0, 3))})
+        with pytest.raises(UserError, match=r"a: 3 frames, and k is 4"):
+            load(folder=folder).transform(say(1), key("spk"), source())
+
+
+class TestSound:
+    @pytest.mark.parametrize(
+        "wave",
+        [
+            say(1, seconds=0.2),
+            0.05 * np.random.default_rng(0).standard_normal(8000),
+            np.zeros(8000),
+            np.clip(20 * say(2), -1, 1),
+            np.concatenate([np.zeros(6000), say(3, seconds=0.5), np.zeros(6000)]),
+            say(4)[:7],
+        ],
+        ids=["0.2 s", "unvoiced", "silence", "clipped", "silence around", "7 samples"],
+    )
+    def test_odd_signals(self, load, wave: np.ndarray) -> None:
+        out, info = load("fusion: 2\nfusion_kind: mix\n").transform(wave, key("spk"), source())
+        assert out.shape == wave.shape
+        assert np.isfinite(out).all()
+        assert bool(out.any()) == bool(wave.any())
+        assert list(info) == ["targets", "weights", "target_gender", "profile"]
+        if not wave[:6000].any():  # silence stays exact, a frame off the speech
+            assert not out[:5000].any()
+
+    def test_pitch_goes_to_the_target(self, load, tmp_path: Path) -> None:
+        voices = {"a": ("f", analyse(say(0, 220.0))), "b": ("f", analyse(say(0, 220.0)))}
+        folder, wave = write_pool(tmp_path / "high", voices), say(1, 110.0)
+        who = replace(source(), f0=compute_f0_stats([analyse(wave).f0]))
+        for settings, expected in (("", 220), ("f0: percentile\n", 220), ("f0: none\n", 110)):
+            out, _ = load(settings, folder).transform(wave, key("spk"), who)
+            f0 = analyse(out).f0
+            assert np.median(f0[f0 > 0]) == pytest.approx(expected, rel=0.08), settings
+
+    def test_union_and_mix_of_one_voice_twice_are_that_voice(self, pool: Path) -> None:
+        wave = say(1)
+        system = WorldConverter(VoicePool.load(pool), 1, "linear", 30000)
+        alone, union, mix = (
+            system.convert(wave, voices, weights, source().f0)
+            for voices, weights in (
+                ([("f01",)], (1.0,)),
+                ([("f01", "f01")], (1.0,)),
+                ([("f01",), ("f01",)], (0.3, 0.7)),
+            )
+        )
+        np.testing.assert_allclose(union, alone, rtol=0, atol=1e-9 * np.abs(alone).max())
+        np.testing.assert_allclose(mix, alone, rtol=0, atol=1e-6 * np.abs(alone).max())
+
+    def test_max_frames(self, load, pool: Path) -> None:
+        few = WorldConverter(VoicePool.load(pool), 4, "linear", 10)
+        assert len(few._voice(("f01", "f02")).codes) == 20
+
+
+def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
+    folders = ("--pool", pool, "--f0", pool.parent / "f0", *options)
+    assert main([*map(str, (*folders, conf, data, out, out / "wav"))]) == 0
+    header, *lines = (out / "pseudo.tsv").read_text().splitlines()
+    assert header == "#utt\tkey\ttargets\tweights\ttarget_gender\tprofile\tseconds"
+    return {line.split("\t")[0]: line.split("\t")[1:-1] for line in lines}
+
+
+def make_set(make_data_dir, pool: Path, path: Path) -> Path:
+    data = make_data_dir(path, {"s1": 2, "s2": 2}, seconds=0.3)
+    for wav in sorted((data / "wav").iterdir()):
+        soundfile.write(wav, say(sum(wav.stem.encode()), seconds=0.6), 16000)
+    write_f0_stats_of(pool.parent / "f0", ("s1", "s2"))
+    return data
+
+
+def write_f0_stats_of(folder: Path, speakers: tuple[str, ...]) -> None:
+    folder.mkdir(exist_ok=True)
+    write_f0_stats(folder, {speaker: source().f0 for speaker in speakers})
+
+
+def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path) -> None:
+    data = make_set(make_data_dir, pool, tmp_path / "set")
+    conf = tmp_path / "knn.yaml"
+    conf.write_text(KNN + "level: utt\nfusion: 2\nfusion_kind: mix\n")
+    whole = run(conf, data, tmp_path / "whole", pool)
+    parts: dict[str, list[str]] = {}
+    for speaker in ("s2", "s1"):
+        part = tmp_path / f"part-{speaker}"
+        part.mkdir()
+        for path in (path for path in data.iterdir() if path.is_file()):
+            rows = [r for r in path.read_text().splitlines(True) if r.startswith(speaker)]
+            (part / path.name).write_text("".join(rows))
+        parts |= run(conf, part, tmp_path / "parts", pool, "--dataset", "set")
+    assert parts == whole
+    for utt in whole:
+        one, other = (tmp_path / name / f"wav/{utt}.wav" for name in ("whole", "parts"))
+        assert one.read_bytes() == other.read_bytes()
+    settings = json.loads((tmp_path / "whole/conf.json").read_text())["system"]
+    assert "stand-in" in settings["note"]
+    assert settings["k"] == 4
+    assert settings["f0"] == "linear"
+    assert whole["s1-000"][2] == ",".join(f"{float(w):.6g}" for w in whole["s1-000"][2].split(","))
+
+
+def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
+    data = make_set(make_data_dir, pool, tmp_path / "set")
+    women = write_pool(tmp_path / "women/pool", {"a": ("f", random_frames(0))})
+    write_f0_stats_of(women.parent / "f0", ("s1", "s2"))
+    with pytest.raises(LossError, match=r"2 of 4 .* 0 voices of gender m beside s2, and 1 are"):
+        run(SYSTEMS / "knnvc.yaml", data, tmp_path / "out", women)
+    assert not (tmp_path / "out/wav.scp").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "needs"),
+    [
+        ("knnvc", "spk", ("pool", "f0")),
+        ("knnvc_utt", "utt", ("pool", "f0")),
+        ("knnvc_perm", "perm", ("pool", "f0")),
+        ("knnvc_const", "const", ("pool", "f0")),
+        ("knnvc_p1", "perm", ("pool", "f0")),
+        ("knnvc_p2", "perm", ("pool", "f0")),
+        ("knnvc_mix", "perm", ("pool", "f0")),
+        ("knnvc_wavlm", "spk", ("pool",)),
+    ],
+)
+def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[str, ...]) -> None:
+    description = describe_system(SYSTEMS / f"{name}.yaml")
+    assert (description.level, description.needs) == (level, needs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("features: mel", "features: 'mel' is unknown; known: world, wavlm"),
+        ("level: position", "level: 'position' is unknown; known: utt, spk, perm, const"),
+        ("gender: any", "gender: 'any' is unknown; known: same, other, random"),
+        ("fusion: 2\nfusion_kind: sum", "fusion_kind: 'sum' is unknown; known: pool, mix"),
+        ("fusion_kind: mix", "fusion_kind: there is one target; give fusion"),
+        ("k: 0", "k: 0; it must be at least 1"),
+        ("fusion: 0", "fusion: 0; it must be at least 1"),
+        ("profiles: -1", "profiles: -1; it must be at least 0"),
+        ("max_frames: 3", "max_frames: 3; k is 4"),
+        ("profile: 1", "profile: there are no profiles"),
+        ("profiles: 8\nprofile: 9", "profile: 9; it must be from 1 to 8"),
+        ("profiles: 8\nprofile: 0", "profile: 0; it must be from 1 to 8"),
+        ("profiles: 8\nlevel: utt", "profiles: a profile belongs to a speaker"),
+        ("f0: log", "f0: 'log' is unknown with features: world; known: linear, percentile, none"),
+        ("features: wavlm\nf0: linear", "f0: 'linear' is unknown with features: wavlm"),
+        ("vocoder: prematched", "vocoder: only features: wavlm has it"),
+        ("features: wavlm\nwavlm_sha256: abc", "wavlm_sha256: 'abc'; 64 digits 0-9, a-f"),
+        ("peak: 2", "peak: 2; it must be above 0 and at most 1"),
+        ("voices: 3", "voices: unknown setting"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(KNN + text + "\n")
+    with pytest.raises(UserError) as error:
+        describe_system(path)
+    assert str(error.value).startswith(str(path))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_folders_are_named(tmp_path: Path, pool: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(KNN)
+    for resources, option in ((Resources(), "--pool"), (Resources(pool), "--f0")):
+        with pytest.raises(UserError, match=f"this system needs {option} DIR"):
+            load_anonymiser(path, resources=resources)
+
+
+def small_wavlm() -> wavlm.WavLMFeatures:
+    """torchaudio's WavLM, but small; not trained."""
+    torch.manual_seed(0)
+    convolutions = [(16, 10, 5), *[(16, 3, 2)] * 4, *[(16, 2, 2)] * 2]
+    model = torchaudio.models.wavlm_model(
+        "layer_norm", convolutions, False, 24, 0.1, 8, 4, 7, 4, 32, 80, 0.1, 48, 0.0, 0.0, True,
+        0.05, None,
+    )  # fmt: skip
+    return wavlm.WavLMFeatures(model)
+
+
+class TestWavLM:
+    """Shapes and loading of the public back end, with random weights: no sound is judged here."""
+
+    @pytest.mark.parametrize("n", [1, 320, 321, 3200, 16001])
+    def test_a_frame_every_20_ms_and_as_long_as_the_source(self, n: int) -> None:
+        torch.manual_seed(0)
+        features = small_wavlm().extract(say(0, seconds=1.1)[:n])
+        assert features.shape == (-(-n // 320), 24)
+        vocoder = wavlm.Vocoder(24, 32).eval()
+        wave = vocoder.say(features.astype(float), n)
+        assert wave.shape == (n,)
+        assert np.abs(wave).max() <= 1
+
+    def test_level_of_the_signal_matters_as_for_the_vocoder_it_was_trained_with(self) -> None:
+        """torchaudio's wrapper would normalise the signal, and kNN-VC does not."""
+        extractor, wave = small_wavlm(), say(0)
+        assert np.abs(extractor.extract(wave) - extractor.extract(0.1 * wave)).max() > 1e-3
+
+    def test_the_sixth_of_the_layers(self) -> None:
+        extractor, wave = small_wavlm(), say(0)
+        padded = torch.zeros(1, 320 * 49 + 400)
+        padded[0, :16000] = torch.from_numpy(wave)
+        with torch.inference_mode():
+            layers, _ = extractor._model.extract_features(padded)
+        assert len(layers) == 7
+        assert np.array_equal(extractor.extract(wave), layers[5][0].numpy())
+
+    def test_the_public_vocoders_weights_are_read_with_their_norms(self, tmp_path: Path) -> None:
+        """A checkpoint with the names and the weight norm of kNN-VC's gives the same samples."""
+        torch.manual_seed(0)
+        vocoder = wavlm.Vocoder().eval()
+        assert 16.0e6 < sum(p.numel() for p in vocoder.parameters()) < 17.0e6
+        saved = {}
+        for name, tensor in vocoder.state_dict().items():
+            if name.endswith("weight") and not name.startswith("lin_pre"):
+                length = tensor.flatten(1).norm(dim=1).reshape(-1, 1, 1)
+                saved |= {f"{name}_g": length, f"{name}_v": 3 * tensor}
+            else:
+                saved[name] = tensor
+        torch.save({"generator": saved}, tmp_path / "g.pt")
+        loaded = wavlm.Vocoder.load(tmp_path / "g.pt")
+        features = np.random.default_rng(0).standard_normal((5, 1024))
+        expected = vocoder.say(features, 1600)
+        assert np.abs(expected).max() > 0
+        np.testing.assert_allclose(loaded.say(features, 1600), expected, rtol=0, atol=1e-6)
+        assert {"lin_pre.weight", "conv_pre.weight_v", "ups.3.weight_g", "conv_post.bias"} <= set(
+            saved
+        )
+        assert "resblocks.11.convs2.2.weight_v" in saved
+
+    def test_conversion_and_its_pool(self, tmp_path: Path) -> None:
+        extractor, vocoder = small_wavlm(), wavlm.Vocoder(24, 32).eval()
+        with ArchiveWriter(tmp_path / "wavlm") as writer:
+            for speaker in "ab":
+                writer.write(f"{speaker}-1", extractor.extract(say(ord(speaker))))
+        for name, rows in (("spk2utt", "a a-1\nb b-1\n"), ("spk2gender", "a f\nb m\n")):
+            (tmp_path / name).write_text(rows)
+        pool = wavlm.WavLMPool(tmp_path)
+        assert (pool.speakers, pool.gender("b")) == (("a", "b"), "m")
+        converter = wavlm.WavLMConverter(pool, extractor, vocoder, 1, 30000)
+        wave = say(ord("a"))
+        own = converter.convert(wave, [("a",)], (1.0,), None)
+        expected = vocoder.say(extractor.extract(wave).astype(float), len(wave))
+        np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)  # A11, with cosine distance
+        mixed = converter.convert(wave, [("a",), ("b",)], (0.5, 0.5), None)
+        assert np.abs(mixed - own).max() > 1e-6
+        assert not converter.convert(np.zeros(999), [("a",)], (1.0,), None).any()
+
+    def test_weights_that_are_not_there_are_asked_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TORCH_HOME", str(tmp_path / "hub"))
+
+        def no_network(*_: object, **__: object) -> None:
+            raise OSError("Name or service not known")
+
+        monkeypatch.setattr(torch.hub, "download_url_to_file", no_network)
+        for name in ("wavlm.scp", "spk2utt", "spk2gender"):
+            (tmp_path / name).write_text("a a-1\n")
+        path = tmp_path / "x.yaml"
+        resources = Resources(tmp_path)
+        path.write_text(KNN + "features: wavlm\n")
+        with pytest.raises(UserError, match=r"prematch_g_02500000.pt cannot be downloaded .* PATH"):
+            load_anonymiser(path, resources=resources)
+        path.write_text(KNN + "features: wavlm\nvocoder: nowhere.pt\n")
+        with pytest.raises(UserError, match=r"vocoder: nowhere.pt: no such file; download https"):
+            load_anonymiser(path, resources=resources)
+        (tmp_path / "wavlm.scp").unlink()
+        with pytest.raises(UserError, match=r"wavlm.scp: is missing; make it with .*extract_wavlm"):
+            load_anonymiser(path, resources=resources)
+
+    def test_other_files_are_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "g.pt"
+        torch.save({"generator": {"lin_pre.weight": torch.zeros(2, 2)}}, path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert wavlm.fetch("vocoder", str(path), "https://x/y.pt", digest) == path
+        with pytest.raises(UserError, match=f"its SHA-256 is {digest}, not {'0' * 64}"):
+            wavlm.fetch("vocoder", str(path), "https://x/y.pt", "0" * 64)
+        with pytest.raises(UserError, match="no vocoder of kNN-VC"):
+            wavlm.Vocoder.load(path)
+        path.write_bytes(b"no weights")
+        with pytest.raises(UserError, match="no vocoder of kNN-VC"):
+            wavlm.Vocoder.load(path)
+
+    def test_trim(self) -> None:
+        wave = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])
+        wave += 1e-4 * np.random.default_rng(0).standard_normal(len(wave))
+        assert 16000 < len(wavlm.trim(wave)) < 56000
+        with pytest.raises(UserError, match="no speech"):
+            wavlm.trim(np.zeros(16000))
