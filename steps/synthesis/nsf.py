@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small neural source-filter: a harmonic source and noise, shaped by filters that a network sets.
+
+The network sees content features, F0 and an x-vector, every 10 ms, and gives two spectral
+envelopes: of a pulse train at F0 and of white noise. Both are applied in the short-time spectrum
+as minimum-phase filters, and added. Source: the harmonic-plus-noise neural source-filter (Wang and
+Yamagishi 2019) with differentiable filters in place of sample-rate networks (Engel et al. 2020).
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from steps.audio import SAMPLE_RATE
+from steps.speaker.encoders import load_state
+from steps.synthesis.base import F0Map, Target
+from steps.synthesis.content import Content, analyse_content, extract_content
+from steps.synthesis.f0 import VOICED_HZ
+from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, read_config
+from steps.synthesis.world import HOP
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+
+FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
+_N_FFT = 4 * HOP
+_N_BINS = _N_FFT // 2 + 1
+_F0_CENTRE, _F0_UNIT = 5.0, 0.4  # of log F0 in Hz; 148 Hz
+_LARGEST_PEAK = 0.99
+
+
+def pulse_train(f0: FloatArray, n_samples: int, phase: float = 0.0) -> FloatArray:
+    """Band-limited pulses (n_samples,) of F0 (T,) in Hz, RMS 1 where voiced, 0 where not.
+
+    All harmonics up to the Nyquist frequency have equal amplitudes:
+    sum_k cos(k p) = sin((K + 1/2) p) / (2 sin(p / 2)) - 1/2. phase: of the first sample, radian.
+    """
+    voiced = f0 > VOICED_HZ
+    if not voiced.any():
+        return np.zeros(n_samples)
+    places = np.arange(n_samples) / HOP
+    frames = np.arange(len(f0))
+    pitch = np.interp(places, frames[voiced], f0[voiced])
+    angle = np.mod(phase + np.cumsum(2 * np.pi / SAMPLE_RATE * pitch), 2 * np.pi)
+    n_harmonics = np.maximum(np.floor(0.49 * SAMPLE_RATE / pitch), 1.0)
+    half = np.sin(angle / 2)
+    near = np.abs(half) < 1e-6
+    train = np.sin((n_harmonics + 0.5) * angle) / np.where(near, 1.0, 2 * half) - 0.5
+    train = np.where(near, n_harmonics, train)
+    shape: FloatArray = np.interp(places, frames, voiced.astype(np.float64))
+    return train * np.sqrt(2.0 / n_harmonics) * shape
+
+
+def filter_basis(n_bands: int) -> npt.NDArray[np.complex64]:
+    """(n_bands, 321) complex: log spectrum, minimum phase, of log magnitude 1 in a band.
+
+    Bands are triangles over a mel axis that reach to both ends. The phase is the Hilbert transform
+    of the log magnitude, by folding its cepstrum.
+    """
+    top = np.log1p(SAMPLE_RATE / 2 / 700.0)
+    place = np.log1p(np.arange(_N_BINS) * SAMPLE_RATE / _N_FFT / 700.0) / top * (n_bands - 1)
+    magnitude = np.clip(1.0 - np.abs(place - np.arange(n_bands)[:, None]), 0.0, 1.0)
+    cepstrum = np.fft.irfft(magnitude, axis=1)
+    cepstrum[:, 1 : _N_FFT // 2] *= 2.0
+    cepstrum[:, _N_FFT // 2 + 1 :] = 0.0
+    basis: npt.NDArray[np.complex64] = np.fft.rfft(cepstrum, axis=1).astype(np.complex64)
+    return basis
+
+
+def apply_filters(source: Tensor, log_spectrum: Tensor, gate: Tensor) -> Tensor:
+    """Time-varying filtering of source (B, n) by T = 1 + n / 160 complex log spectra (B, T, 321).
+
+    Frames of 20 ms under a Hann window every 10 ms, which sum to 1: filters fade into one another.
+    gate: (B, T) factor of each frame.
+    """
+    frames = nn.functional.pad(source, (HOP, HOP)).unfold(1, 2 * HOP, HOP)
+    window = torch.hann_window(2 * HOP, dtype=source.dtype, device=source.device)
+    spectrum = torch.fft.rfft(frames * window * gate[..., None], n=_N_FFT)
+    shaped = spectrum * torch.polar(log_spectrum.real.exp(), log_spectrum.imag)
+    parts = torch.fft.irfft(shaped, n=_N_FFT).unflatten(2, (4, HOP))
+    n_frames = parts.shape[1]
+    out = source.new_zeros(len(source), n_frames + 3, HOP)
+    for k in range(4):
+        out[:, k : k + n_frames] += parts[:, :, k]
+    return out.flatten(1)[:, HOP : HOP + source.shape[1]]
+
+
+def quantise(values: Tensor, n_levels: int) -> Tensor:
+    """Values bounded and rounded to `n_levels` (odd) levels in -1 ... 1; the gradient passes.
+
+    Finite scalar quantisation (Mentzer et al. 2023).
+    """
+    half = (n_levels - 1) / 2
+    bounded = torch.tanh(values)
+    return bounded + (torch.round(bounded * half) / half - bounded).detach()
+
+
+class Block(nn.Module):
+    """Residual convolution over time (B, C, T), scaled and shifted by a condition (B, S)."""
+
+    def __init__(self, channels: int, kernel: int, dilation: int, n_condition: int) -> None:
+        super().__init__()
+        padding = dilation * (kernel - 1) // 2
+        self.convolution = nn.Conv1d(channels, channels, kernel, padding=padding, dilation=dilation)
+        self.condition = nn.Linear(n_condition, 2 * channels)
+
+    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        """Same shape as x."""
+        scale, shift = self.condition(condition)[..., None].chunk(2, dim=1)
+        hidden = nn.functional.gelu(torch.addcmul(shift, self.convolution(x), 1 + scale))
+        return x + hidden
+
+
+class NsfNetwork(nn.Module):
+    """From features to filters. x-vectors are of `n_xvector` dimensions.
+
+    `centre` (d,) and `spread` (scalar) of the training speakers' unit x-vectors are kept with the
+    weights.
+    """
+
+    centre: Tensor
+    spread: Tensor
+    basis: Tensor
+
+    def __init__(self, config: NetworkConfig, n_cepstra: int, n_xvector: int) -> None:
+        super().__init__()
+        self.config = config
+        self.n_xvector = n_xvector
+        n_content = n_cepstra
+        self.encoder: nn.Module | None = None
+        if config.bottleneck:
+            n_content = config.bottleneck
+            self.encoder = _make_encoder(config, n_cepstra)
+        self.speaker = nn.Sequential(nn.Linear(n_xvector, config.condition), nn.GELU())
+        self.first = nn.Conv1d(n_content + 3, config.channels, 3, padding=1)
+        self.blocks = nn.ModuleList(
+            Block(config.channels, config.kernel, dilation, config.condition)
+            for dilation in config.dilations
+        )
+        self.last = nn.Conv1d(config.channels, config.bands + config.noise_bands, 1)
+        nn.init.constant_(self.last.bias, -4.0)  # type: ignore[arg-type]
+        self.register_buffer("centre", torch.zeros(n_xvector))
+        self.register_buffer("spread", torch.ones(()))
+        for name, n_bands in (("basis", config.bands), ("noise_basis", config.noise_bands)):
+            self.register_buffer(name, torch.from_numpy(filter_basis(n_bands)), persistent=False)
+
+    def set_speakers(self, xvectors: Float32) -> None:
+        """Take centre and spread of the training speakers' x-vectors (S, d)."""
+        unit = torch.from_numpy(unit_length(xvectors))
+        self.centre.copy_(unit.mean(dim=0))
+        self.spread.copy_((unit - self.centre).square().mean().sqrt().clamp_min(1e-6))
+
+    def place(self, xvectors: Tensor) -> Tensor:
+        """Unit x-vectors (B, d) relative to the training speakers."""
+        return (xvectors - self.centre) / self.spread
+
+    def encode(self, content: Tensor) -> Tensor:
+        """Content (B, T, 1 + n) -> what of it passes on, (B, 1 + bottleneck, T) or (B, 1 + n, T).
+
+        The energy, first, passes as it is.
+        """
+        features = content.transpose(1, 2)
+        if self.encoder is None:
+            return features
+        codes = quantise(self.encoder(features), self.config.levels)
+        return torch.cat((features[:, :1], codes), dim=1)
+
+    def forward(self, codes: Tensor, f0: Tensor, speaker: Tensor) -> tuple[Tensor, Tensor]:
+        """Complex log spectra (B, T, 321) of the two filters, for pulses and noise.
+
+        codes: (B, C, T), made by `encode`; f0: (B, T) Hz; speaker: (B, d), made by `place`.
+        """
+        voiced = (f0 > VOICED_HZ).to(codes.dtype)
+        pitch = (f0.clamp_min(VOICED_HZ).log() - _F0_CENTRE) / _F0_UNIT * voiced
+        x = self.first(torch.cat((codes, torch.stack((pitch, voiced), dim=1)), dim=1))
+        condition = self.speaker(speaker)
+        for block in self.blocks:
+            x = block(x, condition)
+        bands = self.last(nn.functional.gelu(x)).transpose(1, 2).to(self.basis.dtype)
+        pulses, noise = bands.split((self.config.bands, self.config.noise_bands), dim=2)
+        return pulses @ self.basis, noise @ self.noise_basis
+
+
+def _make_encoder(config: NetworkConfig, n_cepstra: int) -> nn.Module:
+    channels = config.encoder_channels
+    return nn.Sequential(
+        nn.Conv1d(1 + n_cepstra, channels, 5, padding=2),
+        nn.GELU(),
+        nn.Conv1d(channels, channels, 5, padding=2),
+        nn.GELU(),
+        nn.Conv1d(channels, config.bottleneck, 1),
+    )
+
+
+def unit_length(xvectors: npt.NDArray[np.floating]) -> Float32:
+    """x-vectors (..., d) scaled to length 1."""
+    length = np.linalg.norm(xvectors, axis=-1, keepdims=True)
+    unit: Float32 = (xvectors / np.maximum(length, 1e-12)).astype(np.float32)
+    return unit
+
+
+def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate: Tensor) -> Tensor:
+    """Signals (B, n) of T = 1 + n / 160 frames. sources: pulses and noise (B, n), RMS 1."""
+    pulses, noise = (apply_filters(s, h, gate) for s, h in zip(sources, filters, strict=True))
+    return pulses + noise
+
+
+class NsfSynthesiser:
+    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`."""
+
+    needs = ("synthesiser",)
+
+    def __init__(self, config: NsfConfig, network: NsfNetwork, where: StrPath = "nsf") -> None:
+        """where: the folder, for messages."""
+        torch.set_num_threads(1)
+        self.config = config
+        self.network = network.eval()
+        self._where = where
+
+    @classmethod
+    def load(cls, folder: StrPath) -> "NsfSynthesiser":
+        """What steps/train_synthesiser.py left in a folder; UserError where it is not that."""
+        path = Path(folder)
+        for part in ("synthesiser.yaml", "final.pt"):
+            if not (path / part).is_file():
+                raise UserError(
+                    f"{folder}: no {part} there; a synthesiser is a folder that "
+                    "steps/train_synthesiser.py finished"
+                )
+        config = read_config(path / "synthesiser.yaml")
+        state = load_state(path / "final.pt")
+        try:
+            network = NsfNetwork(config.network, config.cepstra, len(state["centre"]))
+            network.load_state_dict(state)
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise UserError(
+                f"{path / 'final.pt'}: not the weights that synthesiser.yaml describes; train it "
+                "again"
+            ) from error
+        return cls(config, network, folder)
+
+    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+        """See Synthesiser. The noise is seeded by the samples.
+
+        Of the target only the x-vector counts; UserError where its length is not the one that was
+        trained on. Where a peak would pass 0.99 the whole is made softer.
+        """
+        speaker = self._speaker(target.xvector)
+        contour, envelope = analyse_content(wave)
+        content = extract_content(envelope, self.config.cepstra)
+        if not content.has_speech:
+            return np.zeros(len(wave))
+        seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
+        out = self._render(content, f0(contour), speaker, len(wave), seed)
+        out *= np.exp(content.level / 2) / FULL_LEVEL
+        peak = float(np.max(np.abs(out)))
+        if not np.isfinite(peak):
+            raise UserError(f"{self._where}: the converted signal is not finite")
+        return out * (_LARGEST_PEAK / peak) if peak > _LARGEST_PEAK else out
+
+    def _speaker(self, xvector: FloatArray) -> Tensor:
+        wanted = self.network.n_xvector
+        if xvector.shape != (wanted,):
+            raise UserError(
+                f"{self._where}: trained with x-vectors of {wanted} dimensions, and the target has "
+                f"{xvector.size}; use the encoder that it was trained with"
+            )
+        if not np.linalg.norm(xvector) > 0 or not np.isfinite(xvector).all():
+            raise UserError(f"{self._where}: the target's x-vector is 0 or not finite")
+        return self.network.place(torch.from_numpy(unit_length(xvector[None])))
+
+    @torch.inference_mode()
+    def _render(
+        self, content: Content, f0: FloatArray, speaker: Tensor, n_samples: int, seed: str
+    ) -> FloatArray:
+        n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole
+        last = np.minimum(np.arange(n_frames), len(f0) - 1)
+        features, gate, contour = content.features[last], content.gate[last], f0[last]
+        length = (n_frames - 1) * HOP
+        noise = make_rng(0, "nsf noise", seed).standard_normal(length, dtype=np.float32)
+        pulses = pulse_train(contour, length).astype(np.float32)
+        parts = (features, contour.astype(np.float32), pulses, noise, gate)
+        x, pitch, *sources, opened = (torch.from_numpy(part)[None] for part in parts)
+        filters = self.network(self.network.encode(x), pitch, speaker)
+        signal = render(filters, (sources[0], sources[1]), opened)
+        return signal[0, :n_samples].numpy().astype(np.float64)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of the neural source-filter: every utterance is said again in its speaker's own voice.
+
+All that is random is a function of (seed, step), so a run that was stopped and resumed ends with
+the same network, to the bit, on the same machine.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steps.speaker.averaging import read_xvectors
+from steps.speaker.checkpoints import Checkpoints, save_atomically
+from steps.speaker.corpus import TrainingAudio, hold_out
+from steps.speaker.encoders import check_device
+from steps.synthesis.content import draw_warp, extract_content
+from steps.synthesis.nsf import (
+    FULL_LEVEL,
+    Float32,
+    NsfNetwork,
+    pulse_train,
+    render,
+    unit_length,
+)
+from steps.synthesis.nsf_config import NsfConfig, TrainingConfig, to_plain, write_config
+from steps.synthesis.spectral_loss import SpectralLoss
+from steps.synthesis.world import HOP, unpack
+from utils.archives import ObjectReader
+from utils.cli import UserError
+from utils.seeds import derive_seed, make_rng
+from utils.tables import StrPath, atomic_write
+
+LOG_EVERY = 50
+VALID_HEADER = "#step\tseconds_cpu\ttrain_loss\tvalid_log_mel\n"
+_VALID_CROPS = 2  # a held-out speaker
+
+
+@dataclass(frozen=True)
+class Voices:
+    """What a pool knows of speakers: WORLD frames by utterance, unit x-vectors by speaker."""
+
+    frames: ObjectReader
+    xvectors: dict[str, Float32]
+
+    @classmethod
+    def load(cls, folder: StrPath, audio: TrainingAudio) -> "Voices":
+        """Of a pool; UserError where it lacks a speaker or an utterance of the audio."""
+        path = Path(folder) / "world.scp"
+        if not path.is_file():
+            raise UserError(f"{path}: is missing; make it with steps/make_voice_pool.py")
+        frames = ObjectReader(path)
+        xvectors = read_xvectors(folder, "spk_xvector")
+        for speaker, utts in audio.spk2utt.items():
+            if speaker not in xvectors:
+                raise UserError(f"{Path(folder) / 'spk_xvector.scp'}: {speaker} is not in it")
+            if missing := [utt for utt in utts if utt not in frames]:
+                raise UserError(f"{path}: {missing[0]} is not in it; make the pool of this data")
+        unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
+        return cls(frames, unit)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B crops of T frames and n = 160 (T - 1) samples, as `nsf.render` wants them.
+
+    xvectors are of length 1 and without noise; right: (B, n) what should come out.
+    """
+
+    content: Float32
+    f0: Float32
+    xvectors: Float32
+    pulses: Float32
+    noise: Float32
+    gate: Float32
+    right: Float32
+
+    def to(self, device: str) -> dict[str, Tensor]:
+        """Tensors by name."""
+        return {name: torch.from_numpy(x).to(device) for name, x in vars(self).items()}
+
+
+class BatchMaker:
+    """Makes the batch of a step: speakers in turn, an utterance and a place in it at random."""
+
+    def __init__(self, audio: TrainingAudio, voices: Voices, config: NsfConfig, seed: int) -> None:
+        self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
+        self.n_frames = round(config.training.crop_seconds * 100)
+
+    def __call__(self, step: int) -> Batch:
+        """The batch of step 0, 1, ..."""
+        rng = make_rng(self.seed, "nsf-batch", str(step))
+        return stack([self.crop(rng, speaker, warp=True) for speaker in self._speakers(step)])
+
+    def _speakers(self, step: int) -> list[str]:
+        """Every speaker once, in an order drawn for each round; then the next round."""
+        batch, speakers = self.config.training.batch, self.audio.speakers
+        chosen = []
+        for place in range(step * batch, (step + 1) * batch):
+            turn, rank = divmod(place, len(speakers))
+            order = make_rng(self.seed, "nsf-round", str(turn)).permutation(len(speakers))
+            chosen.append(speakers[order[rank]])
+        return chosen
+
+    def crop(self, rng: np.random.Generator, speaker: str, *, warp: bool) -> Batch:
+        """One crop (B = 1) of a speaker; where the utterance ends, silence follows."""
+        utts = self.audio.spk2utt[speaker]
+        utt = utts[int(rng.integers(len(utts)))]
+        frames = unpack(self.voices.frames.matrix(utt))
+        augment = self.config.augmentation
+        bent = draw_warp(rng, augment.scale, augment.bend) if warp else None
+        content = extract_content(frames.envelope, self.config.cepstra, bent)
+        spare = len(frames) - 1 - self.n_frames
+        start = int(rng.integers(spare + 1)) if spare > 0 else 0
+        part = slice(start, min(start + self.n_frames + 1, len(frames)))
+        pad = self.n_frames + 1 - (part.stop - start)
+        n_samples = self.n_frames * HOP
+        known = min(n_samples, self.audio.lengths[utt] - start * HOP)
+        right = np.zeros(n_samples, np.float32)
+        right[:known] = self.audio.read(utt, start * HOP, known)
+        right *= np.float32(FULL_LEVEL * math.exp(-content.level / 2))
+        f0 = np.pad(frames.f0[part], (0, pad))
+        pulses = pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi))
+        return Batch(
+            np.pad(content.features[part], ((0, pad), (0, 0)))[None],
+            f0.astype(np.float32)[None],
+            self.voices.xvectors[speaker][None],
+            pulses.astype(np.float32)[None],
+            rng.standard_normal(n_samples, dtype=np.float32)[None],
+            np.pad(content.gate[part], (0, pad))[None],
+            right[None],
+        )
+
+
+def stack(batches: list[Batch]) -> Batch:
+    """Several as one."""
+    return Batch(
+        *(np.concatenate(x) for x in zip(*(vars(b).values() for b in batches), strict=True))
+    )
+
+
+def learning_rate(config: TrainingConfig, step: int) -> float:
+    """Linear rise over `warm_up`, then half a cosine down to `final_rate`."""
+    n_warm = max(1, round(config.warm_up * config.steps))
+    if step < n_warm:
+        return config.learning_rate * (step + 1) / n_warm
+    progress = (step - n_warm) / max(1, config.steps - n_warm)
+    cosine = 0.5 * (1 + math.cos(math.pi * progress))
+    return config.final_rate + (config.learning_rate - config.final_rate) * cosine
+
+
+class Adversary(nn.Module):
+    """Guesses the x-vector (B, d) of the speaker from codes (B, C, T)."""
+
+    def __init__(self, n_codes: int, n_xvector: int, channels: int = 64) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv1d(n_codes, channels, 5),
+            nn.GELU(),
+            nn.Conv1d(channels, channels, 5, dilation=2),
+            nn.GELU(),
+        )
+        self.last = nn.Linear(2 * channels, n_xvector)
+
+    def forward(self, codes: Tensor, speaker: Tensor, weight: float) -> Tensor:
+        """1 - cosine of the guess and `speaker` (B, d), meaned.
+
+        Its gradient improves the guess here, and is turned round, times `weight`, for what made the
+        codes (Ganin and Lempitsky 2015).
+        """
+        turned = (1 + weight) * codes.detach() - weight * codes
+        hidden = self.layers(turned)
+        guess = self.last(torch.cat((hidden.mean(dim=2), hidden.std(dim=2)), dim=1))
+        return (1 - nn.functional.cosine_similarity(guess, speaker)).mean()
+
+
+@dataclass
+class Trainer:
+    """The state of a training; `step` is the next one.
+
+    Moving averages: `loss`, the spectral one, and `guess`, 1 - cosine of the adversary's guesses.
+    """
+
+    config: NsfConfig
+    seed: int
+    device: str
+    xvectors: Float32  # (S, d) unit, of the training speakers
+    step: int = 0
+    loss: float = math.nan
+    guess: float = math.nan
+    cpu_seconds: float = 0.0  # of this process, over all runs
+    curve: list[tuple[int, float, float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        torch.manual_seed(derive_seed(self.seed, "nsf-weights") % 2**63)
+        n_xvector = self.xvectors.shape[1]
+        self.network = NsfNetwork(self.config.network, self.config.cepstra, n_xvector)
+        self.network.set_speakers(self.xvectors)
+        self.network.to(self.device)
+        self.distance = SpectralLoss(self.config.training.mel_weight).to(self.device)
+        self.adversary = Adversary(1 + self.config.network.bottleneck, n_xvector).to(self.device)
+        parameters = [*self.network.parameters(), *self.adversary.parameters()]
+        training = self.config.training
+        self.optimiser = torch.optim.AdamW(
+            parameters, training.learning_rate, weight_decay=training.weight_decay
+        )
+
+    def update(self, batch: Batch) -> None:
+        """One step."""
+        self.network.train()
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.config.training, self.step)
+        x = batch.to(self.device)
+        place = self.network.place(x["xvectors"])
+        codes = self.network.encode(x["content"])
+        signals = self._say(x, codes, place + self._speaker_noise(batch).to(self.device))
+        distance: Tensor = self.distance(signals, x["right"])
+        loss = distance
+        if weight := self._adversary_weight():
+            guess = self.adversary(codes, place, weight)
+            loss = distance + guess
+            self.guess = _moving_average(self.guess, float(guess.detach()))
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.training.gradient_norm)
+        self.optimiser.step()
+        if not math.isfinite(float(loss.detach())):
+            raise FloatingPointError(f"the loss is {float(loss.detach())} at step {self.step}")
+        self.loss = _moving_average(self.loss, float(distance.detach()))
+        self.step += 1
+
+    def _speaker_noise(self, batch: Batch) -> Tensor:
+        rng = make_rng(self.seed, "nsf-speaker-noise", str(self.step))
+        noise = rng.standard_normal(batch.xvectors.shape, dtype=np.float32)
+        return torch.from_numpy(noise * np.float32(self.config.augmentation.xvector_noise))
+
+    def _adversary_weight(self) -> float:
+        """By how much the gradient counts at this step."""
+        grown = min(1.0, self.step / max(1.0, 0.2 * self.config.training.steps))
+        return self.config.augmentation.adversary * grown
+
+    def _say(self, x: dict[str, Tensor], codes: Tensor, speaker: Tensor) -> Tensor:
+        filters = self.network(codes, x["f0"], speaker)
+        return render(filters, (x["pulses"], x["noise"]), x["gate"])
+
+    @torch.no_grad()
+    def validate(self, batch: Batch) -> float:
+        """Log-mel distance on held-out speakers, in nepers; notes it in the curve."""
+        self.network.eval()
+        x = batch.to(self.device)
+        codes = self.network.encode(x["content"])
+        signals = self._say(x, codes, self.network.place(x["xvectors"]))
+        distance = float(self.distance.log_mel_distance(signals, x["right"]))
+        self.curve.append((self.step, self.cpu_seconds, self.loss, distance))
+        return distance
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed run needs."""
+        return {
+            "network": self.network.state_dict(),
+            "adversary": self.adversary.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "progress": {
+                "step": self.step,
+                "loss": self.loss,
+                "guess": self.guess,
+                "cpu_seconds": self.cpu_seconds,
+                "curve": [list(point) for point in self.curve],
+            },
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.network.load_state_dict(state["network"])
+        self.adversary.load_state_dict(state["adversary"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        progress = state["progress"]
+        self.step, self.loss, self.guess = progress["step"], progress["loss"], progress["guess"]
+        self.cpu_seconds = progress["cpu_seconds"]
+        self.curve = [tuple(point) for point in progress["curve"]]
+
+
+def _moving_average(old: float, new: float) -> float:
+    return new if math.isnan(old) else 0.98 * old + 0.02 * new
+
+
+def identity(config: NsfConfig, audio: TrainingAudio, voices: Voices, seed: int) -> str:
+    """Digest of what fixes a training: settings, seed, utterances with lengths, x-vectors."""
+    parts = [to_plain(config), seed, audio.spk2utt, audio.lengths]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+    for speaker in audio.speakers:
+        digest.update(voices.xvectors[speaker].tobytes())
+    return digest.hexdigest()
+
+
+def train_nsf(
+    config: NsfConfig,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+) -> None:
+    """Train on `audio` and what `pool` knows of it.
+
+    `out` gets valid_loss.tsv, checkpoints/, synthesiser.yaml; final.pt last.
+    """
+    torch.set_num_threads(1)
+    check_device(device)
+    voices = Voices.load(pool, audio)
+    training, held = hold_out(audio, config.training.valid_speakers, seed)
+    make = BatchMaker(training, voices, config, seed)
+    valid = _validation_batch(BatchMaker(audio, voices, config, seed), held)
+    xvectors = np.stack([voices.xvectors[speaker] for speaker in training.speakers])
+    trainer = Trainer(config, seed, device, xvectors)
+    n_parameters = sum(p.numel() for p in trainer.network.parameters())
+    logging.info(
+        "training on %d speakers, %.2f h; validation on %d others: %s",
+        len(training.speakers),
+        training.seconds / 3600,
+        len(held),
+        " ".join(held) or "none",
+    )
+    logging.info("network: %.2f M parameters on %s", n_parameters / 1e6, device)
+    checkpoints = Checkpoints(
+        out / "checkpoints",
+        identity(config, audio, voices, seed),
+        config.training.keep_checkpoints,
+    )
+    if (state := checkpoints.load_last()) is not None:
+        trainer.restore(state)
+        logging.info("resumed at step %d", trainer.step)
+    (out / "final.pt").unlink(missing_ok=True)
+    _run(trainer, make, valid, checkpoints, out)
+    _finish(trainer, training, out, n_parameters)
+
+
+def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
+    rng = make_rng(make.seed, "nsf-validation")
+    crops = [make.crop(rng, speaker, warp=False) for speaker in held for _ in range(_VALID_CROPS)]
+    return stack(crops) if crops else None
+
+
+def _run(
+    trainer: Trainer, make: BatchMaker, valid: Batch | None, checkpoints: Checkpoints, out: Path
+) -> None:
+    config = trainer.config.training
+    started, first = time.monotonic(), trainer.step
+    cpu_before, cpu_started = trainer.cpu_seconds, time.process_time()
+    while trainer.step < config.steps:
+        trainer.update(make(trainer.step))
+        trainer.cpu_seconds = cpu_before + time.process_time() - cpu_started
+        last = trainer.step == config.steps
+        if trainer.step % LOG_EVERY == 0 or last:
+            _report_progress(trainer, first, time.monotonic() - started)
+        if valid is not None and (trainer.step % config.valid_every == 0 or last):
+            distance = trainer.validate(valid)
+            logging.info("step %d: validation log-mel distance %.3f", trainer.step, distance)
+            _write_curve(trainer, out)
+        if trainer.step % config.checkpoint_every == 0 or last:
+            checkpoints.save(trainer.step, trainer.state())
+
+
+def _report_progress(trainer: Trainer, first: int, seconds: float) -> None:
+    n_steps = trainer.config.training.steps
+    speed = (trainer.step - first) / seconds
+    logging.info(
+        "step %d of %d, loss %.3f%s, %.2f steps/s, %.0f s left",
+        trainer.step,
+        n_steps,
+        trainer.loss,
+        "" if math.isnan(trainer.guess) else f", adversary {trainer.guess:.3f}",
+        speed,
+        (n_steps - trainer.step) / speed,
+    )
+
+
+def _write_curve(trainer: Trainer, out: Path) -> None:
+    with atomic_write(out / "valid_loss.tsv") as stream:
+        stream.write(VALID_HEADER)
+        stream.writelines(
+            f"{step}\t{cpu:.1f}\t{loss:.4f}\t{distance:.4f}\n"
+            for step, cpu, loss, distance in trainer.curve
+        )
+
+
+def _finish(trainer: Trainer, audio: TrainingAudio, out: Path, n_parameters: int) -> None:
+    trained = {
+        "step": trainer.step,
+        "seed": trainer.seed,
+        "speakers": len(audio.speakers),
+        "hours": round(audio.seconds / 3600, 3),
+        "parameters": n_parameters,
+        "xvector_dimensions": trainer.network.n_xvector,
+        "device": trainer.device,
+        "cpu_seconds": round(trainer.cpu_seconds, 1),
+    }
+    write_config(out / "synthesiser.yaml", trainer.config, trained=trained)
+    weights = {name: value.cpu() for name, value in trainer.network.state_dict().items()}
+    save_atomically(out / "final.pt", weights)
+    logging.info("done: %s", out / "final.pt")

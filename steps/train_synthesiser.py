@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Train a neural source-filter synthesiser on the voices of a pool.
+
+CONF is a YAML file such as conf/synthesisers/nsf_mini.yaml; DATA needs wav.scp and utt2spk; POOL is
+a folder of steps/make_voice_pool.py with the WORLD frames of these utterances and the x-vectors of
+these speakers. OUT gets synthesiser.yaml (the settings and what was trained on), valid_loss.tsv
+(log-mel distance on held-out speakers against steps), checkpoints/ and, last, final.pt.
+
+A stopped training goes on from its last checkpoint when the same command is given again, and ends
+with the same network as one that was not stopped.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, crops and augmentation")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("pool", type=Path, metavar="POOL")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    from steps.synthesis.nsf_config import read_config
+
+    config = read_config(args.conf)
+    data = load_data_dir(args.data)
+
+    from steps.speaker.corpus import load_training_audio
+    from steps.synthesis.nsf_training import train_nsf
+
+    audio = load_training_audio(
+        data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
+    )
+    train_nsf(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,324 @@
+"""The neural source-filter: known sources and filters, content, training, conversion."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import soundfile
+import torch
+import yaml
+from conftest import RunProgram
+
+from steps.speaker.corpus import load_training_audio
+from steps.synthesis.base import Target
+from steps.synthesis.content import (
+    analyse_content,
+    draw_warp,
+    extract_content,
+    warp_matrix,
+)
+from steps.synthesis.f0 import compute_f0_stats
+from steps.synthesis.nsf import (
+    NsfNetwork,
+    NsfSynthesiser,
+    apply_filters,
+    filter_basis,
+    pulse_train,
+    quantise,
+)
+from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, TrainingConfig, read_config
+from steps.synthesis.nsf_training import BatchMaker, Trainer, Voices, train_nsf
+from steps.synthesis.spectral_loss import SpectralLoss
+from steps.synthesis.world import analyse, extract_f0, pack
+from utils.archives import ArchiveWriter
+from utils.cli import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
+RATE = 16000
+FloatArray = npt.NDArray[np.float64]
+N_XVECTOR = 6
+
+
+def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> FloatArray:
+    """Vibrato pulses through two resonances that move, and some noise: a vowel, roughly."""
+    n = int(seconds * RATE)
+    times = np.arange(n) / RATE
+    frames = np.arange(2 + n // 160)
+    f0 = pitch * (1 + 0.05 * np.sin(2 * np.pi * 3 * frames * 0.01))
+    source = pulse_train(f0, n) + 0.05 * np.random.default_rng(seed).standard_normal(n)
+    spectrum = np.fft.rfft(source)
+    hz = np.fft.rfftfreq(n, 1 / RATE)
+    vowels = []
+    for factor in (1.0, 1.4):
+        gain = 1 / (1 + ((hz - formant * factor) / 150) ** 2) + 0.3 / (
+            1 + ((hz - 2.8 * formant) / 200) ** 2
+        )
+        vowels.append(np.fft.irfft(spectrum * (gain + 0.01), n))
+    mix = 0.5 + 0.5 * np.sin(2 * np.pi * 2 * times)
+    wave: FloatArray = vowels[0] * mix + vowels[1] * (1 - mix)
+    return 0.1 * wave * (0.6 + 0.4 * np.sin(2 * np.pi * 1.3 * times) ** 2)
+
+
+def settings(**training: float) -> NsfConfig:
+    small = NetworkConfig(channels=24, dilations=(1, 2), condition=8, bands=40, noise_bands=20)
+    plan = TrainingConfig(steps=30, batch=4, crop_seconds=0.5, learning_rate=1e-2, valid_every=15)
+    return NsfConfig("nsf", replace(plan, checkpoint_every=10, **training), network=small)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory and a pool in one folder: six voices of 1 s."""
+    folder = tmp_path_factory.mktemp("pool")
+    rng = np.random.default_rng(1)
+    names = [f"s{i}" for i in range(6)]
+    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
+        for i, name in enumerate(names):
+            wave = voice(1.0, 100 + 20 * i, 500 + 40 * i, i)
+            soundfile.write(folder / f"{name}.wav", wave, RATE, subtype="PCM_16")
+            world.write(f"{name}-1", pack(analyse(wave)))
+            vectors.write(name, rng.standard_normal(N_XVECTOR))
+    (folder / "wav.scp").write_text("".join(f"{n}-1 {folder / n}.wav\n" for n in names))
+    (folder / "utt2spk").write_text("".join(f"{n}-1 {n}\n" for n in names))
+    (folder / "spk2utt").write_text("".join(f"{n} {n}-1\n" for n in names))
+    return folder
+
+
+def train(pool: Path, out: Path, config: NsfConfig, seed: int = 0) -> None:
+    wav = dict(line.split() for line in (pool / "wav.scp").read_text().splitlines())
+    utt2spk = dict(line.split() for line in (pool / "utt2spk").read_text().splitlines())
+    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
+    train_nsf(config, audio, pool, out, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def trained(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("nsf")
+    train(pool, out, settings())
+    return out
+
+
+def some_target(n_dimensions: int = N_XVECTOR) -> Target:
+    xvector = np.random.default_rng(3).standard_normal(n_dimensions)
+    return Target(xvector, ("s1",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
+
+
+def keep(f0: FloatArray) -> FloatArray:
+    return f0
+
+
+def test_pulses_are_equal_harmonics_of_f0() -> None:
+    pulses = pulse_train(np.full(101, 200.0), RATE)
+    spectrum = np.abs(np.fft.rfft(pulses)) / (RATE / 2)
+    n = int(0.49 * RATE / 200)
+    assert np.allclose(spectrum[200 : 200 * n + 1 : 200], np.sqrt(2 / n), rtol=1e-6)
+    spectrum[0 : 200 * n + 1 : 200] = 0
+    assert spectrum.max() < 1e-6
+    assert np.sqrt(np.mean(pulses**2)) == pytest.approx(1.0, rel=1e-3)
+    assert not pulse_train(np.zeros(11), 1600).any()
+
+
+def test_filters_are_minimum_phase_and_of_the_magnitude_asked_for() -> None:
+    basis = filter_basis(40)
+    assert np.allclose(basis.real.sum(axis=0), 1.0, atol=1e-4)  # all bands: a plain gain,
+    assert np.allclose(basis.imag.sum(axis=0), 0.0, atol=1e-4)  # without phase
+    bands = np.random.default_rng(0).standard_normal(40)
+    response = np.fft.irfft(np.exp(bands @ basis))
+    assert np.sum(response[:320] ** 2) > 0.9999 * np.sum(response**2)  # causal
+
+
+def test_filters_of_gain_one_and_open_gates_change_nothing() -> None:
+    source = torch.randn(2, 800, generator=torch.Generator().manual_seed(0))
+    flat, gate = torch.zeros(2, 6, 321, dtype=torch.complex64), torch.ones(2, 6)
+    assert torch.allclose(apply_filters(source, flat, gate), source, atol=1e-5)
+    gate[:, 3:] = 0
+    out = apply_filters(source, flat, gate)
+    assert torch.allclose(out[:, :320], source[:, :320], atol=1e-5)
+    assert out[:, 480:].abs().max() < 1e-6  # rounding of the FFT
+
+
+def test_quantised_values_have_few_levels_and_a_gradient() -> None:
+    values = torch.linspace(-3, 3, 50, requires_grad=True)
+    codes = quantise(values, 5)
+    assert set(codes.detach().numpy().round(6).tolist()) == {-1.0, -0.5, 0.0, 0.5, 1.0}
+    codes.sum().backward()
+    assert values.grad is not None and (values.grad > 0).all()
+
+
+def test_content_is_made_of_the_codes_of_world() -> None:
+    wave = voice(0.5, 120, 500)
+    f0, envelope = analyse_content(wave)
+    frames = analyse(wave)
+    assert np.array_equal(f0, frames.f0)
+    assert np.array_equal(envelope, frames.envelope)
+
+
+def test_content_knows_neither_level_nor_channel() -> None:
+    """A gain and a fixed filter add a constant to the codes of all frames."""
+    envelope = analyse(voice(1.0, 120, 500)).envelope
+    plain = extract_content(envelope, 20)
+    other = extract_content(envelope + np.linspace(2, -1, 40), 20)
+    assert np.allclose(plain.features, other.features, atol=1e-5)
+    assert other.level == pytest.approx(plain.level + 2)
+    assert np.abs(plain.features.mean(axis=0)).max() < 0.3
+
+
+def test_a_warp_moves_formants_by_its_factor() -> None:
+    assert np.allclose(warp_matrix(np.ones(5)), np.eye(40), atol=1e-9)
+    low, high = (analyse(voice(0.5, 110, hz)).envelope.mean(axis=0) for hz in (500.0, 550.0))
+    bent = warp_matrix(np.full(5, 1.1)) @ low
+    assert np.linalg.norm((bent - high)[1:20]) < 0.5 * np.linalg.norm((low - high)[1:20])
+    draws = [draw_warp(np.random.default_rng(seed), 0.1, 0.05) for seed in (1, 1, 2)]
+    assert np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+
+
+def test_loss_of_equal_signals_is_0_and_does_not_see_the_sign() -> None:
+    right = torch.from_numpy(voice(0.5, 120, 500).astype(np.float32))[None]
+    loss = SpectralLoss()
+    assert float(loss(right, right)) == 0.0
+    assert float(loss(-right, right)) == pytest.approx(0.0, abs=1e-5)
+    quieter = float(loss.log_mel_distance(right / 2, right))
+    assert quieter == pytest.approx(np.log(2), abs=0.05)
+
+
+def test_training_lowers_the_loss(pool: Path) -> None:
+    wav = {f"s{i}-1": f"{pool}/s{i}.wav" for i in range(6)}
+    audio = load_training_audio(
+        wav, {utt: utt[:2] for utt in wav}, cache_gb=1.0, minimum_seconds=0.5
+    )
+    voices, config = Voices.load(pool, audio), settings()
+    make = BatchMaker(audio, voices, config, 0)
+    trainer = Trainer(config, 0, "cpu", np.stack(list(voices.xvectors.values())))
+    before = trainer.validate(make(1000))
+    for step in range(30):
+        trainer.update(make(step))
+    assert trainer.validate(make(1000)) < 0.6 * before
+
+
+def test_a_resumed_training_ends_with_the_same_bits(pool: Path, tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    train(pool, whole, settings())
+    train(pool, stopped, settings())
+    (stopped / "checkpoints/step-00000030.pt").unlink()  # as if killed after step 20
+    (stopped / "final.pt").unlink()
+    train(pool, stopped, settings())
+    first, second = (torch.load(x / "final.pt", weights_only=True) for x in (whole, stopped))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    with pytest.raises(UserError, match="other settings, seed or data"):
+        train(pool, stopped, settings(), seed=1)
+
+
+def test_the_program_trains(pool: Path, tmp_path: Path, run_program: RunProgram) -> None:
+    conf = tmp_path / "conf.yaml"
+    small = {"channels": 8, "dilations": [1], "bands": 20, "noise_bands": 10, "bottleneck": 4}
+    plan = {"steps": 2, "batch": 2, "crop_seconds": 0.3}
+    conf.write_text(yaml.safe_dump({"synthesiser": "nsf", "network": small, "training": plan}))
+    done = run_program("steps/train_synthesiser.py", conf, pool, pool, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    synthesiser = NsfSynthesiser.load(tmp_path / "out")
+    assert np.isfinite(synthesiser.convert(voice(0.3, 120, 500), some_target(), keep)).all()
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.5])
+def test_the_pitch_of_the_output_is_the_one_given(trained: Path, factor: float) -> None:
+    wave = voice(1.0, 140, 520)
+    out = NsfSynthesiser.load(trained).convert(wave, some_target(), lambda f0: f0 * factor)
+    wanted, found = extract_f0(wave) * factor, extract_f0(out)
+    both = (wanted > 0) & (found > 0)
+    assert both.sum() > 60
+    assert np.median(np.abs(found[both] / wanted[both] - 1)) < 0.02
+
+
+def test_equal_input_gives_equal_bits(trained: Path) -> None:
+    wave = voice(0.5, 120, 500)
+    outs = [NsfSynthesiser.load(trained).convert(wave, some_target(), keep) for _ in range(2)]
+    assert np.array_equal(*outs)
+    scaled = NsfSynthesiser.load(trained).convert(
+        wave, replace(some_target(), xvector=7 * some_target().xvector), keep
+    )
+    assert np.allclose(scaled, outs[0], atol=1e-5)  # the length of the x-vector does not count
+
+
+WAVES: dict[str, Callable[[], FloatArray]] = {
+    "noise": lambda: 0.1 * np.random.default_rng(0).standard_normal(RATE),
+    "0.2 s": lambda: voice(0.2, 120, 500),
+    "no whole frame": lambda: voice(1.0, 120, 500)[: RATE - 57],
+    "clipped": lambda: np.clip(50 * voice(0.5, 120, 500), -1, 1),
+    "faint": lambda: 1e-4 * voice(0.5, 120, 500),
+}
+
+
+@pytest.mark.parametrize("name", WAVES)
+def test_odd_signals(trained: Path, name: str) -> None:
+    wave = WAVES[name]()
+    out = NsfSynthesiser.load(trained).convert(wave, some_target(), keep)
+    assert out.shape == wave.shape and out.dtype == np.float64
+    assert np.isfinite(out).all()
+    assert 0 < np.abs(out).max() <= 0.99 + 1e-9
+
+
+def test_silence_stays_silence(trained: Path) -> None:
+    synthesiser = NsfSynthesiser.load(trained)
+    assert not synthesiser.convert(np.zeros(3200), some_target(), keep).any()
+    wave = np.concatenate((voice(0.5, 120, 500), np.zeros(8000)))
+    out = synthesiser.convert(wave, some_target(), keep)
+    assert np.abs(out[:8000]).max() > 0.001
+    assert not out[8000 + 2000 :].any()
+
+
+def test_foreign_xvectors_are_refused(trained: Path) -> None:
+    synthesiser = NsfSynthesiser.load(trained)
+    with pytest.raises(UserError, match=r"x-vectors of 6 dimensions, and the target has 7"):
+        synthesiser.convert(voice(0.3, 120, 500), some_target(7), keep)
+    zero = replace(some_target(), xvector=np.zeros(N_XVECTOR))
+    with pytest.raises(UserError, match="is 0 or not finite"):
+        synthesiser.convert(voice(0.3, 120, 500), zero, keep)
+
+
+def test_missing_and_foreign_folders_are_refused(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
+        NsfSynthesiser.load(tmp_path)
+    (tmp_path / "synthesiser.yaml").write_text((trained / "synthesiser.yaml").read_text())
+    torch.save(NsfNetwork(NetworkConfig(), 20, 4).state_dict(), tmp_path / "final.pt")
+    with pytest.raises(UserError, match="not the weights"):
+        NsfSynthesiser.load(tmp_path)
+
+
+def test_a_pool_of_other_data_is_refused(pool: Path, tmp_path: Path) -> None:
+    wave = voice(0.6, 120, 500)
+    soundfile.write(tmp_path / "a.wav", wave, RATE)
+    wav = {"s0-9": str(tmp_path / "a.wav"), "s1-1": f"{pool}/s1.wav"}
+    audio = load_training_audio(
+        wav, {"s0-9": "s0", "s1-1": "s1"}, cache_gb=1.0, minimum_seconds=0.5
+    )
+    with pytest.raises(UserError, match="s0-9 is not in it"):
+        Voices.load(pool, audio)
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda p: p.name)
+def test_the_configurations_are_valid(path: Path) -> None:
+    assert read_config(path).synthesiser == "nsf"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": {"kernel": 4}}, "odd number"),
+        ({"network": {"levels": 4}}, "odd number of levels"),
+        ({"cepstra": 40}, "1 to 39"),
+        ({"training": {"steps": 0}}, "at least 1"),
+        ({"augmentation": {"scale": 2.0}}, "0 to 0.5"),
+        ({"nonsense": 1}, "unknown setting"),
+        ({"synthesiser": "world"}, "only nsf"),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    values = {"synthesiser": "nsf", "training": {"steps": 1}, **change}
+    path = tmp_path / "conf.yaml"
+    path.write_text(yaml.safe_dump(values))
+    with pytest.raises(UserError, match=message):
+        read_config(path)
