@@ -2,6 +2,7 @@
 """B1: a pseudo x-vector from a pool or a model, and the source's words in a voice like it."""
 
 import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -119,7 +120,7 @@ class VoiceConversion:
         return {
             **asdict(self._settings),
             "generator": self._generator.settings(),
-            "note": NOTES[self._settings.synthesiser],
+            "note": NOTES[self._settings.synthesiser.split("_")[0]],
         }
 
     def transform(
@@ -285,7 +286,6 @@ def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[st
 
 def _check(settings: Settings, path: StrPath) -> None:
     for name, known in (
-        ("synthesiser", tuple(NOTES)),
         ("level", LEVELS),
         ("gender", POLICIES),
         ("f0", ("none", *TRANSFORMS)),
@@ -293,6 +293,11 @@ def _check(settings: Settings, path: StrPath) -> None:
         value = getattr(settings, name)
         if value is not None and value not in known:
             raise UserError(f"{path}: {name}: {value!r} is unknown; known: {', '.join(known)}")
+    if not re.fullmatch("world|nsf(_.+)?", settings.synthesiser):
+        raise UserError(
+            f"{path}: synthesiser: {settings.synthesiser!r} is unknown; known: world, and "
+            "nsf_<name> for what conf/synthesisers/nsf_<name>.yaml trains"
+        )
     for name in ("neighbours", "k", "max_frames"):
         value = getattr(settings, name)
         if value is not None and value < 1:

@@ -34,9 +34,12 @@ class Target:
 
 
 class Synthesiser(Protocol):
-    """Says what somebody said in the voice of a target. needs: folders (`source.NEEDS`)."""
+    """Says what somebody said in the voice of a target."""
 
-    needs: tuple[str, ...]
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Folders that it is made of (`source.NEEDS`)."""
+        ...
 
     def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
         """Speech (n,) float64 at 16 kHz -> (n,) float64 in the target's voice.
