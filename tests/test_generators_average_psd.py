@@ -1,0 +1,278 @@
+"""Average, and PSD: by hand, by Monte Carlo, what depends on what, bad inputs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.base import Generator
+from steps.generators.frames import Frames, read_frames, within_variance
+from steps.generators.mixture_network import NetworkSettings, train_mixture
+from steps.generators.registry import describe_generator, load_generator
+from utils.archives import ArchiveWriter
+from utils.cli import UserError
+from utils.seeds import make_rng
+
+ONE, TWO = Key("spk", ("set", "s1")), Key("spk", ("set", "s2"))
+
+
+def load(values: dict[str, object], seed: int = 0, draw: int = 0, **folders: Path) -> Generator:
+    resources = Resources(**folders)  # type: ignore[arg-type]
+    return load_generator(values, "s.yaml", seed=seed, draw=draw, resources=resources)
+
+
+# average
+
+# On the circle, so that the cosine with x = (1, 0) falls from a to f; lengths differ on purpose.
+ANGLES = {"a": 5, "b": 40, "c": 85, "d": 120, "e": 150, "f": 175}
+_T = np.radians(list(ANGLES.values()))
+POOL = np.arange(1.0, 7.0)[:, None] * np.stack([np.cos(_T), np.sin(_T)], axis=1)
+GENDERS = ["f", "m", "f", "m", "f", "m"]
+X = np.array([1.0, 0.0])
+
+
+def average(cohort: int = 2, reverse: bool = False) -> Generator:
+    generator = load({"name": "average", "cohort": cohort})
+    step = -1 if reverse else 1
+    generator.fit(POOL[::step], list(ANGLES)[::step], GENDERS[::step])
+    return generator
+
+
+def test_average_by_hand() -> None:
+    y, info = average().generate(ONE, X)
+    np.testing.assert_allclose(y, (POOL[4] + POOL[5]) / 2, rtol=1e-15)  # raw: longer count more
+    assert (info["speakers"], info["averaged"]) == ("e,f", 2)
+    assert info["affinity_min"] == pytest.approx(np.cos(np.radians(175)), abs=1e-4)
+    assert info["affinity_max"] == pytest.approx(np.cos(np.radians(150)), abs=1e-4)
+
+
+def test_average_keeps_gender_and_leaves_out_the_source() -> None:
+    y, _ = average().generate(ONE, X, "m", "f")
+    np.testing.assert_allclose(y, (POOL[2] + POOL[4]) / 2)
+    y, _ = average().generate(ONE, X, exclude=["f", "not in the pool"])
+    np.testing.assert_allclose(y, (POOL[3] + POOL[4]) / 2)
+
+
+def test_average_depends_on_x_alone() -> None:
+    generator = average()
+    first = generator.generate(ONE, X)[0]
+    assert not generator.is_random
+    assert np.array_equal(generator.generate(TWO, 7 * X)[0], first)  # cosine: not on its length
+    assert np.array_equal(average(reverse=True).generate(ONE, X)[0], first)
+    assert not np.array_equal(generator.generate(ONE, -X)[0], first)
+    assert generator.notes == []
+
+
+def test_average_of_a_small_pool_is_noted_once() -> None:
+    generator = average(cohort=100)
+    for key in (ONE, TWO):
+        np.testing.assert_allclose(generator.generate(key, X)[0], POOL.mean(axis=0))
+    assert len(generator.notes) == 1
+    assert "100 asked, but there are 6" in generator.notes[0]
+
+
+def test_average_bad_inputs() -> None:
+    assert describe_generator({"name": "average"}, "s.yaml") == ("xvectors",)
+    needs = describe_generator({"name": "average", "distance": "plda"}, "s.yaml")
+    assert needs == ("xvectors", "backend")
+    with pytest.raises(UserError, match=r"generator\.cohort"):
+        load({"name": "average", "cohort": 0})
+    with pytest.raises(UserError, match="x-vector of the source"):
+        average().generate(ONE)
+    with pytest.raises(UserError, match="3 values"):
+        average().generate(ONE, np.ones(3))
+
+
+# the distribution of frames
+
+
+def test_moments_by_hand() -> None:
+    # means 0 (three frames, variance 1) and 4 (one frame, variance 9): m = 1, and
+    # v = (3 * 1 + 9) / 4 + (3 * 1 + 9) / 4 = 6
+    frames = Frames(np.array([[0.0], [4.0]]), np.array([[1.0], [9.0]]), np.array([3.0, 1.0]))
+    mean, variance = frames.moments()
+    assert (float(mean[0]), float(variance[0])) == (1.0, 6.0)
+
+
+def make_frames(n: int = 12, size: int = 3) -> Frames:
+    rng = np.random.default_rng(1)
+    means = rng.standard_normal((n, size)) * [1.0, 3.0, 0.1] + [5.0, 0.0, -2.0]
+    return Frames(means, rng.random((n, size)) + 0.1, rng.integers(1, 9, n).astype(float))
+
+
+def test_moments_by_monte_carlo() -> None:
+    frames = make_frames()
+    mean, variance = frames.moments()
+    samples = frames.draw(np.random.default_rng(2), 200_000)
+    assert np.abs((samples.mean(axis=0) - mean) / np.sqrt(variance)).max() < 0.01
+    np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.02)
+
+
+def test_within_variance_by_hand() -> None:
+    # a: 0, 2 around 1; b: 3, 3, 6 around 4; squares 1 + 1 + 1 + 1 + 4 over 5 - 2
+    vectors = np.array([[0.0], [3.0], [2.0], [3.0], [6.0]])
+    assert within_variance(vectors, np.array(list("ababb")))[0] == pytest.approx(8 / 3)
+    with pytest.raises(UserError, match="single x-vector"):
+        within_variance(vectors[:2], np.array(["a", "b"]))
+
+
+def test_network_learns_the_distribution_of_its_frames() -> None:
+    # two clusters of frames: one Gaussian cannot say it, a mixture can
+    rng = np.random.default_rng(0)
+    means = np.concatenate([rng.normal(-10, 0.5, (40, 2)), rng.normal(10, 0.5, (120, 2))])
+    frames = Frames(means, np.full_like(means, 0.25), np.ones(160))
+    mixture = train_mixture(frames, NetworkSettings(), make_rng(0, "test"))
+    mean, variance = frames.moments()
+    found_mean, found_variance = mixture.moments()
+    assert np.abs((found_mean - mean) / np.sqrt(variance)).max() < 0.15
+    np.testing.assert_allclose(found_variance, variance, rtol=0.2)
+    draws = np.array([mixture.draw(rng, 1.0)[0] for _ in range(500)])
+    assert np.mean(np.abs(np.abs(draws[:, 0]) - 10) < 4) > 0.95  # nothing in between
+    assert np.mean(draws[:, 0] > 0) == pytest.approx(0.75, abs=0.1)
+    again = train_mixture(frames, NetworkSettings(), make_rng(0, "test"))
+    assert np.array_equal(again.means, mixture.means)
+
+
+# PSD as a generator
+
+N_GROUPS, PER_GROUP, SIZE = 3, 4, 5
+WriteFrames = Callable[..., Path]
+
+
+def centres() -> np.ndarray:
+    return 4.0 * np.eye(SIZE)[:N_GROUPS]
+
+
+def psd_pool() -> tuple[np.ndarray, list[str], list[str | None]]:
+    """Three clusters of four speakers, g0s0 ... g2s3; f and m by turns."""
+    rng = np.random.default_rng(5)
+    vectors = np.repeat(centres(), PER_GROUP, axis=0)
+    vectors = vectors + 0.1 * rng.standard_normal(vectors.shape)
+    names = [f"g{g}s{s}" for g in range(N_GROUPS) for s in range(PER_GROUP)]
+    return vectors, names, ["fm"[s % 2] for s in range(len(names))]
+
+
+@pytest.fixture
+def write_frames(tmp_path: Path) -> WriteFrames:
+    """A folder with six x-vectors a speaker; returns it."""
+
+    def write(name: str = "frames", skip: str = "", size: int = SIZE, **tables: object) -> Path:
+        rng = np.random.default_rng(6)
+        vectors, speakers, _ = psd_pool()
+        folder = tmp_path / name
+        folder.mkdir()
+        lines = []
+        with ArchiveWriter(folder / "xvector") as writer:
+            for vector, speaker in zip(vectors, speakers, strict=True):
+                for utt in range(6):
+                    noise = 0.3 * rng.standard_normal(SIZE)
+                    if speaker != skip:
+                        frame = (vector + noise)[:size].astype(np.float32)
+                        writer.write(f"{speaker}-{utt}", frame)
+                        lines.append(f"{speaker}-{utt} {speaker}\n")
+        (folder / "utt2spk").write_text("".join(sorted(lines)))
+        return folder
+
+    return write
+
+
+PSD: dict[str, object] = {
+    "name": "psd",
+    "distance": "cosine",
+    "clusters": 1,
+    "exclude_closest_cluster": False,
+}
+
+
+def psd(folder: Path, seed: int = 0, draw: int = 0, **more: object) -> Generator:
+    generator = load({**PSD, **more}, seed, draw, generator=folder)
+    vectors, names, genders = psd_pool()
+    generator.fit(vectors, names, genders)
+    return generator
+
+
+def test_psd_without_scale_is_the_mean_of_the_cohorts_frames(write_frames: WriteFrames) -> None:
+    folder = write_frames()
+    y, info = psd(folder, scale=0.0).generate(ONE)
+    cohort = str(info["speakers"]).split(",")
+    table = read_frames(folder, None, "none")
+    rows = [place for place, speaker in enumerate(table.speakers) if speaker in cohort]
+    np.testing.assert_allclose(y, table.frames.means[rows].mean(axis=0), rtol=1e-12)
+    assert len({name[:2] for name in cohort}) == 1
+    assert info["frames"] == 6 * len(cohort)
+
+
+def test_psd_samples_have_the_moments_of_the_frames(write_frames: WriteFrames) -> None:
+    folder = write_frames()
+    generator = psd(folder, scale=2.0)
+    made = np.array([generator.generate(Key("utt", ("set", f"{n}")))[0] for n in range(2000)])
+    cohort = str(generator.generate(ONE)[1]["speakers"]).split(",")
+    mean, variance = read_frames(folder, None, "within").of(cohort).moments()
+    assert np.abs((made.mean(axis=0) - mean) / np.sqrt(variance)).max() < 0.2
+    np.testing.assert_allclose(made.var(axis=0), 4 * variance, rtol=0.15)
+
+
+@pytest.mark.parametrize("method", ["closed", "network"])
+def test_psd_depends_on_key_seed_and_draw_alone(write_frames: WriteFrames, method: str) -> None:
+    folder = write_frames()
+    more = {"method": method, "network": {"steps": 5}}
+    generator = psd(folder, **more)
+    y = generator.generate(ONE)[0]
+    generator.generate(TWO)
+    assert np.array_equal(generator.generate(ONE)[0], y)
+    for other in (psd(folder, draw=1, **more), psd(folder, seed=1, **more)):
+        assert not np.array_equal(other.generate(ONE)[0], y)
+    assert not np.array_equal(generator.generate(TWO)[0], y)
+
+
+def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: WriteFrames) -> None:
+    generator = psd(write_frames(), clusters=10, exclude_closest_cluster=True)
+    clusters = set()
+    for n in range(40):
+        group = ("set", f"s{n}")
+        infos = [
+            generator.generate(Key("utt", ("set", f"s{n}-{u}"), group), centres()[1])[1]
+            for u in range(2)
+        ]
+        assert infos[0]["cluster"] == infos[1]["cluster"]
+        clusters.add(str(infos[0]["cluster"])[:2])
+    assert clusters == {"g0", "g2"}
+
+
+def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> None:
+    folder = write_frames()
+    utts = [line.split()[0] for line in (folder / "utt2spk").read_text().splitlines()]
+    with pytest.raises(UserError, match=r"variance\.scp: is missing"):
+        psd(folder, uncertainty="given")
+    with ArchiveWriter(folder / "variance") as writer:
+        for utt in utts:
+            writer.write(utt, np.full(SIZE, 2.0, np.float32))
+    (folder / "num_frames").write_text("".join(f"{utt} {n + 1}\n" for n, utt in enumerate(utts)))
+    frames = read_frames(folder, None, "given").frames
+    assert (frames.variances == 2.0).all()
+    assert frames.weights.tolist() == list(range(1, len(utts) + 1))
+
+
+def test_psd_bad_inputs(write_frames: WriteFrames) -> None:
+    with pytest.raises(UserError, match="--generator DIR"):
+        load(PSD)
+    for more, message in (
+        ({"method": "guess"}, "generator.method"),
+        ({"scale": -1.0}, "generator.scale"),
+        ({"uncertainty": "some"}, "generator.uncertainty"),
+        ({"clusters": 0}, "generator.clusters"),
+        ({"network": {"steps": 0}}, "generator.network.steps"),
+    ):
+        with pytest.raises(UserError, match=message):
+            describe_generator({**PSD, **more}, "s.yaml")
+    with pytest.raises(UserError, match="g1s2 of the pool has no frames"):
+        psd(write_frames("short", skip="g1s2"))
+    with pytest.raises(UserError, match="frames have 4 values"):
+        psd(write_frames("narrow", size=4))
+    folder = write_frames("unknown")
+    (folder / "utt2spk").write_text("x y\n")
+    with pytest.raises(UserError, match="is not in it"):
+        psd(folder)
