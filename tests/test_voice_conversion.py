@@ -12,9 +12,9 @@ from steps.anonymise import main
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.anonymisers.source import Resources, Source
 from steps.anonymisers.strategy import make_keys
-from steps.anonymisers.voice_conversion import nearest_voices
+from steps.anonymisers.voice_conversion import Settings, VoiceConversion, nearest_voices
 from steps.synthesis.base import Target
-from steps.synthesis.f0 import F0Stats, compute_f0_stats, write_f0_stats
+from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.voice_pool import VoicePool, match_vectors
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
@@ -461,3 +461,58 @@ def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) ->
         load_anonymiser(path, resources=Resources(pool))
     with pytest.raises(UserError, match="needs --f0 DIR"):
         load_anonymiser(path, resources=Resources(pool, (pool,)))
+
+
+class Model:
+    """A generator that makes its vector of no speakers, as a trained one does."""
+
+    name, needs, is_random = "model", (), True
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.asked: list[tuple[object, ...]] = []
+
+    def fit(self, vectors: np.ndarray, speakers: tuple[str, ...], genders: object) -> None:
+        self.vector = vectors[speakers.index("m2")] + 0.01
+
+    def generate(self, *asked: object, **more: object) -> tuple[np.ndarray, dict[str, object]]:
+        self.asked.append((*asked, more))
+        return self.vector, {"index": 3}
+
+    def settings(self) -> dict[str, object]:
+        return {"name": self.name}
+
+
+class Recorder:
+    """A synthesiser that keeps what it is given."""
+
+    needs = ("synthesiser",)
+
+    def convert(self, wave: np.ndarray, target: Target, f0: object) -> np.ndarray:
+        self.target, self.contour = target, f0(np.array([100.0, 0.0, 200.0]))
+        return wave
+
+
+def test_what_generator_and_synthesiser_are_given(pool: Path) -> None:
+    """A vector of no speakers takes the F0 of the voices near it; the synthesiser gets all."""
+    generator, synthesiser, voices = Model(), Recorder(), VoicePool.load(pool)
+    settings = Settings("voice_conversion", "nsf_mini", "spk", "other", "linear", 2, 0.05)
+    system = VoiceConversion(settings, generator, voices, synthesiser)
+    stats = F0Stats(9, np.log(150.0), 0.1, np.full(101, np.log(150.0)))
+    who = source(gender="f", f0=stats)
+    _, info = system.transform(say(1, 150, 0.1), key(), who)
+    system.transform(say(2, 150, 0.1), key(utt="s1-2"), who)
+    assert generator.asked == [(key(), who.xvector, "f", "m", {"s1"}, {})]  # once
+    target = synthesiser.target
+    assert np.array_equal(target.xvector, generator.vector)
+    assert target.voices[0] == "m2"
+    assert list(info) == ["pseudo", "target_gender", "voices", "index"]
+    expected = mix_f0_stats([voices.f0(voice) for voice in target.voices], target.weights.tolist())
+    assert (target.f0.mean, target.f0.sd) == (expected.mean, expected.sd)
+    scale = target.f0.sd / 0.1
+    low, silent, high = synthesiser.contour
+    assert silent == 0.0
+    assert np.log([low, high]) == pytest.approx(
+        target.f0.mean + scale * (np.log([100.0, 200.0]) - stats.mean)
+    )
+    assert "neural source-filter" in system.settings()["note"]
