@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of kNN-VC on WORLD frames, all included, and of its matching against a loop over frames.
+
+Goals: a real-time factor of at most 0.05 on one core (analysis, matching, synthesis), and matching
+at least 10 times as fast as a Python loop over the source's frames that computes all distances of
+a frame with NumPy; with the same neighbours. Process CPU time, best of several. Measured with a
+voice of one utterance, and with one of 30000 frames (5 minutes, the most that is searched).
+Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else synthetic.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_name] = "1"
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import numpy as np
+import numpy.typing as npt
+
+from steps.audio import read_audio
+from steps.synthesis.f0 import F0Stats, compute_f0_stats
+from steps.synthesis.knn_world import WorldConverter
+from steps.synthesis.matching import FrameIndex, average
+from steps.synthesis.voice_pool import PoolFrames, loud_frames, match_vectors
+from steps.synthesis.world import analyse
+
+FloatArray = npt.NDArray[np.float64]
+RTF_GOAL, RATIO_GOAL = 0.05, 10.0
+K, RUNS, N_FILES, LARGE = 4, 3, 12, 30000
+
+
+class Voices:
+    """Voices in memory, in place of a pool's folder: one of an utterance, one of 30000 frames."""
+
+    folder = Path("memory")
+    speakers = ("one utterance", f"{LARGE} frames")
+
+    def __init__(self, waves: list[FloatArray]) -> None:
+        contours, codes, match = [], [], []
+        for wave in waves:
+            source = analyse(wave)
+            loud = loud_frames(source.envelope)
+            contours.append(source.f0)
+            codes.append(source.envelope[loud])
+            match.append(match_vectors(source.envelope)[loud])
+        self.stats = compute_f0_stats(contours)
+        # What is missing to 30000 is made up of what there is, a little moved.
+        moved = np.random.default_rng(0)
+        n = -(-LARGE // sum(map(len, codes)))
+        many_codes = np.concatenate(codes * n)[:LARGE]
+        many_match = np.concatenate(match * n)[:LARGE]
+        many_match = many_match + 0.1 * moved.standard_normal(many_match.shape)
+        self.voices = dict(
+            zip(
+                self.speakers,
+                (PoolFrames(codes[0], match[0]), PoolFrames(many_codes, many_match)),
+                strict=True,
+            )
+        )
+
+    def frames(self, speaker: str) -> PoolFrames:
+        """Of a voice."""
+        return self.voices[speaker]
+
+    def f0(self, speaker: str) -> F0Stats:  # noqa: ARG002
+        """The same for both."""
+        return self.stats
+
+
+def plain_loop(queries: FloatArray, voice: PoolFrames) -> FloatArray:
+    """One frame after the other: all distances, the k smallest, the mean of their codes."""
+    out = np.empty((len(queries), voice.envelope.shape[1]))
+    for t, query in enumerate(queries):
+        distances = np.sum((voice.match - query) ** 2, axis=1)
+        out[t] = voice.envelope[np.argpartition(distances, K - 1)[:K]].mean(axis=0)
+    return out
+
+
+def load_speech() -> tuple[str, list[FloatArray], list[FloatArray]]:
+    """What was found; sources and target voices at 16 kHz."""
+    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
+    files = sorted((corpora / "librispeech").rglob("*.flac"))
+    name = "LibriSpeech" if files else "synthetic speech"
+    with tempfile.TemporaryDirectory() as folder:
+        if not files:
+            command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "8"]
+            command += ["--utterances", "3", f"{folder}/audio", f"{folder}/data"]
+            subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+            files = sorted(Path(folder, "audio").rglob("*.wav"))
+        step = max(1, len(files) // (2 * N_FILES))
+        waves = [read_audio(p.stem, str(p)).samples for p in files[::step][: 2 * N_FILES]]
+    return name, waves[::2], waves[1::2]
+
+
+def cpu_seconds(function: Callable[[], object]) -> float:
+    """Process CPU time, best of several runs."""
+    times = []
+    for _ in range(RUNS):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def main() -> int:
+    """Measure all in turn, print figures, and say by the exit status whether the goals were met."""
+    name, sources, targets = load_speech()
+    seconds = sum(map(len, sources)) / 16000
+    pool = Voices(targets)
+    queries = np.concatenate([match_vectors(analyse(wave).envelope) for wave in sources])[:3000]
+    print(f"speech: {len(sources)} files of {name}, {seconds:.1f} s in all; k {K}")
+    met = True
+    for speaker in pool.speakers:
+        voice = pool.frames(speaker)
+        converter = WorldConverter(pool, K, "linear", LARGE)  # type: ignore[arg-type]
+
+        def convert(converter: WorldConverter = converter, speaker: str = speaker) -> None:
+            for wave in sources:
+                converter.convert(wave, [(speaker,)], (1.0,), pool.stats)
+
+        def batched(voice: PoolFrames = voice) -> FloatArray:
+            return average(voice.envelope, FrameIndex(voice.match).search(queries, K))
+
+        def loop(voice: PoolFrames = voice) -> FloatArray:
+            return plain_loop(queries[:: 1 if len(voice.match) < LARGE else 20], voice)
+
+        scale = len(queries) / len(loop())
+        slow, fast = scale * cpu_seconds(loop), cpu_seconds(batched)
+        difference = np.max(np.abs(batched()[:: round(scale)] - loop()))
+        factor = cpu_seconds(convert) / seconds
+        print(f"voice of {speaker} ({len(voice.match)} frames):")
+        print(f"  conversion, all included: real-time factor {factor:.4f} (goal: {RTF_GOAL:g})")
+        print(
+            f"  matching of {len(queries)} frames: loop {slow:.3f} CPU-s, batched {fast:.4f}, "
+            f"ratio {slow / fast:.1f} (goal: at least {RATIO_GOAL:g}); "
+            f"largest difference of codes {difference:.2g}"
+        )
+        met = met and factor <= RTF_GOAL and slow / fast >= RATIO_GOAL and difference < 1e-9
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
