@@ -27,6 +27,7 @@ from steps.generators.trained import (
     TrainingVectors,
     check_loop,
     fill_network,
+    is_within,
     load_trained,
 )
 from steps.generators.wgan_networks import critic_loss, make_networks
@@ -39,6 +40,7 @@ Float32 = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
 LOSSES = ("idmap", "wgan_qc")
+NORMS = ("real", "raw")
 BLOCK = 1024  # vectors computed at a time
 
 
@@ -206,7 +208,14 @@ def single(array: FloatArray) -> Float32:
 
 
 class MlpModel:
-    """IDMap-MLP in use; see `trained.Model`. Weights are taken as they are at the time."""
+    """IDMap-MLP in use; see `trained.Model`. Weights are taken as they are at the time.
+
+    Vectors of new indices are shorter than real ones, the shorter the fewer the training speakers:
+    the network has learned directions in the space of identity vectors, and those of a new one are
+    others.
+    """
+
+    norm_limits = (0.02, NORM_RATIO[1])
 
     def __init__(self, settings: NetworkSettings, network: MlpNetwork, n_seen: int) -> None:
         self._distribution, self._identity = settings.distribution, settings.identity
@@ -421,12 +430,14 @@ def saved_dimension(weights: dict[str, Tensor], path: StrPath) -> int:
 class IdMapSettings:
     """`generator` of a system. used_indices: the file that keeps indices unique over sessions and
     machines ("": they are unique with a probability, see identity.hashed_index). index_space: how
-    many indices there are to draw from (0: all up to 2^63); a number needs the file.
+    many indices there are to draw from (0: all up to 2^63); a number needs the file. norm: real,
+    vectors get the median norm of the real speakers; raw, they stay as the network makes them.
     """
 
     name: str
     used_indices: str = ""
     index_space: int = 0
+    norm: str = "real"
 
 
 class IdMapGenerator:
@@ -481,6 +492,9 @@ class IdMapGenerator:
         settings = parse_settings(IdMapSettings, values, path, "generator")
         if settings.index_space < 0:
             raise UserError(f"{path}: generator.index_space: 0 or more is needed")
+        if settings.norm not in NORMS:
+            known = ", ".join(NORMS)
+            raise UserError(f"{path}: generator.norm: {settings.norm!r}; known: {known}")
         if settings.index_space and not settings.used_indices:
             raise UserError(
                 f"{path}: generator.index_space: needs used_indices: FILE, or two keys could get "
@@ -525,18 +539,24 @@ class IdMapGenerator:
         return vectors[0], columns[0]
 
     def generate_many(self, keys: Sequence[Key]) -> tuple[FloatArray, list[dict[str, object]]]:
-        """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding."""
+        """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding.
+
+        norm_ratio in the columns is that of the network's own vector.
+        """
+        model = self._trained.model
         names = [key_name(self._seed, self._draw, key.parts) for key in keys]
         indices = self._assign(names)
-        vectors = self._trained.model.vectors(np.array(indices, dtype=np.int64)).astype(np.float64)
+        vectors = model.vectors(np.array(indices, dtype=np.int64)).astype(np.float64)
         ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm
         for index, ratio in zip(indices, ratios, strict=True):
-            if not NORM_RATIO[0] <= ratio <= NORM_RATIO[1]:
+            if not is_within(ratio, model.norm_limits):
                 raise UserError(
                     f"generator {self.name}: the vector of index {index} has {ratio:.3g} times "
-                    f"the norm of real ones, and {NORM_RATIO[0]:g} to {NORM_RATIO[1]:g} is "
-                    "usable; train the generator longer"
+                    f"the norm of real ones, and {model.norm_limits[0]:g} to "
+                    f"{model.norm_limits[1]:g} is usable; train the generator longer"
                 )
+        if self._settings.norm == "real":
+            vectors /= ratios[:, None]
         columns: list[dict[str, object]] = [
             {"identity_index": index, "norm_ratio": round(float(ratio), 4)}
             for index, ratio in zip(indices, ratios, strict=True)

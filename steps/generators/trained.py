@@ -107,10 +107,13 @@ class Model(Protocol):
     """A network in use: identity indices to x-vectors.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
+    norm_limits: of the norm of a vector over that of real ones, `NORM_RATIO` unless the network is
+    known to make short vectors.
     """
 
     dimension: int
     n_seen: int
+    norm_limits: tuple[float, float]
 
     def vectors(self, indices: IntArray) -> Float32:
         """(n,) indices from 0, below 2^63 -> (n, d) float32.
@@ -401,7 +404,7 @@ class _Run:
         words += f"their vectors, norm {ratio:.3g} times that of real speakers"
         if "cosine_seen" in figures:
             words += f"; training speakers: mean cosine {figures['cosine_seen']:.3f} with the real"
-        if _is_usable(ratio):
+        if is_within(ratio, self.trainer.model().norm_limits):
             logging.info("check at step %d: %s", self.step, words)
         else:
             logging.warning("check at step %d: %s; not usable yet", self.step, words)
@@ -417,12 +420,14 @@ class _Run:
 
     def finish(self, seed: int, device: str) -> None:
         """Check, then write generator.yaml and final.pt."""
-        figures = sanity_figures(self.trainer.model(), self.data)
-        if not _is_usable(figures["norm_ratio"]):
+        model = self.trainer.model()
+        figures = sanity_figures(model, self.data)
+        lowest, highest = model.norm_limits
+        if not is_within(figures["norm_ratio"], model.norm_limits):
             raise UserError(
                 f"{self.out}: vectors of unseen indices have {figures['norm_ratio']:.3g} times the "
-                f"norm of real ones, and {NORM_RATIO[0]:g} to {NORM_RATIO[1]:g} is usable: trained "
-                "too little; raise training.steps and give the command again, it goes on from here"
+                f"norm of real ones, and {lowest:g} to {highest:g} is usable: trained too little; "
+                "raise training.steps and give the command again, it goes on from here"
             )
         trained = {
             "step": self.step,
@@ -442,5 +447,6 @@ class _Run:
         logging.info("done: %s (step %d)", self.out / "final.pt", self.step)
 
 
-def _is_usable(norm_ratio: float) -> bool:
-    return NORM_RATIO[0] <= norm_ratio <= NORM_RATIO[1]
+def is_within(ratio: float, limits: tuple[float, float]) -> bool:
+    """Whether a ratio is a number within limits."""
+    return limits[0] <= ratio <= limits[1]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
 from steps.generators.trained import (
+    NORM_RATIO,
     Float32,
     IntArray,
     LoopSettings,
@@ -94,6 +95,7 @@ class WganModel:
     """The generator in use; see trained.Model. No index stands for a training speaker."""
 
     n_seen = 0
+    norm_limits = NORM_RATIO
 
     def __init__(
         self, config: WganNetwork, network: nn.Module, mean: Tensor, deviation: Tensor
