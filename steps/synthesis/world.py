@@ -26,9 +26,10 @@ F0_RANGE = (60.0, 400.0)  # Hz
 # Coefficient 0 is the mean log power. CheapTrick gives digital silence (or a constant) -36.5 and
 # less, and the last bit of 16-bit audio, alone in its frame, about -24.
 SILENCE = -33.0
-# D4C turns frames into noise below this. The library's 0.85 is for Harvest, which marks more frames as
-# voiced than DIO. With DIO, 17 utterances of LibriSpeech and their copies disagree on voicing in 6.8,
-# 6.2 and 5.5 % of the frames at 0.85, 0.5 and 0; white noise has false pitch at 0 only.
+# Voiced frames that look less harmonic than this become noise in D4C. The library's 0.85 is meant
+# for Harvest, which finds more voiced frames than DIO. With DIO, 17 utterances of LibriSpeech and
+# their copies disagree on voicing in 6.8, 6.2 and 5.5 % of the frames at 0.85, 0.5 and 0; but at 0
+# the few voiced frames that DIO finds in white noise (0.1 %) stay voiced.
 _D4C_THRESHOLD = 0.5
 _FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
 _N_BANDS = 1  # of the coded aperiodicity at 16 kHz
