@@ -243,6 +243,15 @@ def test_equal_input_gives_equal_bits(trained: Path) -> None:
     assert np.allclose(scaled, outs[0], atol=1e-5)  # the length of the x-vector does not count
 
 
+def test_blocks_change_nothing(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wave, synthesiser = voice(1.3, 120, 500), NsfSynthesiser.load(trained)
+    whole = synthesiser.convert(wave, some_target(), keep)
+    for size in (1, 50):
+        monkeypatch.setattr("steps.synthesis.nsf.BLOCK", size)
+        parts = synthesiser.convert(wave, some_target(), keep)
+        assert np.allclose(parts, whole, atol=1e-4 * np.abs(whole).max())
+
+
 WAVES: dict[str, Callable[[], FloatArray]] = {
     "noise": lambda: 0.1 * np.random.default_rng(0).standard_normal(RATE),
     "0.2 s": lambda: voice(0.2, 120, 500),

@@ -30,6 +30,7 @@ FloatArray = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
 
 FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
+BLOCK = 2000  # frames that are rendered at a time
 _N_FFT = 4 * HOP
 _N_BINS = _N_FFT // 2 + 1
 _F0_CENTRE, _F0_UNIT = 5.0, 0.4  # of log F0 in Hz; 148 Hz
@@ -161,6 +162,12 @@ class NsfNetwork(nn.Module):
         """Unit x-vectors (B, d) relative to the training speakers."""
         return (xvectors - self.centre) / self.spread
 
+    @property
+    def reach(self) -> int:
+        """Frames before and after a frame that its filters depend on, or a few more."""
+        kernel = self.config.kernel
+        return 8 + sum(dilation * (kernel - 1) // 2 for dilation in self.config.dilations)
+
     def encode(self, content: Tensor) -> Tensor:
         """Content (B, T, 1 + n) -> what of it passes on, (B, 1 + bottleneck, T) or (B, 1 + n, T).
 
@@ -280,6 +287,7 @@ class NsfSynthesiser:
     def _render(
         self, content: Content, f0: FloatArray, speaker: Tensor, n_samples: int, seed: str
     ) -> FloatArray:
+        """Block by block: the spectra of a long signal would fill the memory."""
         n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole
         last = np.minimum(np.arange(n_frames), len(f0) - 1)
         features, gate, contour = content.features[last], content.gate[last], f0[last]
@@ -288,6 +296,26 @@ class NsfSynthesiser:
         pulses = pulse_train(contour, length).astype(np.float32)
         parts = (features, contour.astype(np.float32), pulses, noise, gate)
         x, pitch, *sources, opened = (torch.from_numpy(part)[None] for part in parts)
-        filters = self.network(self.network.encode(x), pitch, speaker)
-        signal = render(filters, (sources[0], sources[1]), opened)
-        return signal[0, :n_samples].numpy().astype(np.float64)
+        out = np.zeros(length)
+        for start in range(0, n_frames, BLOCK):
+            own = slice(start, min(start + BLOCK, n_frames))
+            seen = _around(own, self.network.reach, self.network.reach, n_frames)
+            codes = self.network.encode(x[:, seen])
+            filters = self.network(codes, pitch[:, seen], speaker)
+            # A frame begins a hop before its centre and rings for three after it.
+            heard = _around(own, 1, 3, n_frames)
+            ours = torch.zeros_like(opened[:, heard])
+            ours[:, own.start - heard.start : own.stop - heard.start] = opened[:, own]
+            place = slice(heard.start * HOP, (heard.stop - 1) * HOP)
+            cut = slice(heard.start - seen.start, heard.stop - seen.start)
+            signal = render(
+                (filters[0][:, cut], filters[1][:, cut]),
+                (sources[0][:, place], sources[1][:, place]),
+                ours,
+            )
+            out[place] += signal[0].numpy()
+        return out[:n_samples]
+
+
+def _around(own: slice, before: int, after: int, n_frames: int) -> slice:
+    return slice(max(own.start - before, 0), min(own.stop + after, n_frames))
