@@ -407,6 +407,7 @@ def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_pat
     ("name", "level", "needs"),
     [
         ("b1", "spk", ("pool", "xvectors", "backend")),
+        ("b1_mini", "spk", ("pool", "xvectors", "backend")),
         ("b1_f0", "spk", ("pool", "xvectors", "backend", "f0")),
         ("b1_utt", "utt", ("pool", "xvectors", "backend")),
         ("b1_near", "spk", ("pool", "xvectors", "backend")),
