@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig
+from steps.speaker.networks import EncoderNetwork
 from steps.speaker.xi import Posterior, XiPooling, pool_frames
 
 
@@ -78,3 +80,45 @@ def test_log_precision_stays_finite_where_softplus_underflows() -> None:
     found = pooling(torch.ones(1, 2, 3))
     assert bool(torch.isfinite(found.mean).all())
     assert bool(torch.isfinite(found.log_precision).all())
+
+
+def encoder(final_norm: bool) -> EncoderNetwork:
+    torch.manual_seed(0)
+    network = NetworkConfig((8, 8, 8), (3, 3, 1), (1, 2, 1), 5, 4, 4, 4, "xi", 6, final_norm)
+    made = EncoderNetwork(EncoderConfig("ecapa", network, TrainingConfig(1)))
+    made.train()
+    made(torch.randn(16, 40, 80))  # so that running statistics are not 0 and 1
+    return made.eval()
+
+
+@pytest.mark.parametrize("final_norm", [False, True])
+@torch.inference_mode()
+def test_ecapa_with_xi_pooling_does_not_see_the_padding(final_norm: bool) -> None:
+    network = encoder(final_norm)
+    short, long = torch.randn(1, 30, 80), torch.randn(1, 50, 80)
+    padded = torch.cat([torch.cat([short, torch.full((1, 20, 80), 9.0)], dim=1), long])
+    both = network(padded, torch.tensor([30, 50]))
+    assert both.shape == (2, 5)
+    torch.testing.assert_close(both[:1], network(short), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(both[1:], network(long), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("final_norm", [False, True])
+@torch.inference_mode()
+def test_frames_of_the_encoder_pool_to_its_vector(final_norm: bool) -> None:
+    """In the embeddings' space: scaled by the final norm, the prior too."""
+    network = encoder(final_norm)
+    features = torch.randn(2, 25, 80)
+    means, variances = network.frame_gaussians(features)
+    pooling = network.body.asp.pooling
+    prior_mean = network.final_norm(pooling.prior_mean[None])[0]
+    scale = torch.ones(5)
+    if final_norm:
+        scale = network.final_norm.running_var + network.final_norm.eps
+    found = pool_frames(
+        means.transpose(1, 2),
+        -variances.transpose(1, 2).log(),
+        prior_mean,
+        pooling.prior_log_precision + scale.log(),
+    )
+    torch.testing.assert_close(found.mean, network(features), atol=1e-5, rtol=1e-4)

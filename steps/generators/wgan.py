@@ -51,10 +51,10 @@ class WganTraining(LoopSettings):
 
     steps: int = 2000
     batch: int = 64
-    learning_rate: float = 1e-4
+    learning_rate: float = 5e-4
     betas: tuple[float, float] = (0.5, 0.999)
     gamma: float = 0.1
-    average: float = 0.999
+    average: float = 0.0
     new_noise: bool = False
 
 

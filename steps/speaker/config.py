@@ -22,7 +22,8 @@ class NetworkConfig:
     """Layers of the network; `channels`, `kernel_sizes` and `dilations` have one entry a layer.
 
     The last layer of ECAPA is the aggregation of the ones before. `attention_channels`,
-    `se_channels` and `res2net_scale` are ECAPA's only.
+    `se_channels`, `res2net_scale` and `pooling` are ECAPA's only. pooling: attention (mean and
+    deviation weighted by attention), or xi (by precision; `xi_hidden` units, steps/speaker/xi.py).
     """
 
     channels: tuple[int, ...]
@@ -32,6 +33,8 @@ class NetworkConfig:
     attention_channels: int = 128
     se_channels: int = 128
     res2net_scale: int = 8
+    pooling: str = "attention"
+    xi_hidden: int = 256
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
 
 
@@ -111,6 +114,7 @@ class EncoderConfig:
 
 CHOICES = {
     "encoder": ("ecapa", "xvector"),
+    "network.pooling": ("attention", "xi"),
     "features.kind": ("fbank", "mfcc"),
     "features.mean": ("sentence", "sliding", "none"),
     "training.loss": ("aam", "softmax"),
@@ -160,6 +164,8 @@ def _check_values(config: EncoderConfig, path: str) -> None:
         channels % network.res2net_scale for channels in network.channels[:-1]
     ):
         raise UserError(f"{path}: network.channels: not multiples of {network.res2net_scale}")
+    if network.pooling == "xi" and (config.encoder != "ecapa" or network.xi_hidden < 1):
+        raise UserError(f"{path}: network.pooling: xi is for ecapa, with xi_hidden of at least 1")
     if not 0.2 <= training.crop_seconds[0] <= training.crop_seconds[1]:
         raise UserError(f"{path}: training.crop_seconds: shortest and longest, from 0.2 s on")
     positive = ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints")

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.speaker.config import EncoderConfig
+from steps.speaker.xi import XiPooling
 
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
 
@@ -52,6 +53,25 @@ class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
         return torch.zeros(shape_of_tensor, device=device)
 
 
+class _XiHead(nn.Module):
+    """Instead of ECAPA's attentive pooling and what follows: the posterior mean is the vector."""
+
+    def __init__(self, channels: int, size: int, hidden: int) -> None:
+        super().__init__()
+        self.pooling = XiPooling(channels, size, hidden)
+        self.features: Tensor | None = None  # (B, C, T) of the last call, when `keep` is set
+        self.keep = False
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(B, C, T), relative lengths (B,) -> (B, E, 1)."""
+        self.features = x if self.keep else None
+        valid = None
+        if lengths is not None:
+            valid = torch.arange(x.shape[2], device=x.device) < (lengths * x.shape[2])[:, None]
+        mean: Tensor = self.pooling(x, valid).mean
+        return mean.unsqueeze(2)
+
+
 class EncoderNetwork(nn.Module):
     """Features (B, T, D) -> embeddings (B, E)."""
 
@@ -76,6 +96,28 @@ class EncoderNetwork(nn.Module):
         embeddings: Tensor = self.final_norm(self.body(features, lengths).squeeze(1))
         return embeddings
 
+    def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """What each frame says of the speaker, in the space of the embeddings (xi pooling only).
+
+        Features (B, T, D) -> means and variances (B, T, E), for networks in eval mode.
+        """
+        head = getattr(self.body, "asp", None)
+        if not isinstance(head, _XiHead):
+            raise ValueError("this network has no xi pooling")
+        head.keep = True
+        self(features)
+        head.keep = False
+        assert head.features is not None
+        means, log_precision = head.pooling.frame_gaussians(head.features)
+        head.features = None
+        means, variances = means.transpose(1, 2), torch.exp(-log_precision).transpose(1, 2)
+        if isinstance(self.final_norm, nn.BatchNorm1d):
+            shape = means.shape
+            means = self.final_norm(means.flatten(0, 1)).view(shape)
+            assert self.final_norm.running_var is not None
+            variances = variances / (self.final_norm.running_var + self.final_norm.eps)
+        return means, variances
+
 
 def _make_body(config: EncoderConfig) -> nn.Module:
     network = config.network
@@ -92,6 +134,9 @@ def _make_body(config: EncoderConfig) -> nn.Module:
             se_channels=network.se_channels,
             groups=[1] * len(network.channels),
         )
+        if network.pooling == "xi":
+            body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
+            body.asp_bn, body.fc = nn.Identity(), nn.Identity()
         return body
     tdnn = Xvector(
         tdnn_blocks=len(network.channels),

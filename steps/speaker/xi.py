@@ -76,9 +76,11 @@ class XiPooling(nn.Module):
         """(B, C, T) -> means h_t and log precisions l_t, both (B, D, T)."""
         means = self.estimate(features)
         hidden = self.norm(functional.relu(self.inward(means)))
+        # In bfloat16 the sums over frames would be off by a percent.
+        wide = self.prior_mean.dtype
         # The floor keeps the logarithm finite where softplus underflows: a precision of 1e-12.
-        positive = functional.softplus(self.outward(hidden)).clamp_min(1e-6)
-        return means, 2.0 * positive.log()
+        positive = functional.softplus(self.outward(hidden).to(wide)).clamp_min(1e-6)
+        return means.to(wide), 2.0 * positive.log()
 
     def forward(self, features: Tensor, valid: Tensor | None = None) -> Posterior:
         """See `pool_frames`; `valid`: (B, T) bool, None when all frames count."""
