@@ -23,6 +23,7 @@ from local.report.load import Results, load_results
 from local.report.markdown import render
 from local.report.page import page, write_size
 from local.report.sections import draw_all
+from local.report.systems import notes
 from utils.cli import make_parser, run_program
 from utils.tables import atomic_write
 
@@ -41,7 +42,7 @@ def _markdown(results: Results) -> str:
     origin = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
     n_settings = len({figure.settings for figure in results.figures})
     origin["settings"] = f"{n_settings} digests, in the column `settings` of metrics.csv"
-    return render(results.figures, results.corpus, origin)
+    return render(results.figures, results.corpus, origin, notes(results))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -568,7 +568,8 @@ class TestBrowser:
         played = page.evaluate(  # type: ignore[attr-defined]
             "async () => { const a = Array.from(document.querySelectorAll('audio')).pop();"
             " a.muted = true;"
-            " await a.play(); await new Promise(r => setTimeout(r, 300));"
+            " await a.play(); for (let i = 0; i < 100 && a.currentTime === 0; i++)"
+            " { await new Promise(r => setTimeout(r, 50)); }"
             " a.pause(); return a.currentTime; }"
         )
         assert played > 0

@@ -7,6 +7,7 @@ variables, so that one picture serves a light and a dark page. Nothing depends o
 
 import io
 import logging
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.projections.polar import PolarAxes
 
 from utils.tables import atomic_write
 
@@ -54,6 +56,8 @@ NAMES = {
 }
 LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LONG = 24  # letters of a name in a legend of two columns
+_ROWS, _ROW = 3, 0.145  # rows of a legend for which a picture has room; inches of each more
 WIDTH = 3.5  # inches: a picture is as wide as a phone, and several stand side by side on a desk
 
 _STYLE: dict[str, Any] = {
@@ -120,6 +124,16 @@ def stacked(height: float, ratios: tuple[float, float]) -> tuple[Canvas, tuple[A
     return canvas, (above, beneath)
 
 
+def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes]]:
+    """An empty picture with `n` small polar axes, row by row."""
+    use_style()
+    rows = math.ceil(n / columns)
+    canvas = Canvas(figsize=(WIDTH, 0.3 + rows * 1.2 * WIDTH / columns), layout="constrained")
+    canvas.suptitle(title, x=0.02, ha="left", fontsize=8.5)
+    made = [canvas.add_subplot(rows, columns, i + 1, projection="polar") for i in range(n)]
+    return canvas, [axes for axes in made if isinstance(axes, PolarAxes)]
+
+
 def use_style() -> None:
     """Set matplotlib's style; what it and fontTools tell of fonts is not the reader's concern."""
     mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
@@ -128,8 +142,22 @@ def use_style() -> None:
 
 
 def label(text: str) -> str:
-    """A name for a legend; matplotlib leaves out those that begin with an underscore."""
+    """A name for a legend, cut where it is long; matplotlib leaves out those that begin with an
+    underscore."""
+    text = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
     return f" {text}" if text.startswith("_") else text
+
+
+def legend(canvas: Canvas, columns: int = 2, **more: Any) -> None:
+    """The legend of a whole picture beneath it; many rows make the picture higher, not its axes
+    smaller."""
+    found = [axes.get_legend_handles_labels() for axes in canvas.axes]
+    handles = [handle for own, _ in found for handle in own]
+    labels = [text for _, own in found for text in own]
+    width, height = canvas.get_size_inches()
+    rows = math.ceil(len(labels) / columns)
+    canvas.set_size_inches(width, height + _ROW * max(0, rows - _ROWS))
+    canvas.legend(handles, labels, loc="outside lower center", ncols=columns, **more)
 
 
 def colour(index: int) -> str:
@@ -138,13 +166,18 @@ def colour(index: int) -> str:
 
 
 def line(index: int) -> str | tuple[int, tuple[int, ...]]:
-    """Line style of the series with this number."""
-    return LINES[index % len(LINES)]
+    """Line style of the series with this number; colour and style together tell 32 apart."""
+    return LINES[(index + index // len(SERIES)) % len(LINES)]
 
 
 def marker(index: int) -> str:
     """Marker of the series with this number."""
-    return MARKERS[index % len(MARKERS)]
+    return MARKERS[(index + 3 * (index // len(SERIES))) % len(MARKERS)]
+
+
+def face(index: int) -> str:
+    """Inside of the marker of the series with this number: hollow where the colours begin anew."""
+    return colour(index) if index < len(SERIES) else "none"
 
 
 def slug(*parts: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local.report.results import Figure, Row, SpeakerFigure, logger, read_table
-from local.report.words import parse
+from local.report.words import UTILITY_METRICS, parse, target_voices
 from utils.cli import UserError
 
 
@@ -46,6 +46,11 @@ class Results:
         self._index = {
             (f.evaluator, f.split, f.system, f.attacker, f.metric): f for f in self.figures
         }
+        self._utility = {
+            (f.split, f.system, f.metric): Value(parse(f.value), parse(f.low), parse(f.high))
+            for f in self.figures
+            if f.metric in UTILITY_METRICS
+        }
 
     @property
     def corpus(self) -> str:
@@ -67,15 +72,31 @@ class Results:
         return found.value if found else ""
 
     def evaluators(self) -> list[str]:
-        """Evaluators in the order of the table."""
-        return list(dict.fromkeys(f.evaluator for f in self.figures))
+        """Evaluators of privacy in the order of the table; what measures utility is none."""
+        own = (f.evaluator for f in self.figures if f.metric not in UTILITY_METRICS)
+        return list(dict.fromkeys(own))
+
+    def utility(self, split: str, system: str, metric: str) -> Value | None:
+        """A figure of utility, by whatever it was measured: the last that stands in the table."""
+        return self._utility.get((split, system, metric))
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator, sorted."""
         return sorted({f.split for f in self.figures if f.evaluator == evaluator})
 
     def systems(self) -> list[str]:
-        """Protected systems in the order of the table; their number gives colour and marker."""
+        """Protected systems in the order of the table; their number gives colour and marker.
+
+        Several target voices (`targets`) are not among them: pictures show those together.
+        """
+        targets = set(self.targets())
+        return [s for s in self._protected() if s not in targets]
+
+    def targets(self) -> list[str]:
+        """Systems const_NN, where there are at least three (001, Fig. 3)."""
+        return target_voices(self._protected())
+
+    def _protected(self) -> list[str]:
         return list(dict.fromkeys(f.system for f in self.figures if f.system != "original"))
 
     def attackers(self, evaluator: str) -> list[str]:
@@ -84,9 +105,11 @@ class Results:
         return list(dict.fromkeys(f.attacker for f in rows))
 
     def entries(self, kind: str, evaluator: str) -> Iterable[dict[str, Any]]:
-        """Entries of figures.json of one evaluator."""
+        """Entries of figures.json of one evaluator, those of `targets` left out."""
+        targets = set(self.targets())
         for entry in self.pictures.get(kind) or []:
-            if isinstance(entry, dict) and (entry.get("where") or {}).get("evaluator") == evaluator:
+            where = (entry.get("where") or {}) if isinstance(entry, dict) else {}
+            if where.get("evaluator") == evaluator and where.get("system") not in targets:
                 yield entry
 
 

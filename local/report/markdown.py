@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from local.report import tables
 from local.report.results import Figure
+from local.report.words import UTILITY_METRICS
 
 READING = """\
 Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the
@@ -34,16 +35,29 @@ SECTIONS = (
 )
 
 
-def render(figures: Sequence[Figure], corpus: str, origin: Mapping[str, str]) -> str:
-    """The whole report in Markdown. `origin`: lines of the provenance block, name to value."""
+def render(
+    figures: Sequence[Figure],
+    corpus: str,
+    origin: Mapping[str, str],
+    notes: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The whole report in Markdown. `origin`: lines of the provenance block, name to value; notes:
+    what systems say of themselves."""
+    privacy = [f for f in figures if f.metric not in UTILITY_METRICS]
     parts = [f"# Results on {corpus}", READING]
-    for evaluator in dict.fromkeys(f.evaluator for f in figures):
-        own = tables.group(f for f in figures if f.evaluator == evaluator)
+    if notes:
+        parts.append("\n".join(f"- **{system}**: {note}" for system, note in notes))
+    for evaluator in dict.fromkeys(f.evaluator for f in privacy):
+        own = tables.group(f for f in privacy if f.evaluator == evaluator)
         parts.append(f"## Evaluator {evaluator}")
         parts += [f"### {title}\n\n{table(own).markdown()}" for title, table in SECTIONS]
+    useful = tables.utility_table(figures)
+    if useful.rows:
+        parts.append(f"## Utility\n\n{useful.markdown()}")
     parts += [
         "## Not measured",
-        "Utility (word error rate, emotion); attackers trained on protected speech.",
+        ("" if useful.rows else "Utility (word error rate, emotion). ")
+        + "Attackers trained on protected speech.",
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
     ]
     return "\n\n".join(parts) + "\n"

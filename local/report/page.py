@@ -4,9 +4,10 @@
 import json
 from collections.abc import Sequence
 from html import escape
+from itertools import chain
 from pathlib import Path
 
-from local.report import html, summary, tables
+from local.report import html, summary, systems, tables
 from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
@@ -43,6 +44,10 @@ def _page(results: Results, sections: dict[str, list[Section]], players: Players
     body = [_summary(results, contents)]
     for evaluator, drawn in sections.items():
         body += _evaluator(results, evaluator, drawn, contents, players)
+    if useful := tables.utility_table(results.figures).rows:
+        lines = [html.row(r[:1], map(html.plain, r[1:])) for r in useful]
+        at, header = contents.add("Utility"), tables.UTILITY_HEADER
+        body.append(html.section("Utility", at, html.table("Utility", header, lines)))
     body += [_missing(results, contents), _origin(results, contents)]
     title = f"Privacy report: {results.corpus or 'no corpus named'}"
     store = players.store() + "\n" if players else ""
@@ -68,10 +73,14 @@ def _summary(results: Results, contents: Contents) -> str:
         if not rows:
             continue
         parts.append(element("h3", f"Measured by evaluator {evaluator}"))
-        parts.append(html.items(summary.findings(results, evaluator)))
-        parts.append(_summary_table(rows, evaluator))
+        parts += _findings(summary.findings(results, evaluator), _summary_table(rows, evaluator))
+        shares = [systems.vocoder_share(results, evaluator, s) for s in results.splits(evaluator)]
+        if any(shares):
+            parts.append(element("h4", "The vocoder's own part") + html.items(chain(*shares)))
+    parts += _notes(results)
     if parts:
-        meanings = [f"{m.title}: {m.meaning}." for m in summary.MEASURES]
+        shown = [*summary.MEASURES, *_measured(summary.rows(results, results.evaluators()[0]))]
+        meanings = [f"{m.title}: {m.meaning}." for m in shown]
         parts.append(raw("div", element("h3", "What the figures mean") + html.items(meanings)
             + element("p", _MARKS), class_="box prose"))  # fmt: skip
     else:
@@ -84,6 +93,23 @@ def _summary(results: Results, contents: Contents) -> str:
     return html.section("Summary", anchor, *parts)
 
 
+def _findings(said: Sequence[str], table: str) -> list[str]:
+    """Few sentences stand before the table, many are folded beneath it."""
+    if len(said) <= _FEW:
+        return [html.items(said), table]
+    folded = element("summary", f"In words: {len(said)} findings") + html.items(said)
+    return [table, raw("details", folded)]
+
+
+def _notes(results: Results) -> list[str]:
+    """The systems in their own words, where they have some."""
+    told = systems.notes(results)
+    return (
+        [element("h3", "What systems say of themselves") + html.definitions(told)] if told else []
+    )
+
+
+_FEW = 6  # findings that are read before the table
 _MARKS = (
     "In brackets: 95 % interval by resampling speakers. Best and worst are marked among the "
     "systems of a split; * means that the interval overlaps that of another system, so that the "
@@ -92,17 +118,30 @@ _MARKS = (
 
 
 def _summary_table(rows: Sequence[summary.Row], evaluator: str) -> str:
-    header = [
-        "system", "split", *(m.title for m in summary.MEASURES), "utility", "strongest attacker",
-        "speakers",
-    ]  # fmt: skip
+    useful = _measured(rows)
+    header = ["system", "split", *(m.title for m in summary.MEASURES)]
+    header += [m.title for m in useful] or ["utility"]
+    header += ["strongest attacker", "speakers"]
     lines = []
     for r in rows:
         cells = [html.cell(_marked(c), number=True) for c in r.cells]
         who = attacker(r.attacker) if r.attacker else "not measured"
-        cells += [html.plain(text) for text in ("not measured", who, r.speakers)]
+        utility = [c for m, c in zip(summary.UTILITY, r.utility, strict=True) if m in useful]
+        cells += [html.cell(_marked(c), number=True) for c in utility]
+        texts = (who, r.speakers) if useful else ("not measured", who, r.speakers)
+        cells += map(html.plain, texts)
         lines.append(html.row([r.system, r.split], cells))
     return html.table(f"Summary, evaluator {evaluator}", header, lines)
+
+
+def _measured(rows: Sequence[summary.Row]) -> list[summary.Measure]:
+    """The measures of utility that any row has."""
+    texts = [[row.utility[i].text for row in rows] for i in range(len(summary.UTILITY))]
+    return [
+        measure
+        for measure, own in zip(summary.UTILITY, texts, strict=True)
+        if any(text != tables.MISSING for text in own)
+    ]
 
 
 def _marked(cell: summary.Cell) -> str:

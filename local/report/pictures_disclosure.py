@@ -34,7 +34,7 @@ def ece(results: Results, evaluator: str, split: str, attack: str, folder: Path)
         name = "unprotected" if system == "original" else system
         figures = f"{number(d_ece.value, 3)}, {number(l_w.value)}, {tag}"
         index = systems.index(system) if system in systems else -1
-        lines.append((f"{name}: ({figures})", entry["ece"], index))
+        lines.append((f"{draw.label(name)}: ({figures})", entry["ece"], index))
         sentences.append(
             f"{name} {number(d_ece.value, 3)} bit (worst case {number(l_w.value)}, tag {tag})"
         )
@@ -42,7 +42,7 @@ def ece(results: Results, evaluator: str, split: str, attack: str, folder: Path)
         return None
     canvas, axes = draw.new(3.2)
     _profiles(axes, results.pictures["prior"], lines, shade=True)
-    canvas.legend(loc="outside lower center", title="(D_ECE bit, l_w, tag)", title_fontsize=7)
+    draw.legend(canvas, 1, title="(D_ECE bit, l_w, tag)", title_fontsize=7)
     axes.set_title(f"{attacker(attack)} attacker, {split}", loc="left")
     alt = (
         f"Expected disclosure (D_ECE, the shaded gap to the black prior profile) to the "
@@ -61,10 +61,15 @@ def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None
         y = np.array(values, np.float64)
         colour = draw.colour(index) if index >= 0 else draw.SOFT
         style = draw.line(index) if index >= 0 else ":"
-        axes.plot(x, y, color=colour, linestyle=style, label=draw.label(name))
-        axes.plot(x[middle], y[middle], marker=draw.marker(max(index, 0)), color=colour, ms=4)
+        axes.plot(x, y, color=colour, linestyle=style, label=name)
+        axes.plot(
+            x[middle], y[middle], marker=draw.marker(max(index, 0)), color=colour, ms=4,
+            markerfacecolor=draw.face(index) if index >= 0 else colour,
+        )  # fmt: skip
         if shade and index >= 0:
-            axes.fill_between(x, y, nothing, color=colour, alpha=0.13, linewidth=0)
+            axes.fill_between(
+                x, y, nothing, color=colour, alpha=min(0.13, 0.4 / len(lines)), linewidth=0
+            )
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(0, 1.05 if shade else 1.5)
     axes.set_xlabel("log-odds of the prior, logit π (dot: π = 1/2)")
@@ -98,7 +103,7 @@ def distortion(results: Results, entry: Entry, folder: Path) -> Picture:
         for i, (name, text) in enumerate(names.items())
     ]
     _profiles(axes, results.pictures["prior"], lines, shade=False)
-    canvas.legend(loc="outside lower center")
+    draw.legend(canvas, 1)
     axes.set_title(f"{where['system']} on {where['split']}", loc="left")
     useful = [n for n in ("linear", "isotonic") if found[n].value > 0]
     alt = (
@@ -136,7 +141,7 @@ def empirical(entry: Entry, folder: Path) -> Picture:
     axes.set_xlabel("posterior that the attacker states")
     axes.set_ylabel("share of target trials")
     axes.grid(True)
-    canvas.legend(loc="outside lower center", ncols=2)
+    draw.legend(canvas)
     axes.set_title(f"{where['system']} on {where['split']}", loc="left")
     alt = "Mean distance between stated posterior and true share of targets: " + "; ".join(
         f"{text} {percent(value)}" for text, value in off.items()
@@ -166,7 +171,7 @@ def histogram(results: Results, entry: Entry, folder: Path) -> Picture | None:
     right.set_ylabel("D↔ (1: links for sure)")
     axes.set_xlabel("score of the attacker")
     axes.set_ylabel("share of trials (%)")
-    canvas.legend(loc="outside lower center", ncols=2)
+    draw.legend(canvas)
     system, attack, split = where["system"], where["attacker"], where["split"]
     axes.set_title(f"{system}, {attacker(attack)}, {split}", loc="left")
     of = (where["evaluator"], split, system, attack)

@@ -11,6 +11,8 @@ from local.report.draw import Picture
 from local.report.load import NOTHING, Results, Value
 from local.report.words import PROTECTED, attacker, enumerate_words, number, percent
 
+_FEW = 5  # systems whose markers have room beside each other
+
 
 def _bars(value: Value, scale: float) -> list[list[float]] | None:
     """Lengths of the error bars of one point, for matplotlib; None without an interval."""
@@ -37,19 +39,20 @@ def scatter(results: Results, evaluator: str, folder: Path) -> Picture | None:
     if not points and not left_out:
         return None
     canvas, axes = draw.new(3.0)
-    for i, j, system, split, deid, g_vd in points:
+    for i, j, _, _, deid, g_vd in points:
         axes.errorbar(
             100 * deid.value, g_vd.value, xerr=_bars(deid, 100), yerr=_bars(g_vd, 1),
-            fmt=draw.marker(j), color=draw.colour(i), elinewidth=0.8, capsize=2, markersize=5.5,
-            label=draw.label(f"{system}, {split}"),
+            fmt=draw.marker(j), color=draw.colour(i), markerfacecolor=draw.face(i),
+            elinewidth=0.8, capsize=2, markersize=5.5,
         )  # fmt: skip
+    _scatter_keys(axes, points)
     axes.axhline(0, color=draw.SOFT, linewidth=0.8, linestyle=":")
     axes.set_xlabel("DeID (%): 100 = nothing of the old voice left")
-    axes.set_ylabel("G_VD (dB): 0 = as distinct as before")
+    axes.set_ylabel("G_VD (dB): 0 = as before")
     axes.grid(True)
     axes.margins(0.08)
     if points:
-        canvas.legend(loc="outside lower center", ncols=2)
+        draw.legend(canvas)
     return draw.finish(
         canvas,
         draw.slug("deid-gvd", evaluator),
@@ -57,6 +60,20 @@ def scatter(results: Results, evaluator: str, folder: Path) -> Picture | None:
         _scatter_finding(points, left_out),
         folder,
     )
+
+
+def _scatter_keys(axes: Axes, points: list[tuple[int, int, str, str, Value, Value]]) -> None:
+    """What stands in the legend: colours are systems, markers are splits."""
+    for i, system in sorted({p[0]: p[2] for p in points}.items()):
+        axes.plot(
+            [], [], "s", color=draw.colour(i), markerfacecolor=draw.face(i), markersize=5,
+            label=draw.label(system),
+        )  # fmt: skip
+    for j, split in sorted({p[1]: p[3] for p in points}.items()):
+        axes.plot(
+            [], [], draw.marker(j), color=draw.INK, markerfacecolor="none", markersize=5,
+            label=draw.label(split),
+        )  # fmt: skip
 
 
 def _scatter_finding(
@@ -109,7 +126,7 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
     axes.set_ylabel("EER of the attacker (%)")
     axes.set_title(split, loc="left")
     axes.grid(True, axis="y")
-    canvas.legend(loc="outside lower center", ncols=2)
+    draw.legend(canvas)
     alt = _eer_finding(results, (evaluator, split), systems, measured, unprotected)
     missing = [attacker(a) for a in order if a not in measured]
     if missing:
@@ -127,7 +144,7 @@ def _eer_line(
     index: int,
     n_systems: int,
 ) -> None:
-    shift = 0.16 * (index - (n_systems - 1) / 2) / max(1, n_systems / 3)
+    shift = 0.64 * ((index + 0.5) / n_systems - 0.5)
     x, y, low, high = [], [], [], []
     for name in measured:
         found = results.value(*of, name, "eer")
@@ -140,7 +157,9 @@ def _eer_line(
         high.append(up[0])
     axes.errorbar(
         x, y, yerr=[low, high], color=draw.colour(index), marker=draw.marker(index),
-        linestyle=draw.line(index), elinewidth=0.8, capsize=2.5, markersize=5,
+        markerfacecolor=draw.face(index), linestyle=draw.line(index), elinewidth=0.8,
+        capsize=2.5 if n_systems <= _FEW else 1, markersize=5 if n_systems <= _FEW else 3.5,
+        linewidth=1.5 if n_systems <= _FEW else 0.7,
         label=draw.label(of[2]),
     )  # fmt: skip
 
@@ -153,14 +172,18 @@ def _eer_finding(
     unprotected: Value,
 ) -> str:
     parts = []
+    short = len(systems) > _FEW
     for system in systems:
         found = {a: results.value(*of, system, a, "eer") or NOTHING for a in measured}
         defined = {a: v.value for a, v in found.items() if math.isfinite(v.value)}
         if defined:
             best = min(defined, key=lambda a: defined[a])
             parts.append(
-                f"{system} holds the best attacker measured ({attacker(best)}) at "
+                f"{system} {percent(defined[best])} ({attacker(best)})"
+                if short
+                else f"{system} holds the best attacker measured ({attacker(best)}) at "
                 f"{percent(defined[best])}"
             )
     start = f"On {of[1]} unprotected speech has an EER of {percent(unprotected.value)}; "
+    start += "under the best attacker measured: " if short else ""
     return start + "; ".join(parts) + "; 50 % would be a coin toss."

@@ -32,7 +32,7 @@ def similarity(results: Results, entry: dict[str, Any], folder: Path) -> Picture
     canvas, (above, beneath) = draw.stacked(6.4, (1.9, 1))
     _quadrants(canvas, above, matrices, names)
     _zoo(beneath, points, names)
-    canvas.legend(loc="outside lower center", ncols=2)
+    draw.legend(canvas)
     above.set_title(f"{where['system']} on {where['split']}", loc="left")
     title = f"Voice similarity and zoo plot, {where['system']} on {where['split']}"
     name = draw.slug("similarity", where["evaluator"], where["system"], where["split"])

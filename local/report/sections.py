@@ -9,8 +9,9 @@ from pathlib import Path
 from local.report import (
     pictures_disclosure,
     pictures_overview,
+    pictures_radar,
+    pictures_search,
     pictures_similarity,
-    pictures_speakers,
 )
 from local.report.draw import Picture
 from local.report.load import Results
@@ -68,7 +69,7 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
     for e in calibrations:
         learnt.append(partial(pictures_disclosure.distortion, results, e, folder))
         learnt.append(partial(pictures_disclosure.empirical, e, folder))
-    return [
+    plan: list[tuple[str, str, list[Draw]]] = [
         ("Overview", _OVERVIEW, [partial(pictures_overview.scatter, results, evaluator, folder)]),
         ("Attackers", _ATTACKERS, by_split(pictures_overview.eer_by_attacker)),
         ("Voice similarity", _SIMILARITY, matrices),
@@ -87,9 +88,16 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
             _SCORES,
             [partial(pictures_disclosure.histogram, results, e, folder) for e in scores],
         ),
-        ("Identity search", _SEARCH, by_split(pictures_speakers.cmc)),
-        ("Linkability by speaker", _SPEAKERS, by_split(pictures_speakers.radar)),
+        ("Identity search", _SEARCH, by_split(pictures_search.cmc)),
+        ("Linkability by speaker", _SPEAKERS, by_split(pictures_radar.radar)),
     ]
+    if results.targets():
+        over_targets = [
+            *by_split(pictures_radar.targets),
+            *by_split(pictures_radar.target_groups),
+        ]
+        plan.append(("Linkability by target voice", _TARGETS, over_targets))
+    return plan
 
 
 _OVERVIEW = (
@@ -132,4 +140,9 @@ _SPEAKERS = (
     "Each axis is a speaker; the outer ring (1) means that this person is linked for sure. Dotted: "
     "original speech. Where the line of a system meets the dotted one, it does nothing for that "
     "person."
+)
+_TARGETS = (
+    "Each axis is a constant target voice that all speech was converted to (systems const_NN); the "
+    "dotted circle is the speaker's original speech (001, Fig. 3 and 4). A person who is linkable "
+    "at every target is not hidden by any of these voices."
 )

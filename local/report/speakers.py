@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from local.report.results import SpeakerFigure
+from local.report.words import target_voices
 
 MEASURED = ("linkability", "deid", "g_vd")
 
@@ -67,6 +68,10 @@ def worst_first(
 
 
 def groups_of(rows: Sequence[SpeakerFigure]) -> list[tuple[str, str, str]]:
-    """(system, evaluator, split) of all protected systems, in the order of the table."""
-    found = ((r.system, r.evaluator, r.split) for r in rows if r.system != "original")
+    """(system, evaluator, split) of all protected systems, in the order of the table.
+
+    Several target voices (const_NN) are left out: they are shown together, by target.
+    """
+    left_out = {"original", *target_voices({r.system for r in rows})}
+    found = ((r.system, r.evaluator, r.split) for r in rows if r.system not in left_out)
     return list(dict.fromkeys(found))

@@ -60,7 +60,7 @@ figure{margin:0;padding:.7rem;border:1px solid var(--grid);border-radius:.5rem;m
 figure svg{display:block;width:100%;height:auto;max-width:34rem;margin:0 auto}
 figure svg *{stroke-linejoin:round;stroke-linecap:butt}
 figcaption{font-size:.88rem;margin-top:.5rem}figcaption b{display:block}
-audio{width:12rem;height:2.2rem;display:block}
+audio{width:13rem;height:2.2rem;display:block}
 details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}
 dl{display:grid;grid-template-columns:minmax(6rem,max-content) minmax(0,1fr);gap:.25rem 1rem;
  margin:.6rem 0}dt{font-weight:600}dd{margin:0}

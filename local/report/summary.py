@@ -2,6 +2,7 @@
 """What a reader wants to know first: systems compared in words, and what is not known."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from local.report.speakers import worst_first
 from local.report.words import (
     ATTACKERS,
     PROTECTED,
+    UTILITY_METRICS,
     attacker,
     enumerate_words,
     number,
@@ -41,7 +43,12 @@ MEASURES = (
     Measure("Distinctiveness: G_VD", "whether protected voices still differ; 0 dB is as before",
             "g_vd", "similarity", " dB", True, 1, 2),
 )  # fmt: skip
-UTILITY = ("wer", "uar")  # metrics of stage 10, where a recipe measures it
+UTILITY = (
+    Measure("Utility: WER", "how many words a recogniser gets wrong; less is better", "wer", "",
+            " %", False, 100),
+    Measure("Utility: UAR", "mean share of emotions recognised; more is better", "uar", "", " %",
+            True, 100),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class Row:
     attacker: str
     speakers: str
     cells: list[Cell]
+    utility: list[Cell]
 
 
 def strongest(results: Results, evaluator: str, split: str, system: str) -> str:
@@ -99,13 +107,16 @@ def rows(results: Results, evaluator: str) -> list[Row]:
             if any(value is not None for value in measured):
                 own.append((system, attack))
                 values.append(measured)
+        names = [system for system, _ in own]
+        useful = {m: [results.utility(split, s, m.metric) for s in names] for m in UTILITY}
         for i, (system, attack) in enumerate(own):
             cells = [
                 _mark(measure, [column[j] for column in values], i)
                 for j, measure in enumerate(MEASURES)
             ]
+            utility = [_mark(measure, column, i) for measure, column in useful.items()]
             speakers = _speakers(results, evaluator, split, system)
-            found.append(Row(split, system, attack, speakers, cells))
+            found.append(Row(split, system, attack, speakers, cells, utility))
     return found
 
 
@@ -155,7 +166,43 @@ def findings(results: Results, evaluator: str) -> list[str]:
             text += f"{percent(deid.value)} of what made the old voices recognisable is gone"
         if g_vd is not None:
             text += f", and distinctiveness changes by {number(g_vd.value)} dB"
-        said.append(text.rstrip(". ") + "." + _worst(results, evaluator, row))
+        text = text.rstrip(". ") + "." + _utility(results, row)
+        said.append(text + _worst(results, evaluator, row))
+    return [*said, *_targets(results, evaluator)]
+
+
+def _utility(results: Results, row: Row) -> str:
+    """Utility after and before, where it was measured."""
+    parts = []
+    for measure, what in zip(UTILITY, ("Word error rate", "Recall of emotions"), strict=True):
+        after, before = (
+            results.utility(row.split, s, measure.metric) for s in (row.system, "original")
+        )
+        if after is not None:
+            was = "" if before is None else f" ({_say(measure, before)} without protection)"
+            parts.append(f" {what}: {_say(measure, after)}{was}.")
+    return "".join(parts)
+
+
+def _targets(results: Results, evaluator: str) -> list[str]:
+    """Mean and standard deviation over constant target voices (001), an attacker a line."""
+    targets, said = results.targets(), []
+    for split in results.splits(evaluator) if targets else []:
+        for attack in results.attackers(evaluator):
+            texts = []
+            for metric, name in (("eer", "EER"), ("linkability", "linkability")):
+                found = [results.value(evaluator, split, t, attack, metric) for t in targets]
+                x = [v.value for v in found if v is not None and math.isfinite(v.value)]
+                if len(x) > 1:
+                    say = percent if metric == "eer" else number
+                    mean, std = say(statistics.fmean(x)), say(statistics.stdev(x))
+                    texts.append(f"{name} {mean} ± {std} over {len(x)}")
+            if texts:
+                said.append(
+                    f"Constant targets ({targets[0]} to {targets[-1]}) on {split}, "
+                    f"{attacker(attack)} attacker: {'; '.join(texts)} targets (mean ± standard "
+                    "deviation). Each target has its own rows in the tables."
+                )
     return said
 
 
@@ -175,8 +222,12 @@ def not_measured(results: Results) -> list[str]:
     """What a reader might take for granted and nobody measured."""
     metrics = {f.metric for f in results.figures}
     said = []
-    if not metrics & set(UTILITY):
+    if metrics.isdisjoint(UTILITY_METRICS):
         said.append("Utility (word error rate, emotion): whether the speech is still of use.")
+    elif "wer" not in metrics:
+        said.append("Word error rate: whether the words are still understood.")
+    elif "uar" not in metrics:
+        said.append("Emotion: whether it is still heard.")
     for evaluator in results.evaluators():
         known = results.attackers(evaluator)
         missing = [ATTACKERS[a] for a in PROTECTED if a not in known]
@@ -192,9 +243,10 @@ def not_measured(results: Results) -> list[str]:
     if undefined:
         what = f": {enumerate_words(named, 6)}" if named else ""
         said.append(f"{len(undefined)} figures are not defined on this data{what}; see the tables.")
-    if results.figures:
+    if results.figures and not results.targets():
         said.append(
-            "Linkability by target voice (paper 001, Fig. 3): the results hold no figures by "
-            "target; the radar is drawn over speakers instead."
+            "Linkability by target voice (paper 001, Fig. 3): it takes at least three systems "
+            "const_NN, which convert all speech to one voice each; the radar is drawn over "
+            "speakers only."
         )
     return said

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from local.report.results import Figure
+from local.report.words import UTILITY_METRICS
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
@@ -195,6 +196,20 @@ def calibration_table(table: Figures) -> Table:
 def leakage_table(table: Figures) -> Table:
     """Identity leakage in embedding space, with its chance levels."""
     return _table(table, ["leakage"], LEAKAGE_COLUMNS)
+
+
+UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value (%)"]
+
+
+def utility_table(figures: Iterable[Figure]) -> Table:
+    """Word error rate and recall of emotions, a row a figure, original speech among them."""
+    rows = [
+        [f.split, f.system, f.evaluator, f.condition, f.metric.upper(),
+         cell(f, Column("", f.metric, 100, 1))]
+        for f in sorted(figures, key=lambda f: f.split)
+        if f.metric in UTILITY_METRICS
+    ]  # fmt: skip
+    return Table(UTILITY_HEADER, rows, 5)
 
 
 def legal_table(table: Figures) -> Table:

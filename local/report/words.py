@@ -2,7 +2,8 @@
 """Numbers as people read them, and the names of attackers in plain words."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 ATTACKERS = {
     "unprotected": "unprotected",
@@ -12,6 +13,17 @@ ATTACKERS = {
     "white_box": "white-box",
 }
 PROTECTED = tuple(name for name in ATTACKERS if name != "unprotected")  # weakest first
+
+
+UTILITY_METRICS = ("wer", "uar")  # word error rate; unweighted average recall of emotions
+TARGET = re.compile(r"const_\d+")  # a system that converts all speech to one target voice
+_TARGETS = 3  # from so many on, they are shown together, by target
+
+
+def target_voices(systems: Iterable[str]) -> list[str]:
+    """The systems that are targets of one experiment (001), sorted; none of fewer than three."""
+    found = sorted(s for s in systems if TARGET.fullmatch(s))
+    return found if len(found) >= _TARGETS else []
 
 
 def attacker(name: str) -> str:

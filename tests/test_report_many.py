@@ -1,0 +1,356 @@
+"""The report of many systems: made-up results of ten systems, two speaker groups, three evaluators.
+
+They are written as `local/collect_results.py` writes them, not measured.
+"""
+
+import html
+import json
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from local.make_report import main as make_report
+from local.metrics.curves import attack, prior_profile
+from local.report import draw, pictures_radar
+from local.report.gather import shorten
+from local.report.html import Contents
+from local.report.load import Results, load_results
+from local.report.page import page
+from local.report.players import Players
+from local.report.results import Figure, SpeakerFigure, read_table, write_table
+from local.report.sections import draw_all
+from local.report.speakers import worst_first
+from local.report.summary import findings, not_measured, rows
+from local.report.systems import vocoder_share
+from local.report.worst import worst
+from tests.browser import browser, check_page, opened
+
+SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
+           "b1_wgan_random_gender", "idmap_diff")  # fmt: skip
+EVALUATORS = ("ecapa_plda", "ecapa_cosine", "resemblyzer_cosine")
+SPLITS = ("toy_test_f", "toy_test_m")
+N_SPEAKERS = 20
+Entry = dict[str, object]
+
+
+@dataclass
+class Made:
+    """Results as they grow."""
+
+    out: Path
+    figures: list[Figure] = field(default_factory=list)
+    speakers: list[SpeakerFigure] = field(default_factory=list)
+    pictures: dict[str, list[Entry]] = field(
+        default_factory=lambda: {k: [] for k in ("similarity", "searches", "attacks")}
+    )
+    clips: list[Entry] = field(default_factory=list)
+    systems: dict[str, Entry] = field(default_factory=dict)
+
+    def row(self, of: tuple[str, ...], condition: str, metric: str, value: object) -> None:
+        evaluator, split, system, attacker = of
+        low, high = ("", "") if isinstance(value, str) else (value - 0.03, value + 0.03)  # type: ignore[operator]
+        self.figures.append(
+            Figure("toy", split, split[-1], system, attacker, evaluator, condition, metric,
+                   str(value), str(low), str(high), str(N_SPEAKERS), "80", "80", "1520", "digest")
+        )  # fmt: skip
+
+    def speaker(self, of: tuple[str, ...], speaker: str, metric: str, value: float) -> None:
+        evaluator, split, system, attacker = of
+        where = ("toy", split, split[-1], system, attacker, evaluator, "X")
+        self.speakers.append(SpeakerFigure(*where, speaker, metric, f"{value:.4f}", "digest"))
+
+    def write(self) -> Path:
+        write_table(self.out / "metrics.csv", Figure, self.figures)
+        write_table(self.out / "per_speaker.csv", SpeakerFigure, self.speakers)
+        pictures = {**self.pictures, "prior": prior_profile()}
+        run = {"corpus": "toy", "origin": {"commit": "abc"}, "systems": self.systems}
+        for name, value in (("figures", pictures), ("clips", self.clips), ("run", run)):
+            (self.out / f"{name}.json").write_text(json.dumps(shorten(value)))
+        return self.out
+
+
+def names(split: str) -> list[str]:
+    return [f"{split[-1]}{1000 + 37 * i}" for i in range(N_SPEAKERS)]
+
+
+def add_attack(made: Made, of: tuple[str, ...], strength: float, rng: np.random.Generator) -> None:
+    """Figures, curves and linkability by speaker of one attack; strength: distance of scores."""
+    target = np.repeat([True, False], [80, 1520])
+    scores = rng.normal(size=1600) + strength * target
+    eer = 0.5 * float(np.exp(-0.5 * strength))
+    condition = {"unprotected": "OO", "ignorant": "OA", "lazy_informed": "AA"}[of[3]]
+    for metric, value in (("eer", eer), ("d_ece", 0.2 * strength), ("l_w", 1.2),
+                          ("linkability", 0.25 * strength), ("tag", "B")):  # fmt: skip
+        made.row(of, condition, metric, value)
+    where = dict(zip(("evaluator", "split", "system", "attacker"), of, strict=True))
+    made.pictures["attacks"].append({"where": where, **attack(target, scores)})
+    for name, value in zip(names(of[1]), rng.beta(1 + strength, 2, N_SPEAKERS), strict=True):
+        made.speaker(of, name, "linkability", value)
+
+
+def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) -> None:
+    made.row(of, "OO-OP-PP", "deid", rng.uniform(0.3, 0.95))
+    made.row(of, "OO-OP-PP", "g_vd", rng.uniform(-8, 0))
+    entry: Entry = {"where": dict(zip(("evaluator", "split", "system"), of[:3], strict=True))}
+    entry["speakers"] = names(of[1])
+    for i, s in enumerate(("oo", "op", "pp")):
+        sim = rng.uniform(0, 0.3, (N_SPEAKERS, N_SPEAKERS)) + (0.6 - 0.2 * i) * np.eye(N_SPEAKERS)
+        entry[f"sim_{s}"], entry[f"zoo_{s}"] = (
+            sim.tolist(),
+            rng.normal(size=(N_SPEAKERS, 2)).tolist(),
+        )
+    made.pictures["similarity"].append(entry)
+    for name in names(of[1]):
+        made.speaker(of, name, "deid", rng.uniform(0, 1))
+        made.speaker(of, name, "g_vd", rng.uniform(-8, 0))
+
+
+def add_search(made: Made, of: tuple[str, ...], rng: np.random.Generator) -> None:
+    curve = np.sort(rng.uniform(0.05, 0.9, 50))
+    where = dict(zip(("evaluator", "split", "system"), of[:3], strict=True))
+    chance = np.linspace(0.05, 0.6, 50)
+    made.pictures["searches"].append(
+        {"where": where, "cmc": curve.tolist(), "chance_clustered": chance.tolist(),
+         "chance": (chance + 0.1).tolist()}
+    )  # fmt: skip
+
+
+def add_clips(made: Made, seconds: float, rng: np.random.Generator) -> None:
+    """Ten pairs for every system, evaluator and group; originals are shared."""
+    (made.out / "clips").mkdir(parents=True)
+    files: dict[tuple[str, str], str] = {}
+
+    def clip(side: str, speaker: str) -> str:
+        if (side, speaker) not in files:
+            name = files[side, speaker] = f"clips/{len(files):03d}.mp3"
+            noise = 0.1 * rng.standard_normal(int(16000 * seconds))
+            soundfile.write(made.out / name, noise, 16000, format="MP3")
+        return files[side, speaker]
+
+    for system in SYSTEMS:
+        for evaluator in EVALUATORS:
+            for split in SPLITS:
+                for speaker in names(split):
+                    made.clips.append(
+                        {"system": system, "evaluator": evaluator, "split": split,
+                         "speaker": speaker, "utterance": f"{speaker}-0",
+                         "original": clip("original", speaker), "protected": clip(system, speaker)}
+                    )  # fmt: skip
+
+
+def many(out: Path, *, seconds: float, evaluators: tuple[str, ...] = EVALUATORS) -> Path:
+    """Results of ten systems in `out`; clips of so many seconds."""
+    made, rng = Made(out), np.random.default_rng(0)
+    add_clips(made, seconds, rng)
+    for evaluator in evaluators:
+        for split in SPLITS:
+            add_attack(made, (evaluator, split, "original", "unprotected"), 3.0, rng)
+            for i, system in enumerate(SYSTEMS):
+                for attacker, more in (("ignorant", 0.0), ("lazy_informed", 0.5)):
+                    of = (evaluator, split, system, attacker)
+                    add_attack(made, of, 0.2 + 0.2 * i + more, rng)
+                add_similarity(made, (evaluator, split, system, "similarity"), rng)
+                add_search(made, (evaluator, split, system, "leakage"), rng)
+    for system in SYSTEMS:
+        kind = "copy_synthesis" if system == "copy" else "voice_conversion"
+        made.systems[system] = {"anonymiser": "b2" if system in ("b2", "b2r") else kind, "seed": 0}
+    made.systems["b1_world"]["note"] = (
+        "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
+    )
+    return made.write()
+
+
+def words(path: Path) -> str:
+    """The visible text of a page, roughly."""
+    text = re.sub(r"<(script|style).*?</\1>", " ", path.read_text(), flags=re.DOTALL)
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten systems, one evaluator, two groups; pictures of one kind, as they are the slow part."""
+    out = many(tmp_path_factory.mktemp("few") / "results", seconds=0.2, evaluators=EVALUATORS[:1])
+    figures = json.loads((out / "figures.json").read_text())
+    kept = {"prior": figures["prior"], "searches": figures["searches"]}
+    (out / "figures.json").write_text(json.dumps(kept))
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(few: Path) -> Path:
+    assert make_report([str(few), str(few.parent / "report")]) == 0
+    return few.parent / "report/report.html"
+
+
+def test_every_group_and_system_has_its_linked_section(report: Path) -> None:
+    text = report.read_text()
+    for split in SPLITS:
+        for system in SYSTEMS:
+            found = re.search(rf'<h4 id="(s\d+)">{system} on {split}</h4>(.*?)</table>', text, re.S)
+            assert found
+            assert f'<a href="#{found[1]}">{system}</a>' in text
+            assert found[2].count("<audio") == 20
+            assert f"protected by {system}" not in found[2]
+            assert found[2].count(f"speech of {split[-1]}") == 20  # nobody of the other group
+    clips = re.search(r'<script type="application/json" id="clips">(.*?)</script>', text)
+    assert clips
+    used = set(re.findall(r'data-clip="([^"]+)"', text))
+    assert set(json.loads(clips[1])) == used  # each once, and none that nobody plays
+    assert len(used) < text.count("<audio")
+
+
+def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(few: Path) -> None:
+    results = load_results(few)
+    size = len(Players(results, 10**9).data["clips/000.mp3"])
+    players = Players(results, 45 * size)
+    assert 20 < sum(map(len, players.data.values())) / size <= 45
+    left = sum(players.left_out.values())
+    for system in SYSTEMS[:3]:
+        group = (system, EVALUATORS[0], SPLITS[0])
+        of_group = worst_first(results.speakers, *group)[:10]
+        assert "<audio" in players.cells(group, of_group[0])[1]
+        assert "left out" in players.cells(group, of_group[9])[1]
+    contents = Contents()
+    text = worst(results, EVALUATORS[0], "", contents, players)
+    assert f"{left} pairs of clips (all evaluators) are left out" in text
+    assert text.count("<audio") == 2 * (200 - left)
+
+
+def test_systems_speak_for_themselves(report: Path) -> None:
+    text = words(report)
+    assert (
+        "What systems say of themselves b1_world Offline stand-in for B1: WORLD instead of a "
+        in text
+    )
+    assert "neural <vocoder>." in text
+    assert "neural <vocoder>" not in report.read_text()
+    assert "<vocoder>" in (report.parent / "RESULTS.md").read_text()
+
+
+def test_the_vocoder_has_its_part_of_the_rise() -> None:
+    def row(system: str, attacker: str, value: float) -> Figure:
+        where = ("toy", "t_f", "f", system, attacker, "e", "OA", "eer", str(value))
+        return Figure(*where, "", "", "", "", "", "", "d")
+
+    eers = {"copy": 0.10, "b1": 0.45, "nsf": 0.3, "low": 0.02, "b2": 0.4, "near": 0.08}
+    figures = [row("original", "unprotected", 0.05)]
+    figures += [row(system, "ignorant", value) for system, value in eers.items()]
+    vc = {"anonymiser": "voice_conversion", "synthesiser": "world"}
+    settings = {"copy": {"anonymiser": "copy_synthesis"}, "b1": vc, "low": vc, "near": vc}
+    settings |= {"nsf": {**vc, "synthesiser": {"name": "nsf"}}, "b2": {"anonymiser": "mcadams"}}
+    results = Results(Path(), figures=figures, run={"systems": settings})
+    said = vocoder_share(results, "e", "t_f")
+    assert [text.split()[0] for text in said] == [
+        "b1",
+        "nsf",
+        "near",
+    ]  # b2 converts nothing; low: no rise
+    assert "rises by 40.0 points (from 5.0 % to 45.0 %); 12 % of the rise is also there" in said[0]
+    assert "no interval" in said[0]
+    assert "all of the rise" in said[2]
+    settings["copy"]["synthesiser"] = "world"
+    assert [text.split()[0] for text in vocoder_share(results, "e", "t_f")] == ["b1", "near"]
+    figures[1] = row("copy", "ignorant", 0.04)
+    said = vocoder_share(Results(Path(), figures=figures, run={"systems": settings}), "e", "t_f")
+    assert "none of the rise" in said[0]
+    assert vocoder_share(Results(Path(), figures=figures), "e", "t_f") == []
+
+
+def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(few, folder)
+    made = Made(folder)
+    for system, value in (("original", 0.1), ("b2", 0.2), ("copy", 0.12)):
+        made.row(("asr_x", SPLITS[0], system, "utility"), "A", "wer", value)
+    found = list(read_table(few / "metrics.csv", Figure))
+    write_table(folder / "metrics.csv", Figure, [*found, *made.figures])
+    results = load_results(folder)
+    assert results.evaluators() == [EVALUATORS[0]]
+    rows_ = {(r.split, r.system): r.utility for r in rows(results, EVALUATORS[0])}
+    wer, uar = rows_[SPLITS[0], "b2"]
+    assert (wer.text, wer.mark, wer.sure) == ("20.0 % [17.0, 23.0]", "worst", True)
+    assert uar.text == "not measured"
+    assert rows_[SPLITS[0], "copy"][0].mark == "best"
+    assert rows_[SPLITS[1], "b2"][0].text == "not measured"
+    said = not_measured(results)
+    assert said[0].startswith("Emotion")
+    text = words_of_page(results)
+    assert "Word error rate: 20.0 % [17.0, 23.0] (10.0 % [7.0, 13.0] without protection)." in text
+    assert "Utility: WER" in text
+    assert "Utility: UAR" not in text
+    assert "asr_x A WER 20.0 [17.0, 23.0]" in text
+    assert "Utility: WER" not in words_of_page(load_results(few))
+
+
+def words_of_page(results: Results) -> str:
+    text = page(results, {e: [] for e in results.evaluators()}, with_audio=False)
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
+
+
+def targets(n: int) -> Results:
+    """Linkability of six speakers under `n` constant targets; s0 is always worst protected."""
+    made = Made(Path())
+    for system in ("original", *(f"const_{i:02d}" for i in range(n))):
+        attacker = "unprotected" if system == "original" else "lazy_informed"
+        of = ("e", "t_f", system, attacker)
+        made.row(of, "AA", "eer", 0.01 if system == "original" else 0.1 + 0.1 * int(system[-2:]))
+        for j in range(6):
+            value = 0.95 if system == "original" else 0.9 - 0.1 * j
+            made.speaker(of, f"s{j}", "linkability", value)
+    return Results(Path(), figures=made.figures, speakers=made.speakers)
+
+
+def test_targets_have_their_radar(tmp_path: Path) -> None:
+    results = targets(3)
+    assert results.systems() == []
+    each = pictures_radar.targets(results, "e", "t_f", tmp_path)
+    groups = pictures_radar.target_groups(results, "e", "t_f", tmp_path)
+    assert each is not None
+    assert groups is not None
+    assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt
+    assert "3 badly protected: 0.80 (original speech 0.95); 3 well protected: 0.50" in groups.alt
+    assert "EER 20.0 % ± 10.0 % over 3 targets" in findings(results, "e")[0]
+    assert [s.title for s in draw_all(results, "e", tmp_path)][-1] == "Linkability by target voice"
+
+
+def test_two_targets_have_no_radar_and_it_is_said(tmp_path: Path) -> None:
+    results = targets(2)
+    assert results.targets() == []
+    assert results.systems() == ["const_00", "const_01"]
+    assert pictures_radar.targets(results, "e", "t_f", tmp_path) is None
+    assert any("at least three systems const_NN" in text for text in not_measured(results))
+
+
+def test_many_series_can_be_told_apart() -> None:
+    looks = {(draw.colour(i), draw.line(i), draw.marker(i), draw.face(i)) for i in range(24)}
+    assert len(looks) == 24
+    assert len({(draw.colour(i), draw.line(i)) for i in range(24)}) == 24
+
+
+def test_in_a_browser(report: Path) -> None:
+    """Ten systems on a desk and on a phone; players of later groups work when they are reached."""
+    with browser() as running:
+        assert check_page(running, report) == len(list((report.parent / "figures").iterdir()))
+        with opened(running, report) as (shown, complaints):
+            clipped = shown.evaluate(CLIPPED)
+            assert clipped == []
+            shown.evaluate("document.querySelectorAll('nav details').forEach(d => d.open = true)")
+            shown.locator("nav a", has_text="idmap_diff").last.click()
+            player = shown.locator(f'table[aria-label*="idmap_diff on {SPLITS[1]}"] audio').first
+            player.scroll_into_view_if_needed()
+            shown.wait_for_function("a => a.readyState >= 1", arg=player.element_handle())
+            shown.evaluate("window.scrollTo(0, 0)")
+            shown.wait_for_function("a => !a.src", arg=player.element_handle())
+            assert complaints == []
+
+
+CLIPPED = """() => Array.from(document.querySelectorAll("figure svg text")).filter(t => {
+  const own = t.getBoundingClientRect(), box = t.closest("svg").getBoundingClientRect();
+  return own.left < box.left - 2 || own.right > box.right + 2
+    || own.top < box.top - 2 || own.bottom > box.bottom + 2;
+}).map(t => t.closest("figure").id + ": " + t.textContent)"""
