@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,6 +121,16 @@ class TestMatching:
         whole = nearest_frames(queries, frames, 4)
         monkeypatch.setattr(matching, "_BLOCK", 704 * 7)
         assert np.array_equal(nearest_frames(queries, frames, 4), whole)
+
+    def test_memory_is_that_of_a_block(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(matching, "_BLOCK", 1 << 16)
+        rng = np.random.default_rng(0)
+        index, queries = FrameIndex(rng.standard_normal((2000, 4))), rng.standard_normal((5000, 4))
+        tracemalloc.start()
+        index.search(queries, 4)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 4e6  # all distances at once are 40 MB
 
     def test_nearly_equal_far_ones_are_told_apart(self) -> None:
         """float32 alone cannot: the distances differ by 1e-9, at vectors of length 100."""
@@ -466,6 +478,16 @@ def test_bad_settings_are_one_line(tmp_path: Path, text: str, message: str) -> N
     assert str(error.value).startswith(str(path))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
+    text = (ROOT / "docs/voice_conversion.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(anonymiser: .*?)```", text, flags=re.DOTALL)
+    assert examples
+    path = tmp_path / "x.yaml"
+    for example in examples:
+        path.write_text(example)
+        describe_system(path)
 
 
 def test_missing_folders_are_named(tmp_path: Path, pool: Path) -> None:
