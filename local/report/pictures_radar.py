@@ -151,6 +151,8 @@ def _table(
     before = _by_speaker(results, evaluator, split, "original", "unprotected")
     table = np.array([_values(values, names) for values in own.values()]).T
     table = table.reshape(len(names), len(own))
+    if not own:
+        return attack, [], [], table, _values(before, [])
     usable = np.isfinite(table).all(axis=1)
     order = [i for i in np.argsort(-table.mean(axis=1), kind="stable") if usable[i]]
     speakers = [names[i] for i in order]
