@@ -95,7 +95,7 @@ def main() -> int:
     theirs, fast = cpu_seconds(reference, waves), cpu_seconds(ours, waves)
     print(f"Harvest:   real-time factor {theirs / seconds:.4f}")
     print(
-        f"pseudovox: real-time factor {fast / seconds:.4f} ({analysis / seconds:.4f} of it analysis)"
+        f"pseudovox: real-time factor {fast / seconds:.4f}, {analysis / seconds:.4f} of it analysis"
     )
     print(f"copies: {agreement(waves)}")
     print(f"ratio: {theirs / fast:.2f} (goal: at least {GOAL:g}; factor at most {MAX_FACTOR:g})")
