@@ -1,12 +1,18 @@
 """Xi-vector pooling: by hand, the limits of the precision, padding, the whole encoder."""
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig
+from steps.audio import read_audio
+from steps.generators.frames import read_frames
+from steps.speaker.checkpoints import save_atomically
+from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig, write_config
+from steps.speaker.encoders import load_encoder
 from steps.speaker.networks import EncoderNetwork
 from steps.speaker.xi import Posterior, XiPooling, pool_frames
 
@@ -82,10 +88,14 @@ def test_log_precision_stays_finite_where_softplus_underflows() -> None:
     assert bool(torch.isfinite(found.log_precision).all())
 
 
+def encoder_config(final_norm: bool = True, pooling: str = "xi") -> EncoderConfig:
+    network = NetworkConfig((8, 8, 8), (3, 3, 1), (1, 2, 1), 5, 4, 4, 4, pooling, 6, final_norm)
+    return EncoderConfig("ecapa", network, TrainingConfig(1))
+
+
 def encoder(final_norm: bool) -> EncoderNetwork:
     torch.manual_seed(0)
-    network = NetworkConfig((8, 8, 8), (3, 3, 1), (1, 2, 1), 5, 4, 4, 4, "xi", 6, final_norm)
-    made = EncoderNetwork(EncoderConfig("ecapa", network, TrainingConfig(1)))
+    made = EncoderNetwork(encoder_config(final_norm))
     made.train()
     made(torch.randn(16, 40, 80))  # so that running statistics are not 0 and 1
     return made.eval()
@@ -122,3 +132,29 @@ def test_frames_of_the_encoder_pool_to_its_vector(final_norm: bool) -> None:
         pooling.prior_log_precision + scale.log(),
     )
     torch.testing.assert_close(found.mean, network(features), atol=1e-5, rtol=1e-4)
+
+
+def test_frames_of_a_data_directory_are_what_psd_reads(
+    make_data_dir, tmp_path: Path, run_program
+) -> None:
+    data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1}, seconds=0.4)
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    write_config(folder / "encoder.yaml", encoder_config())
+    save_atomically(folder / "final.pt", encoder(True).state_dict())
+    done = run_program("steps/extract_frames.py", folder, data, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    table = read_frames(tmp_path / "out", None, "given")
+    assert table.speakers.tolist() == ["s1", "s1", "s2"]
+    assert table.frames.weights.tolist() == [41, 42, 41]
+    samples = read_audio("s1-000", str(data / "wav" / "s1-000.wav")).samples.astype(np.float32)
+    means, variances = load_encoder(str(folder)).frames(samples)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(table.frames.means[0], means.mean(axis=0), rtol=1e-3, atol=1e-5)
+    expected = variances.mean(axis=0) + means.var(axis=0)
+    np.testing.assert_allclose(table.frames.variances[0], expected, rtol=1e-3)
+    write_config(folder / "encoder.yaml", encoder_config(pooling="attention"))
+    other = EncoderNetwork(encoder_config(pooling="attention"))
+    save_atomically(folder / "final.pt", other.state_dict())
+    done = run_program("steps/extract_frames.py", folder, data, tmp_path / "no")
+    assert done.returncode == 2
+    assert "xi pooling is needed" in done.stderr

@@ -74,6 +74,13 @@ class NetworkEncoder:
         vectors = self.network(padded, None if alike else frames)
         return list(vectors.cpu().numpy())
 
+    @torch.inference_mode()
+    def frames(self, samples: Samples) -> tuple[Float32, Float32]:
+        """Means and variances (T, d) of what each frame says of the speaker; xi pooling only."""
+        self.network.eval()
+        means, variances = self.network.frame_gaussians(self._features(samples)[None])
+        return means[0].cpu().numpy(), variances[0].cpu().numpy()
+
     def _features(self, samples: Samples) -> torch.Tensor:
         if self.speech_only:
             samples = keep_speech(samples)

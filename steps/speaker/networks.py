@@ -96,6 +96,11 @@ class EncoderNetwork(nn.Module):
         embeddings: Tensor = self.final_norm(self.body(features, lengths).squeeze(1))
         return embeddings
 
+    @property
+    def has_frame_gaussians(self) -> bool:
+        """Whether the pooling is xi."""
+        return isinstance(getattr(self.body, "asp", None), _XiHead)
+
     def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """What each frame says of the speaker, in the space of the embeddings (xi pooling only).
 

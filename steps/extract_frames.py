@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Extract what the frames of each utterance say of its speaker, for the generator psd.
+
+ENCODER is a folder of steps/train_encoder.py with `network.pooling: xi`; DATA needs wav.scp and
+utt2spk. Each frame gives a Gaussian. OUT gets, for each utterance, the mean (xvector.{ark,scp}) and
+the variance (variance.{ark,scp}) of the mixture of its frames, num_frames, utt2spk and, where
+utterances were lost, skipped.txt. The mean is not the x-vector of steps/extract_xvectors.py, which
+weights the frames by their precision.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to compute")
+    parser.add_argument("encoder", metavar="ENCODER")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    data = load_data_dir(args.data)
+
+    from steps.speaker.encoders import load_encoder
+    from steps.speaker.extraction import extract
+    from steps.speaker.frame_extraction import FrameEncoder, write_frames
+
+    encoder = FrameEncoder(load_encoder(args.encoder, args.device), args.encoder)
+    result = extract(encoder, data.wav, data.utt2spk, 0.0)
+    print(result.summary())
+    write_frames(args.out, result, args.allow_loss)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,314 @@
+"""WGAN-QC: duals of the transport, losses, training and resuming, resampling of pseudo-speakers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.optimal_transport import quadratic_cost, solve_duals
+from steps.generators.registry import describe_generator, load_generator
+from steps.generators.trained import load_trained, make_training_vectors, train_generator
+from steps.generators.wgan import WganTrainer
+from steps.generators.wgan_networks import critic_loss, make_networks
+from steps.generators.wgan_speakers import WganSettings, WganSpeakers
+from utils.cli import UserError
+
+SIZE = 6
+NETWORK = {"arch": "mlp", "noise": 8, "distribution": "gaussian"}
+TRAINING = {"steps": 12, "batch": 16, "learning_rate": 1e-3, "checkpoint_every": 6, "log_every": 6}
+
+
+def settings(**more: object) -> dict[str, object]:
+    network = NETWORK | {name: more.pop(name) for name in list(more) if name in NETWORK}
+    return {"generator": "wgan", "network": network, "training": TRAINING | more}
+
+
+def training_vectors(n_speakers: int = 10, n_utts: int = 8, size: int = SIZE, offset: float = 2.0):
+    rng = np.random.default_rng(3)
+    vectors, utt2spk = {}, {}
+    for speaker in range(n_speakers):
+        mean = offset + rng.standard_normal(size)
+        for utt in range(n_utts):
+            vectors[f"s{speaker}-{utt}"] = (mean + 0.3 * rng.standard_normal(size)).astype("f4")
+            utt2spk[f"s{speaker}-{utt}"] = f"s{speaker}"
+    return make_training_vectors(vectors, utt2spk)
+
+
+# A7: the transport
+
+
+@pytest.mark.parametrize(("n", "shift"), [(1, 0.0), (7, 0.0), (64, 3.0), (64, 1000.0)])
+def test_a7_duals_are_feasible_tight_on_pairs_and_centred(n: int, shift: float) -> None:
+    rng = np.random.default_rng(n)
+    cost = quadratic_cost(rng.standard_normal((n, 9)), 0.2 * rng.standard_normal((n, 9)) + shift)
+    duals = solve_duals(cost)
+    slack = cost - (duals.real[:, None] - duals.fake[None, :])
+    scale = max(1.0, float(cost.max()))
+    assert slack.min() >= -1e-8 * scale
+    assert sorted(duals.match) == list(range(n))
+    assert np.abs(slack[duals.match, np.arange(n)]).max() <= 1e-8 * scale
+    assert duals.real.mean() - duals.fake.mean() == pytest.approx(duals.cost, abs=1e-9 * scale)
+    assert duals.real.mean() + duals.fake.mean() == pytest.approx(0.0, abs=1e-9 * scale)
+
+
+def test_a7_the_matching_is_the_cheapest_of_all() -> None:
+    from scipy.optimize import linear_sum_assignment
+
+    cost = np.random.default_rng(0).random((40, 40))
+    assert solve_duals(cost).cost == pytest.approx(cost[linear_sum_assignment(cost)].mean())
+
+
+def test_transport_by_hand() -> None:
+    # real at 0 and 4, generated at 1 and 6 on a line: K = 1, costs 1/2 ((0-1)^2 + (4-6)^2) / 2
+    cost = quadratic_cost(np.array([[0.0], [4.0]]), np.array([[1.0], [6.0]]))
+    np.testing.assert_allclose(cost, [[0.5, 18.0], [4.5, 2.0]])
+    duals = solve_duals(cost)
+    assert duals.match.tolist() == [0, 1]
+    assert duals.cost == pytest.approx(1.25)
+
+
+def test_equal_vectors_cost_nothing_and_bad_costs_are_refused() -> None:
+    same = np.ones((5, 3))
+    assert solve_duals(quadratic_cost(same, same)).cost == 0.0
+    with pytest.raises(ArithmeticError, match="finite"):
+        solve_duals(np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match="as many"):
+        solve_duals(np.ones((2, 3)))
+
+
+# A7: the losses
+
+
+class Known(torch.nn.Module):
+    """D(v) = <a, v> + b: value and gradient are known."""
+
+    def __init__(self, a: list[float], b: float) -> None:
+        super().__init__()
+        self.a = torch.nn.Parameter(torch.tensor(a, dtype=torch.float64))
+        self.b = torch.nn.Parameter(torch.tensor(b, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.a + self.b
+
+
+def test_critic_loss_by_hand() -> None:
+    # One real vector (2, 0) and one generated (0, 0): K = 1/2, c = 1/4 * 4 = 1, Hx = 1/2 = -Hv.
+    real = torch.tensor([[2.0, 0.0]], dtype=torch.float64)
+    fake = torch.zeros(1, 2, dtype=torch.float64)
+    found = critic_loss(Known([3.0, 4.0], 0.25), real, fake, gamma=0.7)
+    at_real, at_fake, root = 6.25, 0.25, 0.5**0.5
+    regression = 0.5 * (at_real - 0.5) ** 2 + 0.5 * (at_fake + 0.5) ** 2
+    penalty = 0.5 * (5.0 / (2 * root) - 0.5 * root * 2.0) ** 2
+    assert found.regression == pytest.approx(regression)
+    assert float(found.total.detach()) == pytest.approx(regression + 4 * root * 0.7 * penalty)
+    assert found.transport == pytest.approx(1.0)
+    # the exact potential, D(v) = -1/2 + K <x, v>, has the slope K ||x - v||: the penalty vanishes
+    exact = critic_loss(Known([1.0, 0.0], -0.5), real, fake, gamma=0.7)
+    penalty_of_exact = float(exact.total.detach()) - exact.regression
+    assert penalty_of_exact == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("arch", ["mlp", "resnet8"])
+def test_a7_gradients_are_finite_even_where_the_critic_is_flat(arch: str) -> None:
+    torch.manual_seed(0)
+    generator, critic = make_networks(arch, 5, SIZE)
+    for flat in (False, True):
+        if flat:
+            for parameter in critic.parameters():
+                torch.nn.init.zeros_(parameter)
+        fake = generator(torch.randn(8, 5))
+        assert fake.shape == (8, SIZE)
+        assert critic(fake).shape == (8,)
+        critic.zero_grad()
+        critic_loss(critic, torch.randn(8, SIZE), fake, 0.1).total.backward()
+        gradients = [p.grad for p in critic.parameters() if p.grad is not None]
+        assert gradients
+        assert all(bool(torch.isfinite(g).all()) for g in gradients)
+
+
+def test_a7_on_two_gaussians_the_critic_loss_falls() -> None:
+    torch.manual_seed(0)
+    _, critic = make_networks("mlp", 4, 2)
+    of_critic = torch.optim.Adam(critic.parameters(), 1e-3, (0.5, 0.999))
+    losses = []
+    for _ in range(100):
+        real, fake = torch.randn(64, 2) + 3.0, torch.randn(64, 2)
+        loss = critic_loss(critic, real, fake, 0.1)
+        of_critic.zero_grad()
+        loss.total.backward()
+        of_critic.step()
+        losses.append(float(loss.total.detach()))
+    assert np.mean(losses[-20:]) < 0.2 * np.mean(losses[:20])
+    with torch.no_grad():  # it rises from the generated to the real ones
+        assert float(critic(torch.full((1, 2), 3.0))) > float(critic(torch.zeros(1, 2)))
+
+
+# training
+
+
+def test_training_spreads_the_vectors_as_the_real_ones_are(tmp_path: Path) -> None:
+    data = training_vectors(offset=5.0)
+    real = data.vectors.astype(np.float64)
+    costs = []
+    for steps in (1, 250):
+        values = settings(steps=steps, log_every=250, checkpoint_every=250)
+        train_generator(values, "wgan.yaml", data, tmp_path / str(steps), seed=1)
+        model = load_trained(tmp_path / str(steps), "wgan").model
+        made = model.vectors(np.arange(80, dtype=np.int64)).astype(np.float64)
+        costs.append(solve_duals(quadratic_cost(real, made)).cost)
+    assert costs[1] < 0.75 * costs[0]
+    assert 0.5 < np.median(made.std(axis=0) / real.std(axis=0)) < 1.5
+    header = (tmp_path / "250" / "training.tsv").read_text().splitlines()[0]
+    assert "critic_loss" in header
+    assert "transport" in header
+
+
+@pytest.mark.parametrize("arch", ["mlp", "resnet8"])
+def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -> None:
+    data = training_vectors()
+    torch.set_num_threads(1)
+
+    def trainer() -> WganTrainer:
+        return WganTrainer.from_settings(settings(arch=arch), "wgan.yaml", data, 7, "cpu")
+
+    whole = trainer()
+    for step in range(6):
+        whole.update(step)
+    first, second = trainer(), trainer()
+    for step in range(3):
+        first.update(step)
+    second.restore(first.state())
+    for step in range(3, 6):
+        second.update(step)
+    weights = whole.weights()
+    assert all(torch.equal(weights[name], value) for name, value in second.weights().items())
+
+
+@pytest.mark.parametrize("arch", ["mlp", "resnet8"])
+@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
+def test_the_vector_of_an_index_depends_on_nothing_else(arch: str, distribution: str) -> None:
+    values = settings(arch=arch, distribution=distribution)
+    model = WganTrainer.from_settings(values, "f", training_vectors(), 0, "cpu").model()
+    many = model.vectors(np.array([5, 2**62, 9], dtype=np.int64))
+    assert np.array_equal(many[1], model.vectors(np.array([2**62], dtype=np.int64))[0])
+    assert not np.array_equal(many[0], many[2])
+
+
+def test_a_dimension_that_never_changes_is_kept() -> None:
+    data = training_vectors()
+    data.vectors[:, 2] = 4.0
+    trainer = WganTrainer.from_settings(settings(), "f", data, 0, "cpu")
+    trainer.update(0)
+    assert np.isfinite(trainer.model().vectors(np.arange(3, dtype=np.int64))).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"arch": "unet"}, "network.arch"),
+        ({"distribution": "cauchy"}, "network.distribution"),
+        ({"noise": 1}, "network.noise"),
+        ({"batch": 81}, "80 x-vectors"),
+        ({"gamma": 0.0}, "training.gamma"),
+        ({"average": 1.0}, "training.average"),
+        ({"betas": [0.5, 1.0]}, "training.betas"),
+        ({"stepps": 3}, "training.stepps: unknown"),
+    ],
+)
+def test_bad_settings_name_the_file_and_the_setting(more: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        WganTrainer.from_settings(settings(**more), "wgan.yaml", training_vectors(), 0, "cpu")
+    assert str(caught.value).startswith("wgan.yaml: ")
+
+
+# pseudo-speakers
+
+
+class Listed:
+    """A model whose vectors are given, in the order of asking."""
+
+    dimension, n_seen = 2, 0
+
+    def __init__(self, *vectors: tuple[float, float]) -> None:
+        self._vectors, self.asked = vectors, 0
+
+    def vectors(self, indices: np.ndarray) -> np.ndarray:
+        self.asked += 1
+        return np.array([self._vectors[(self.asked - 1) % len(self._vectors)]], dtype=np.float32)
+
+
+def speakers(model: object, **more: object) -> WganSpeakers:
+    generator = WganSpeakers(WganSettings("wgan", **more), model, seed=0, draw=0)  # type: ignore[arg-type]
+    generator.fit(np.eye(2), ["a", "b"], [None, None])
+    return generator
+
+
+X = np.array([1.0, 0.0])
+KEY = Key("spk", ("set", "s1"))
+
+
+def test_resampling_stops_at_the_first_vector_below_the_threshold() -> None:
+    generator = speakers(Listed((2.0, 0.0), (1.0, 1.0), (0.0, 3.0), (-1.0, 0.0)))
+    y, info = generator.generate(KEY, X)
+    assert y.tolist() == [0.0, 3.0]
+    assert (info["tries"], info["cosine"]) == (3, 0.0)
+    assert generator.notes == []
+
+
+def test_resampling_is_capped_and_keeps_the_lowest_cosine() -> None:
+    generator = speakers(Listed((2.0, 0.0), (1.0, 1.0), (3.0, 1.0)), tries=3)
+    for _ in range(2):
+        y, info = generator.generate(KEY, X)
+        assert y.tolist() == [1.0, 1.0]
+        assert (info["tries"], info["cosine"]) == (3, 0.7071)
+    assert len(generator.notes) == 1
+
+
+def test_a_threshold_of_one_draws_once_and_needs_no_source() -> None:
+    generator = speakers(Listed((2.0, 0.0)), threshold=1.0)
+    y, info = generator.generate(KEY)
+    assert (y.tolist(), info["tries"]) == ([2.0, 0.0], 1)
+    assert generator.needs == ("generator",)
+    with pytest.raises(UserError, match="x-vector of the source"):
+        speakers(Listed((2.0, 0.0))).generate(KEY)
+    with pytest.raises(UserError, match="3 values"):
+        speakers(Listed((2.0, 0.0))).generate(KEY, np.ones(3))
+
+
+def test_a_target_gender_is_said_not_to_count() -> None:
+    generator = speakers(Listed((0.0, 1.0)))
+    generator.generate(KEY, X, "f", "m")
+    assert "gender" in generator.notes[0]
+
+
+def test_a_trained_folder_gives_pseudo_speakers_by_key_alone(tmp_path: Path) -> None:
+    train_generator(settings(), "wgan.yaml", training_vectors(), tmp_path, seed=1)
+    values: dict[str, object] = {"name": "wgan", "threshold": 0.99}
+    assert describe_generator(values, "s.yaml") == ("xvectors", "generator")
+    source = -np.ones(SIZE)
+
+    def make(draw: int, *keys: Key) -> list[np.ndarray]:
+        resources = Resources(generator=tmp_path)
+        generator = load_generator(values, "s.yaml", seed=0, draw=draw, resources=resources)
+        generator.fit(np.eye(SIZE)[:2], ["a", "b"], ["f", "m"])
+        assert generator.is_random
+        return [generator.generate(key, source)[0] for key in keys]
+
+    one, two = Key("spk", ("set", "s1")), Key("spk", ("set", "s2"))
+    forward, backward = make(0, one, two), make(0, two, one)
+    assert np.array_equal(forward[0], backward[1])
+    assert not np.array_equal(forward[0], forward[1])
+    assert not np.array_equal(make(1, one)[0], forward[0])
+
+
+def test_bad_inputs_of_pseudo_speakers(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--generator DIR"):
+        load_generator({"name": "wgan"}, "s.yaml", seed=0, draw=0, resources=Resources())
+    for values, message in (({"tries": 0}, "generator.tries"), ({"threshold": 1.5}, "threshold")):
+        with pytest.raises(UserError, match=message):
+            describe_generator({"name": "wgan", **values}, "s.yaml")
+    with pytest.raises(UserError, match="trained on x-vectors of 2 values"):
+        speakers(Listed((1.0, 0.0))).fit(np.eye(3), list("abc"), [None] * 3)
