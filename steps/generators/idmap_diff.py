@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IDMap-Diff (004, IV.C): from the random vector of an identity index to an x-vector, by diffusion.
+
+The conditioner is that of IDMap-MLP. The noise of an index comes from the index too, so that an
+index is one voice.
+"""
+
+import copy
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steps.generators.diffusion import SOLVERS, gamma, n_noises, reverse
+from steps.generators.identity import identity_vectors
+from steps.generators.idmap import (
+    BLOCK,
+    Conditioner,
+    Float32,
+    IntArray,
+    TripletSettings,
+    TripletTrainer,
+    check_network,
+    check_training,
+    saved_dimension,
+    seed_weights,
+    to_numpy,
+)
+from steps.generators.trained import NORM_RATIO, TrainingVectors, fill_network
+from steps.generators.unet import Unet1d, VectorUnet
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+UNETS = ("vector", "conv1d")
+PREDICTIONS = ("noise", "vector")
+EARLIEST = 1e-3  # t in training; at 0 the score of a single point is infinite
+
+
+@dataclass(frozen=True)
+class DiffNetworkSettings:
+    """distribution, identity, width: as IDMap-MLP. unet: vector (dense layers of `sizes`, one for
+    each of three resolutions) or conv1d (the vector as a signal; `channels` at the first).
+    predicts: what the network puts out, the noise in its input or the clean vector; the score of
+    Eq. (6) follows from either.
+    """
+
+    distribution: str = "gaussian"
+    identity: int = 512
+    width: int = 512
+    unet: str = "vector"
+    sizes: tuple[int, int, int] = (512, 256, 128)
+    channels: int = 16
+    predicts: str = "noise"
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """kind: ml, euler or heun (diffusion.reverse). steps: how many."""
+
+    kind: str = "ml"
+    steps: int = 5
+
+
+@dataclass(frozen=True)
+class DiffTraining(TripletSettings):
+    """average: share that the moving average of the weights, which is used, keeps at each step."""
+
+    average: float = 0.99
+
+
+@dataclass(frozen=True)
+class DiffSettings:
+    """A YAML file such as conf/generators/idmap_diff.yaml."""
+
+    generator: str
+    network: DiffNetworkSettings = field(default_factory=DiffNetworkSettings)
+    solver: SolverSettings = field(default_factory=SolverSettings)
+    training: DiffTraining = field(default_factory=DiffTraining)
+
+
+def read_diff_settings(values: dict[str, object], path: StrPath) -> DiffSettings:
+    """Checked; UserError names file and setting."""
+    settings = parse_settings(DiffSettings, values, path)
+    network, solver, training = settings.network, settings.solver, settings.training
+    for name, value, known in (
+        ("network.unet", network.unet, UNETS),
+        ("network.predicts", network.predicts, PREDICTIONS),
+        ("solver.kind", solver.kind, SOLVERS),
+    ):
+        if value not in known:
+            raise UserError(f"{path}: {name}: {value!r}; known: {', '.join(known)}")
+    check_network(network.distribution, network, path)
+    check_training(training, path)
+    if solver.steps < 1:
+        raise UserError(f"{path}: solver.steps: at least 1 is needed")
+    if min(network.sizes) < 1 or network.channels % 8:
+        raise UserError(f"{path}: network: sizes from 1 on and channels in eights are needed")
+    if not 0 <= training.average < 1:
+        raise UserError(f"{path}: training.average: from 0 to below 1 is expected")
+    return settings
+
+
+class DiffNetwork(nn.Module):
+    """Conditioner and U-Net; vectors are standardised with `mean` and `scale` (d,) on the way."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, settings: DiffNetworkSettings, dimension: int) -> None:
+        super().__init__()
+        self.conditioner = Conditioner(settings.identity, settings.width, dimension)
+        self.unet: VectorUnet | Unet1d
+        if settings.unet == "vector":
+            self.unet = VectorUnet(dimension, 2 * settings.width, settings.sizes)
+        else:
+            self.unet = Unet1d(dimension, 2 * settings.width, settings.channels)
+        self.register_buffer("mean", torch.zeros(dimension))
+        self.register_buffer("scale", torch.ones(dimension))
+
+    def standardise(self, x: Tensor) -> Tensor:
+        """(..., d) raw -> mean 0 and variance 1 over the training speakers."""
+        return (x - self.mean) / self.scale
+
+
+def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
+    """The score of q at t from what the network puts out: -noise / sqrt(1 - gamma^2)."""
+    g = gamma(0.0, t)
+    if predicts == "noise":
+        return -output / np.sqrt(1.0 - g * g)
+    return (g * output - q) / (1.0 - g * g)
+
+
+class DiffModel:
+    """IDMap-Diff in use; see `trained.Model`. Weights are taken as they are at the time."""
+
+    norm_limits = NORM_RATIO
+
+    def __init__(self, settings: DiffSettings, network: DiffNetwork, n_seen: int) -> None:
+        self._settings, self.n_seen = settings, n_seen
+        self.dimension = len(network.mean)
+        self._mean, self._scale = to_numpy(network.mean), to_numpy(network.scale)
+        network.eval()
+        self._network = network.unet.in_use(network.conditioner)
+
+    def vectors(self, indices: IntArray) -> Float32:
+        """See trained.Model."""
+        out = np.empty((len(indices), self.dimension), np.float32)
+        for start in range(0, len(indices), BLOCK):
+            block = indices[start : start + BLOCK]
+            out[start : start + BLOCK] = self._mean + self._scale * self._sample(block)
+        return out
+
+    def _sample(self, indices: IntArray) -> Float32:
+        network, solver = self._settings.network, self._settings.solver
+        e = identity_vectors(indices, network.identity, network.distribution)
+        noise = index_noise(indices, n_noises(solver.kind, solver.steps), self.dimension)
+        unet = self._network(e)
+
+        def score(q: Float32, t: float) -> Float32:
+            output = unet(q, t)
+            found: Float32 = to_score(output, q, np.float32(t), network.predicts)
+            return found
+
+        found: Float32 = reverse(score, noise, solver.steps, solver.kind)
+        return found
+
+
+def index_noise(indices: IntArray, n_noises: int, dimension: int) -> Float32:
+    """(n,) indices -> (K, n, d) standard normal noise, each index its own, always the same."""
+    noise = np.empty((n_noises, len(indices), dimension), np.float32)
+    for place, index in enumerate(indices):
+        rng = make_rng(int(index), "noise")
+        noise[:, place] = rng.standard_normal((n_noises, dimension), dtype=np.float32)
+    return noise
+
+
+class DiffTrainer(TripletTrainer):
+    """IDMap-Diff under training; see trained.Trainer."""
+
+    def __init__(
+        self, settings: DiffSettings, data: TrainingVectors, *, seed: int, device: str
+    ) -> None:
+        seed_weights(seed, "idmap_diff")
+        network = DiffNetwork(settings.network, data.dimension)
+        deviation = data.means.std(axis=0)
+        network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
+        network.scale.copy_(torch.from_numpy(np.maximum(deviation, 0.01 * deviation.mean())))
+        super().__init__(network, network.conditioner, settings.training, data, seed, device)
+        self._settings, self._network, self._seed = settings, network, seed
+        self._average = copy.deepcopy(network)
+        kind = settings.network
+        places = np.arange(len(data.speakers), dtype=np.int64)
+        identities = identity_vectors(places, kind.identity, kind.distribution)
+        self._identities = torch.from_numpy(identities).to(device)
+        self._targets = network.standardise(self.means)
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        data: TrainingVectors,
+        *,
+        seed: int,
+        device: str,
+    ) -> "DiffTrainer":
+        """See trained.TrainerKind."""
+        return cls(read_diff_settings(values, path), data, seed=seed, device=device)
+
+    @classmethod
+    def load(
+        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
+    ) -> DiffModel:
+        """See trained.TrainerKind."""
+        settings = read_diff_settings(values, path)
+        network = DiffNetwork(settings.network, saved_dimension(weights, path))
+        fill_network(network, weights, path)
+        return DiffModel(settings, network, n_speakers)
+
+    def update(self, step: int) -> dict[str, float]:
+        """See trained.Trainer. The loss is Eq. (7): mean squared error of the noise."""
+        self._network.train()
+        speakers, utterances = self.sampler.draw(step)
+        x = self._targets[speakers].repeat_interleave(utterances.shape[1], dim=0)
+        z = self._network.conditioner(self._identities[speakers], self.vectors[utterances])
+        rng = make_rng(self._seed, "idmap", "diffusion", str(step))
+        t = torch.from_numpy(rng.uniform(EARLIEST, 1.0, len(x)).astype(np.float32)).to(x.device)
+        noise = torch.from_numpy(rng.standard_normal(x.shape, dtype=np.float32)).to(x.device)
+        g = torch.exp(_log_gamma(t))[:, None]
+        q = g * x + (1.0 - g * g).sqrt() * noise
+        output = self._network.unet(q, z.flatten(0, 1), t)
+        wanted = noise if self._settings.network.predicts == "noise" else x
+        loss = (output - wanted).square().mean()
+        self.descend(self._network, self.optimiser, loss)
+        self._update_average(step)
+        return {"loss": float(loss.detach())}
+
+    @torch.no_grad()
+    def _update_average(self, step: int) -> None:
+        """Moving average of weights, shorter at the beginning; statistics are taken as they are."""
+        keep = min(self._settings.training.average, (1 + step) / (10 + step))
+        new = self._network.state_dict()
+        for name, value in self._average.state_dict().items():
+            if value.is_floating_point() and "running" not in name:
+                value.lerp_(new[name], 1.0 - keep)
+            else:
+                value.copy_(new[name])
+
+    def model(self) -> DiffModel:
+        """See trained.Trainer."""
+        network = copy.deepcopy(self._average).cpu()
+        return DiffModel(self._settings, network, len(self.data.speakers))
+
+    def state(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        return {**super().state(), "average": self._average.state_dict()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """See trained.Trainer."""
+        super().restore(state)
+        self._average.load_state_dict(state["average"])
+
+    def weights(self) -> dict[str, Tensor]:
+        """See trained.Trainer."""
+        return dict(self._average.state_dict())
+
+    def settings(self) -> dict[str, Any]:
+        """See trained.Trainer."""
+        plain = dataclasses.asdict(self._settings)
+        plain["network"]["sizes"] = list(self._settings.network.sizes)
+        return plain
+
+
+def _log_gamma(t: Tensor) -> Tensor:
+    return torch.from_numpy(np.log(gamma(0.0, t.cpu().double().numpy()))).to(t)

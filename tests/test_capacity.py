@@ -1,0 +1,96 @@
+"""Capacity: figures by blocks against the full matrix, and memory."""
+
+import tracemalloc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from steps.generators.capacity import Float32, measure_capacity
+from utils.cli import UserError
+
+
+def vectors(n: int, d: int = 16) -> Float32:
+    rng = np.random.default_rng(3)
+    made = rng.standard_normal((n, d)) * rng.uniform(0.5, 9, (n, 1)) + 1.0
+    return made.astype(np.float32)
+
+
+def blocks(made: Float32, size: int) -> Iterator[Float32]:
+    return (made[start : start + size] for start in range(0, len(made), size))
+
+
+def brute_force(made: Float32) -> np.ndarray:
+    """Cosines of all pairs, from the n x n matrix."""
+    unit = made.astype(np.float64) / np.linalg.norm(made.astype(np.float64), axis=1)[:, None]
+    return (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+
+
+@pytest.mark.parametrize("size", [7, 300, 2000])
+@pytest.mark.parametrize("centred", [False, True])
+def test_all_pairs_of_two_thousand_vectors(size: int, centred: bool) -> None:
+    made = vectors(2000)
+    centre = made.astype(np.float64).mean(axis=0) if centred else None
+    found = list(measure_capacity(blocks(made, size), [100, 2000], threshold=0.5, centre=centre))
+    for figures in found:
+        expected = brute_force(made[: figures.n] - (0 if centre is None else centre))
+        assert figures.pairs == len(expected) == figures.n * (figures.n - 1) // 2
+        assert figures.mean == pytest.approx(expected.mean(), abs=1e-6)
+        assert figures.minimum == pytest.approx(expected.min(), abs=1e-6)
+        assert figures.maximum == pytest.approx(expected.max(), abs=1e-6)
+        assert figures.above == pytest.approx(np.mean(expected > 0.5), abs=1e-5)
+    assert [figures.n for figures in found] == [100, 2000]
+
+
+def test_beyond_the_exact_number_the_mean_is_of_all_pairs_and_the_rest_of_a_sample() -> None:
+    made = vectors(900)
+    found = list(
+        measure_capacity(blocks(made, 128), [200, 900], threshold=0.5, exact=300, references=50)
+    )
+    cosines = brute_force(made)
+    assert found[0].pairs == 200 * 199 // 2
+    assert found[1].pairs == 300 * 299 // 2 + 600 * 50
+    assert found[1].mean == pytest.approx(cosines.mean(), abs=1e-6)
+    assert found[1].maximum <= cosines.max() + 1e-6
+    assert found[1].above == pytest.approx(np.mean(cosines > 0.5), abs=0.01)
+
+
+def test_two_vectors_and_equal_ones() -> None:
+    right = np.array([[1, 0], [0, 2], [0, 5]], np.float32)
+    found = list(measure_capacity([right], [2, 3], threshold=0.9))
+    assert (found[0].mean, found[0].minimum, found[0].maximum) == (0.0, 0.0, 0.0)
+    assert found[1].maximum == 1.0 and found[1].above == pytest.approx(1 / 3)
+    assert found[1].mean == pytest.approx(1 / 3)
+
+
+def test_memory_does_not_grow_with_the_number_of_vectors() -> None:
+    rng = np.random.default_rng(0)
+    stream = (rng.standard_normal((4096, 64), dtype=np.float32) for _ in range(100))
+    tracemalloc.start()
+    (figures,) = measure_capacity(stream, [400_000], exact=2048, references=64)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert figures.n == 400_000 and abs(figures.mean) < 1e-4
+    assert peak < 100e6  # all vectors are 102 MB, an n x n matrix 640 GB
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([1], "from 2 on"),
+        ([], "from 2 on"),
+        ([10, 5], "ascending"),
+        ([5, 5], "ascending"),
+        ([10], "8 vectors, and 10 are asked for"),
+    ],
+)
+def test_bad_sizes(sizes: list[int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        list(measure_capacity([vectors(8)], sizes))
+
+
+def test_a_zero_vector_has_no_cosine() -> None:
+    made = vectors(8)
+    made[5] = 0
+    with pytest.raises(UserError, match="is zero"):
+        list(measure_capacity([made], [8]))

@@ -1,0 +1,86 @@
+"""Diffusion: solvers against targets whose exact score is known."""
+
+import numpy as np
+import pytest
+
+from steps.generators.diffusion import beta, gamma, n_noises, reverse
+
+N = 40_000
+
+
+def noise(solver: str, steps: int, n: int = N) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((n_noises(solver, steps), n, 1))
+
+
+def point_score(m: float):
+    return lambda q, t: -(q - gamma(0.0, t) * m) / (1.0 - gamma(0.0, t) ** 2)
+
+
+def normal_score(variance: float):
+    return lambda q, t: -q / (gamma(0.0, t) ** 2 * variance + 1.0 - gamma(0.0, t) ** 2)
+
+
+def test_gamma_is_what_the_paper_integrates() -> None:
+    t = np.linspace(0.2, 0.9, 10_001)
+    integral = np.trapezoid([beta(x) for x in t], t)
+    assert gamma(0.2, 0.9) == pytest.approx(np.exp(-0.5 * integral), rel=1e-6)
+    assert gamma(0.0, 0.2) * gamma(0.2, 1.0) == pytest.approx(gamma(0.0, 1.0))
+    assert gamma(0.0, 1.0) == pytest.approx(0.00665, abs=1e-5)
+
+
+@pytest.mark.parametrize("steps", [1, 5, 30])
+def test_a8_the_ml_solver_is_exact_for_a_point(steps: int) -> None:
+    made = reverse(point_score(3.0), noise("ml", steps), steps, "ml")
+    np.testing.assert_allclose(made, 3.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("steps", "least"), [(1, 20.0), (5, 2.0), (30, 0.3)])
+def test_a8_euler_misses_a_point_by_much(steps: int, least: float) -> None:
+    made = reverse(point_score(3.0), noise("euler", steps), steps, "euler")
+    assert np.abs(made - 3.0).max() > least
+
+
+@pytest.mark.parametrize(
+    ("solver", "steps", "variance"),
+    [
+        ("ml", 5, 0.36),
+        ("ml", 10, 0.55),
+        ("ml", 30, 0.78),
+        ("ml", 100, 0.92),
+        ("euler", 5, 1.41),
+        ("euler", 10, 1.16),
+        ("euler", 30, 1.05),
+        ("heun", 30, 1.00),
+    ],
+)
+def test_a8_variance_of_a_standard_normal_target(solver: str, steps: int, variance: float) -> None:
+    made = reverse(normal_score(1.0), noise(solver, steps), steps, solver)
+    assert made.var() == pytest.approx(variance, abs=0.02)
+    assert made.mean() == pytest.approx(0.0, abs=0.02)
+
+
+def test_the_variance_of_the_ml_solver_follows_from_its_linear_steps() -> None:
+    """Worked out: with score -q every step is q <- a q + sigma xi, so variances add up exactly."""
+    steps = 5
+    start = reverse(normal_score(1.0), _one(steps, 0), steps, "ml")
+    variance = sum(
+        float(reverse(normal_score(1.0), _one(steps, k), steps, "ml").item()) ** 2
+        for k in range(steps)
+    )
+    assert variance == pytest.approx(0.36, abs=0.01)
+    assert 0 < start.item() < 0.02  # the start is forgotten
+
+
+def _one(steps: int, place: int) -> np.ndarray:
+    unit = np.zeros((steps, 1, 1))
+    unit[place] = 1.0
+    return unit
+
+
+def test_heun_is_of_second_order_and_needs_no_noise() -> None:
+    q = noise("heun", 1, 500)
+    exact = 2.0 * q[0] * np.sqrt(1 / (4 * gamma(0, 1) ** 2 + 1 - gamma(0, 1) ** 2))
+    errors = [
+        np.abs(reverse(normal_score(4.0), q, steps, "heun") - exact).mean() for steps in (40, 80)
+    ]
+    assert errors[1] < 0.6 * errors[0] < 0.02
