@@ -32,9 +32,9 @@ use_part() {
 }
 
 # A step of two programs: PROGRAM over the parts of DATA, then PROGRAM2 once.
-over_then_job() { # DATA OUT PROGRAM ARGUMENTS... -- PROGRAM2 ARGUMENTS...
+over_then_job() { # DATA OUT PROGRAM ARGUMENTS... %then PROGRAM2 ARGUMENTS...
   local out=$2 first=()
-  while [[ $1 != -- ]]; do
+  while [[ $1 != %then ]]; do
     first+=("$1")
     shift
   done
@@ -46,7 +46,7 @@ over_then_job() { # DATA OUT PROGRAM ARGUMENTS... -- PROGRAM2 ARGUMENTS...
 make_xvectors() { # SET
   step "$xvectors/$1" -- over_then_job "data/$1" "$xvectors/$1" \
     steps/extract_xvectors.py "$model" %data %out \
-    -- steps/average_xvectors.py "$xvectors/$1" "data/$1" "$xvectors/$1"
+    %then steps/average_xvectors.py "$xvectors/$1" "data/$1" "$xvectors/$1"
 }
 
 # make NEED: what an evaluator or a system needs, of the encoder in use, and what that is made of.
@@ -80,14 +80,16 @@ make() {
     f0)
       for set in "${sets[@]}"; do
         step "exp/f0/$set" -- over_then_job "data/$set" "exp/f0/$set" \
-          steps/extract_f0.py %data %out -- steps/compute_f0_stats.py "exp/f0/$set" "data/$set" "exp/f0/$set"
+          steps/extract_f0.py %data %out %then steps/compute_f0_stats.py "exp/f0/$set" "data/$set" "exp/f0/$set"
       done
       ;;
     pool)
       make training_xvectors
-      out=exp/pools/$name
+      out=$xvectors/${train_set}_speakers
+      step "$out" -- job "$out" steps/average_xvectors.py "$xvectors/$train_set" "$train" "$out"
       step "exp/world/$train_set" -- over "$train" "exp/world/$train_set" steps/extract_world.py %data %out
-      step "$out" -- job "$out" steps/make_voice_pool.py "exp/world/$train_set" "$train" "$xvectors/$train_set" "$out"
+      step "exp/pools/$name" -- job "exp/pools/$name" steps/make_voice_pool.py \
+        "exp/world/$train_set" "$train" "$out" "exp/pools/$name"
       ;;
     synthesiser:*)
       make pool
