@@ -33,12 +33,12 @@ use_part() {
 
 # A step of two programs: PROGRAM over the parts of DATA, then PROGRAM2 once.
 over_then_job() { # DATA OUT PROGRAM ARGUMENTS... %then PROGRAM2 ARGUMENTS...
-  local out=$2 first=()
+  local out=$2 words=()
   while [[ $1 != %then ]]; do
-    first+=("$1")
+    words+=("$1")
     shift
   done
-  over "${first[@]}"
+  over "${words[@]}"
   job "$out" "${@:2}"
 }
 
