@@ -18,6 +18,7 @@ from steps.generators.diffusion import SOLVERS, gamma, n_noises, reverse
 from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
     BLOCK,
+    NEW_NORM_RATIO,
     Conditioner,
     Float32,
     IntArray,
@@ -29,7 +30,7 @@ from steps.generators.idmap import (
     seed_weights,
     to_numpy,
 )
-from steps.generators.trained import NORM_RATIO, TrainingVectors, fill_network
+from steps.generators.trained import TrainingVectors, fill_network
 from steps.generators.unet import Unet1d, VectorUnet
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -53,9 +54,9 @@ class DiffNetworkSettings:
     identity: int = 512
     width: int = 512
     unet: str = "vector"
-    sizes: tuple[int, int, int] = (512, 256, 128)
+    sizes: tuple[int, int, int] = (256, 128, 64)
     channels: int = 16
-    predicts: str = "noise"
+    predicts: str = "vector"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class SolverSettings:
 class DiffTraining(TripletSettings):
     """average: share that the moving average of the weights, which is used, keeps at each step."""
 
+    steps: int = 800
     average: float = 0.99
 
 
@@ -138,7 +140,7 @@ def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
 class DiffModel:
     """IDMap-Diff in use; see `trained.Model`. Weights are taken as they are at the time."""
 
-    norm_limits = NORM_RATIO
+    norm_limits = NEW_NORM_RATIO
 
     def __init__(self, settings: DiffSettings, network: DiffNetwork, n_seen: int) -> None:
         self._settings, self.n_seen = settings, n_seen

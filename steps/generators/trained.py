@@ -107,8 +107,8 @@ class Model(Protocol):
     """A network in use: identity indices to x-vectors.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
-    norm_limits: of the norm of a vector over that of real ones, `NORM_RATIO` unless the network is
-    known to make short vectors.
+    norm_limits: of the norm of a vector of an unseen index over that of real ones: `NORM_RATIO`,
+    or lower where a network that has learned its task makes short vectors.
     """
 
     dimension: int
@@ -223,7 +223,8 @@ class _Trained:
     device: str
     norm_ratio: float
     cosine_unseen: float
-    cosine_seen: float = math.nan  # left out of the file where it has no value
+    cosine_seen: float = math.nan  # these are left out of the file where they have no value
+    norm_ratio_seen: float = math.nan
 
 
 def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
@@ -311,7 +312,8 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
 
     norm_ratio: median norm of vectors of unseen indices over that of real speakers. cosine_unseen:
     mean cosine between those vectors. cosine_seen: mean cosine of the vectors of the training
-    speakers' indices with their mean x-vectors; absent where no index stands for a speaker.
+    speakers' indices with their mean x-vectors, norm_ratio_seen: the ratio of their norms; both
+    absent where no index stands for a speaker.
     """
     unseen = model.vectors(np.arange(model.n_seen, model.n_seen + N_CHECKED, dtype=np.int64))
     unseen = unseen.astype(np.float64)
@@ -327,6 +329,7 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
         products = np.linalg.norm(made, axis=1) * np.linalg.norm(real, axis=1)
         cosines = np.sum(made * real, axis=1) / np.maximum(products, 1e-30)
         figures["cosine_seen"] = float(np.mean(cosines))
+        figures["norm_ratio_seen"] = float(np.median(np.linalg.norm(made, axis=1))) / data.norm
     return figures
 
 
@@ -404,10 +407,11 @@ class _Run:
         words += f"their vectors, norm {ratio:.3g} times that of real speakers"
         if "cosine_seen" in figures:
             words += f"; training speakers: mean cosine {figures['cosine_seen']:.3f} with the real"
-        if is_within(ratio, self.trainer.model().norm_limits):
-            logging.info("check at step %d: %s", self.step, words)
-        else:
+            words += f", norm {figures['norm_ratio_seen']:.3g} times"
+        if norm_problem(figures, self.trainer.model().norm_limits):
             logging.warning("check at step %d: %s; not usable yet", self.step, words)
+        else:
+            logging.info("check at step %d: %s", self.step, words)
         return figures
 
     def _write_table(self) -> None:
@@ -422,12 +426,10 @@ class _Run:
         """Check, then write generator.yaml and final.pt."""
         model = self.trainer.model()
         figures = sanity_figures(model, self.data)
-        lowest, highest = model.norm_limits
-        if not is_within(figures["norm_ratio"], model.norm_limits):
+        if problem := norm_problem(figures, model.norm_limits):
             raise UserError(
-                f"{self.out}: vectors of unseen indices have {figures['norm_ratio']:.3g} times the "
-                f"norm of real ones, and {lowest:g} to {highest:g} is usable: trained too little; "
-                "raise training.steps and give the command again, it goes on from here"
+                f"{self.out}: {problem}: trained too little; raise training.steps and give the "
+                "command again, it goes on from here"
             )
         trained = {
             "step": self.step,
@@ -445,6 +447,23 @@ class _Run:
         weights = {name: tensor.cpu() for name, tensor in self.trainer.weights().items()}
         save_atomically(self.out / "final.pt", weights)
         logging.info("done: %s (step %d)", self.out / "final.pt", self.step)
+
+
+def norm_problem(figures: Mapping[str, float], limits: tuple[float, float]) -> str:
+    """What is wrong with the norms in `sanity_figures`, or nothing.
+
+    An under-trained network explodes (Diff) or gives nothing; the limits of the training speakers'
+    own vectors are `NORM_RATIO`, those of unseen indices `limits`.
+    """
+    checks = [("norm_ratio_seen", "the training speakers'", NORM_RATIO)]
+    checks.append(("norm_ratio", "unseen", limits))
+    for name, whose, (lowest, highest) in checks:
+        if name in figures and not lowest <= figures[name] <= highest:
+            return (
+                f"vectors of {whose} indices have {figures[name]:.3g} times the norm of real ones, "
+                f"and {lowest:g} to {highest:g} is usable"
+            )
+    return ""
 
 
 def is_within(ratio: float, limits: tuple[float, float]) -> bool:
