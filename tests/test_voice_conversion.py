@@ -205,6 +205,13 @@ def test_random_gender_is_drawn_once_a_speaker(load) -> None:
     assert 6 <= sum(drawn == {"f"} for drawn in genders.values()) <= 18
 
 
+def test_any_gender_takes_the_nearest_voices_there_are(load) -> None:
+    system = load(RANDOM.replace("averaged: 2", "averaged: 10") + "gender: any\n")
+    made = pseudo(system, source(gender=None))  # which needs no gender of the source
+    assert made.info["target_gender"] == "-"
+    assert len(str(made.info["speakers"]).split(",")) == 10
+
+
 def test_a_source_in_the_pool_is_never_his_own_voice(load, pool: Path) -> None:
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
@@ -431,7 +438,7 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
         ("k: 0\n", "k: 0; it must be 1 or more"),
         ("temperature: 0\n", "temperature: 0; it must be above 0"),
         ("f0: log\n", "f0: 'log' is unknown; known: none, linear, percentile"),
-        ("gender: female\n", "gender: 'female' is unknown; known: same, other, random"),
+        ("gender: female\n", "gender: 'female' is unknown; known: same, other, random, any"),
         ("level: position\n", "level: 'position' is unknown; known: utt, spk, perm, const"),
         ("synthesiser: x\n", "synthesiser: 'x' is unknown; known: world, and nsf_<name>"),
         ("level: const\n", "level: const: one voice for all cannot depend on who speaks"),

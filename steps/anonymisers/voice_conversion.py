@@ -36,6 +36,7 @@ NOTES = {
     "are not those of the challenge's B1.",
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
+ANY = "any"  # gender: voices are chosen without regard to it
 R = 8  # default of `neighbours`
 _CACHED = 1024  # pseudo-speakers that are kept
 
@@ -158,8 +159,9 @@ class VoiceConversion:
 
     def _target_gender(self, key: Key, gender: str | None) -> str | None:
         """A coin is tossed once a speaker, also where every utterance has its own voice."""
-        if self._settings.gender is None:
+        if self._settings.gender in (None, ANY):
             return None
+        assert self._settings.gender is not None
         rng = make_rng(
             self._seed, "voice_conversion gender", f"draw {self._draw}", *key.group_parts
         )
@@ -287,7 +289,7 @@ def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[st
 def _check(settings: Settings, path: StrPath) -> None:
     for name, known in (
         ("level", LEVELS),
-        ("gender", POLICIES),
+        ("gender", (*POLICIES, ANY)),
         ("f0", ("none", *TRANSFORMS)),
     ):
         value = getattr(settings, name)
@@ -321,9 +323,9 @@ def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
         return replace(settings, level="const", neighbours=1)
     level = settings.level or "spk"
     gender = settings.gender or ("random" if level == "const" else "same")
-    if level == "const" and gender != "random":
+    if level == "const" and gender not in ("random", ANY):
         raise UserError(
             f"{path}: gender: {gender}: at level const one voice serves all; gender: random draws "
-            "its gender"
+            f"its gender, and {ANY} looks at none"
         )
     return replace(settings, level=level, gender=gender, neighbours=settings.neighbours or R)
