@@ -12,6 +12,9 @@ with the same network as one that was not stopped; one that is done goes on wher
 raised. Every check tells how long generated vectors are beside real ones (norm), how much alike
 those of new indices are, and how near those of the training speakers' indices come to them. One
 thread computes.
+
+With `generator: psd` nothing is trained: OUT gets the x-vectors and their speakers, for psd takes a
+pseudo-speaker's distribution from these.
 """
 
 import argparse
@@ -48,6 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     vectors = read_xvectors(args.xvectors)
     utt2spk = speakers_of(args.xvectors, data)
     check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
+
+    if values.get("generator") == "psd":
+        from steps.generators.frames import write_vectors_as_frames
+
+        write_vectors_as_frames(values, args.conf, vectors, utt2spk, args.out)
+        return 0
 
     from steps.generators.trained import make_training_vectors, train_generator
 

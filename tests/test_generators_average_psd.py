@@ -16,6 +16,8 @@ from utils.archives import ArchiveWriter
 from utils.cli import UserError
 from utils.seeds import make_rng
 
+ROOT = Path(__file__).resolve().parents[1]
+
 ONE, TWO = Key("spk", ("set", "s1")), Key("spk", ("set", "s2"))
 
 
@@ -254,6 +256,26 @@ def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> Non
     frames = read_frames(folder, None, "given").frames
     assert (frames.variances == 2.0).all()
     assert frames.weights.tolist() == list(range(1, len(utts) + 1))
+
+
+def test_psd_folder_of_the_program_that_trains_generators(
+    write_frames: WriteFrames, tmp_path: Path, run_program
+) -> None:
+    folder = write_frames()
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "utt2spk").write_text((folder / "utt2spk").read_text())
+    (folder / "utt2spk").unlink()  # then the speakers are those of the data
+    conf = ROOT / "egs/TEMPLATE/conf/generators/psd.yaml"
+    done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "made")
+    assert done.returncode == 0, done.stderr
+    made = psd(tmp_path / "made").generate(ONE)[0]
+    (folder / "utt2spk").write_text((data / "utt2spk").read_text())
+    assert np.array_equal(made, psd(folder).generate(ONE)[0])
+    conf = tmp_path / "psd.yaml"
+    conf.write_text("generator: psd\nscale: 2\n")
+    done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "no")
+    assert (done.returncode, (tmp_path / "no").exists()) == (2, False)
 
 
 def test_psd_bad_inputs(write_frames: WriteFrames) -> None:

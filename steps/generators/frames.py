@@ -6,7 +6,7 @@ gives x-vectors of windows or utterances, which then count as frames; how uncert
 variance of a speaker's own x-vectors (pooled over speakers), or is left out.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.speaker.averaging import read_xvectors
-from utils.archives import read_counts, read_vectors
+from utils.archives import ArchiveWriter, read_counts, read_vectors
 from utils.cli import UserError
-from utils.tables import read_map
+from utils.settings import parse_settings
+from utils.tables import StrPath, read_map, write_map
 
+Float32 = npt.NDArray[np.float32]
 FloatArray = npt.NDArray[np.float64]
 UNCERTAINTIES = ("within", "given", "none")
 
@@ -59,6 +61,13 @@ class Frames:
 
 
 @dataclass(frozen=True)
+class FramesSettings:
+    """A YAML file of steps/train_generator.py: what it is for."""
+
+    generator: str
+
+
+@dataclass(frozen=True)
 class FrameTable:
     """Frames of many speakers: `frames` of N rows and the speaker of each."""
 
@@ -89,6 +98,25 @@ def within_variance(vectors: FloatArray, speakers: npt.NDArray[np.str_]) -> Floa
     residuals = vectors - (sums / np.bincount(labels)[:, None])[labels]
     variance: FloatArray = (residuals**2).sum(axis=0) / (len(labels) - len(names))
     return variance
+
+
+def write_vectors_as_frames(
+    values: dict[str, object],
+    path: StrPath,
+    vectors: Mapping[str, Float32],
+    utt2spk: Mapping[str, str],
+    out: Path,
+) -> None:
+    """A folder for `read_frames`: x-vectors (d,) of utterances or windows, and their speakers.
+
+    UserError for settings `values` of the file `path` beside `generator`.
+    """
+    parse_settings(FramesSettings, values, path)
+    out.mkdir(parents=True, exist_ok=True)
+    write_map(out / "utt2spk", {utt: utt2spk[utt] for utt in vectors})
+    with ArchiveWriter(out / "xvector") as writer:
+        for utt in sorted(vectors):
+            writer.write(utt, vectors[utt])
 
 
 def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable:

@@ -6,6 +6,7 @@ A generated vector that is too much like the source is drawn again.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +14,13 @@ from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
 from steps.generators.base import FloatArray, Pool, add_note, require
 from steps.generators.identity import END
-from steps.generators.trained import Model, load_trained
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
+
+if TYPE_CHECKING:
+    from steps.generators.trained import Model
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class WganSettings:
 class WganSpeakers:
     """Pseudo-speakers of a trained WGAN; see base.Generator. The pool is not used."""
 
-    def __init__(self, settings: WganSettings, model: Model, *, seed: int, draw: int) -> None:
+    def __init__(self, settings: WganSettings, model: "Model", *, seed: int, draw: int) -> None:
         self.name, self.needs = settings.name, _needs(settings)
         self.notes: list[str] = []
         self._settings, self._model, self._seed, self._draw = settings, model, seed, draw
@@ -53,6 +56,8 @@ class WganSpeakers:
     ) -> "WganSpeakers":
         """See base.Kind."""
         settings = _parse_settings(values, path)
+        from steps.generators.trained import load_trained  # loads torch
+
         folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
         return cls(settings, load_trained(folder, "wgan").model, seed=seed, draw=draw)
 
