@@ -395,8 +395,16 @@ def test_bad_pools_and_sources(plda):
         alone = np.ones((2, 2)), ["a", "b"], ["f", "m"]
         with pytest.raises(UserError, match="but the source"):
             make(name, alone).generate(KEY, SOURCE, target_gender="f", exclude=["a"])
-    with pytest.raises(UserError, match="no other than the source's is left"):
-        make("dense", (vectors[:1], ["a"], ["f"])).generate(KEY, SOURCE, target_gender="f")
+
+
+def test_a_pool_of_one_cluster_gives_it_and_says_so() -> None:
+    """With 12 speakers, dense lost every utterance of a gender that had one cluster."""
+    alone = make("dense", (np.ones((1, 2)), ["a"], ["f"]))
+    y, info = alone.generate(KEY, SOURCE, target_gender="f")
+    assert (y.tolist(), info["speakers"]) == ([1.0, 1.0], "a")
+    assert any("the source's own cluster had to be taken" in note for note in alone.notes)
+    with pytest.raises(UserError, match="1 clusters, but no clusters of gender f"):
+        alone.generate(KEY, SOURCE, target_gender="f", exclude=["a"])
 
 
 @pytest.fixture

@@ -161,28 +161,34 @@ class ClusteredSpeakers(PoolGenerator):
     ) -> list[Cluster]:
         """The clusters to draw from, at most `clusters` of them; UserError for none."""
         self.pool.group(target_gender)  # is there anybody?
-        kept = self.clusters
-        if self._settings.exclude_closest_cluster:
-            x = self.pool.check_source(x, f"generator {self.name}")
-            affinities = self._affinity.of_source(x)
-            closest = max(kept, key=lambda cluster: affinities[cluster.exemplar])
-            kept = [cluster for cluster in kept if cluster is not closest]
         of_gender = [
             cluster
-            for cluster in kept
+            for cluster in self.clusters
             if target_gender in (None, self.pool.genders[cluster.exemplar])
             and len(self.pool.without(cluster.members, exclude))
         ]
         what = "clusters" + ("" if target_gender is None else f" of gender {target_gender}")
         if not of_gender:
             raise UserError(
-                f"generator {self.name}: of the pool's {len(self.clusters)} clusters no other "
-                f"than the source's is left among the {what}; take more speakers"
+                f"generator {self.name}: the pool has {len(self.clusters)} clusters, but no {what} "
+                "that this source may have; take more speakers"
             )
+        if self._settings.exclude_closest_cluster:
+            others = self._without_closest(of_gender, x)
+            if not others:
+                note = "the source's own cluster had to be taken, for the pool has no other"
+                add_note(self.notes, f"{self.name}: {note} among its {what}")
+            of_gender = others or of_gender
         if len(of_gender) < self._settings.clusters:
             asked = self._settings.clusters
             add_note(self.notes, f"{self.name}: clusters: {asked} asked, but fewer {what} are left")
         return of_gender[: self._settings.clusters]
+
+    def _without_closest(self, clusters: Sequence[Cluster], x: FloatArray | None) -> list[Cluster]:
+        """All but the cluster, of both genders', whose exemplar is closest to the source."""
+        affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))
+        closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
+        return [cluster for cluster in clusters if cluster is not closest]
 
     def generate(
         self,
