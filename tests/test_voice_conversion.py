@@ -524,3 +524,13 @@ def test_what_generator_and_synthesiser_are_given(pool: Path) -> None:
         target.f0.mean + scale * (np.log([100.0, 200.0]) - stats.mean)
     )
     assert "neural source-filter" in system.settings()["note"]
+
+
+def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> None:
+    """The need "synthesiser:nsf_mini" was looked up under its whole name."""
+    path = tmp_path / "x.yaml"
+    path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
+    with pytest.raises(UserError, match="needs --synthesiser DIR"):
+        load_anonymiser(path, resources=Resources(pool, (pool,)))
+    with pytest.raises(UserError, match="no synthesiser.yaml there"):
+        load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))

@@ -102,7 +102,7 @@ class VoiceConversion:
         """From what stands in the file `path`."""
         settings, needs = _parse(values, path)
         for need in needs:
-            resources.folder(need, str(path))
+            resources.folder(need.split(":")[0], str(path))
         generator = load_generator(
             values["generator"], path, seed=seed, draw=draw, resources=resources
         )
