@@ -136,7 +136,9 @@ class TestMatching:
         """float32 alone cannot: the distances differ by 1e-9, at vectors of length 100."""
         frames = np.full((1000, 2), 1e3)
         frames[[10, 500, 900]] = [[100.0, 3e-9], [100.0, 1e-9], [100.0, 2e-9]]
-        assert nearest_frames(np.array([[100.0, 0.0]]), frames, 3).tolist() == [[500, 900, 10]]
+        for k in (1, 2, 3):
+            found = nearest_frames(np.array([[100.0, 0.0]]), frames, k).tolist()
+            assert found == [[500, 900, 10][:k]]
 
     def test_ties_go_to_the_first_and_zeros_have_no_direction(self) -> None:
         frames = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
@@ -369,6 +371,31 @@ class TestSound:
         np.testing.assert_allclose(union, alone, rtol=0, atol=1e-9 * np.abs(alone).max())
         np.testing.assert_allclose(mix, alone, rtol=0, atol=1e-6 * np.abs(alone).max())
 
+    def test_a_louder_voice_leaves_digital_silence_silent(self) -> None:
+        source, target = random_frames(1, 100), random_frames(2, 100)
+        envelope = source.envelope.copy()
+        envelope[:30, 0] = -36.5
+        envelope[30:, 0] -= 10
+        voice = Voice(FrameIndex(match_vectors(target.envelope)), target.envelope)
+        out = match_envelope(envelope, [voice], (1.0,), 4)
+        assert np.array_equal(out[:30, 0], envelope[:30, 0])
+        assert (out[30:, 0] - envelope[30:, 0]).min() > 5
+
+    def test_mix_is_a_weighted_mean_and_pool_is_a_union(self, load, pool: Path) -> None:
+        wave, converter = say(1), WorldConverter(VoicePool.load(pool), 4, "linear", 30000)
+        got = {}
+        for kind in ("mix", "pool"):
+            system = load(f"fusion: 2\nfusion_kind: {kind}\n")
+            choice = system.choose(key("spk"), source())
+            one, other = choice.targets
+            voices = [(one,), (other,)] if kind == "mix" else [(one, other)]
+            weights = choice.weights if kind == "mix" else (1.0,)
+            expected = converter.convert(wave, voices, weights, source().f0)
+            got[kind], info = system.transform(wave, key("spk"), source())
+            assert np.array_equal(got[kind], expected)
+            assert info["targets"] == f"{one},{other}"
+        assert not np.array_equal(got["mix"], got["pool"])
+
     def test_max_frames(self, load, pool: Path) -> None:
         few = WorldConverter(VoicePool.load(pool), 4, "linear", 10)
         assert len(few._voice(("f01", "f02")).codes) == 20
@@ -498,15 +525,22 @@ def test_missing_folders_are_named(tmp_path: Path, pool: Path) -> None:
             load_anonymiser(path, resources=resources)
 
 
+LARGE = torchaudio.pipelines.WAVLM_LARGE
+SMALL = LARGE._params | {
+    "extractor_conv_layer_config": [(16, 10, 5), *[(16, 3, 2)] * 4, *[(16, 2, 2)] * 2],
+    "encoder_embed_dim": 24,
+    "encoder_pos_conv_kernel": 8,
+    "encoder_pos_conv_groups": 4,
+    "encoder_num_layers": 7,
+    "encoder_num_heads": 4,
+    "encoder_ff_interm_features": 48,
+}
+
+
 def small_wavlm() -> wavlm.WavLMFeatures:
     """torchaudio's WavLM, but small; not trained."""
     torch.manual_seed(0)
-    convolutions = [(16, 10, 5), *[(16, 3, 2)] * 4, *[(16, 2, 2)] * 2]
-    model = torchaudio.models.wavlm_model(
-        "layer_norm", convolutions, False, 24, 0.1, 8, 4, 7, 4, 32, 80, 0.1, 48, 0.0, 0.0, True,
-        0.05, None,
-    )  # fmt: skip
-    return wavlm.WavLMFeatures(model)
+    return wavlm.WavLMFeatures(torchaudio.models.wavlm_model(**SMALL))
 
 
 class TestWavLM:
@@ -522,10 +556,19 @@ class TestWavLM:
         assert wave.shape == (n,)
         assert np.abs(wave).max() <= 1
 
-    def test_level_of_the_signal_matters_as_for_the_vocoder_it_was_trained_with(self) -> None:
-        """torchaudio's wrapper would normalise the signal, and kNN-VC does not."""
-        extractor, wave = small_wavlm(), say(0)
-        assert np.abs(extractor.extract(wave) - extractor.extract(0.1 * wave)).max() > 1e-3
+    def test_a_checkpoint_is_read_and_the_signal_is_not_normalised(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """torchaudio's wrapper would normalise the signal; kNN-VC's vocoder was trained without."""
+        monkeypatch.setattr(torchaudio.pipelines, "WAVLM_LARGE", replace(LARGE, _params=SMALL))
+        extractor, wave, path = small_wavlm(), say(0), tmp_path / "wavlm.pth"
+        torch.save(extractor._model.state_dict(), path)
+        loaded = wavlm.WavLMFeatures.load(path)
+        assert np.array_equal(loaded.extract(wave), extractor.extract(wave))
+        assert np.abs(loaded.extract(wave) - loaded.extract(0.1 * wave)).max() > 1e-3
+        path.write_bytes(b"no weights")
+        with pytest.raises(UserError, match=r"wavlm.pth: no weights of torchaudio's WAVLM_LARGE"):
+            wavlm.WavLMFeatures.load(path)
 
     def test_the_sixth_of_the_layers(self) -> None:
         extractor, wave = small_wavlm(), say(0)
