@@ -532,5 +532,5 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
     path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
     with pytest.raises(UserError, match="needs --synthesiser DIR"):
         load_anonymiser(path, resources=Resources(pool, (pool,)))
-    with pytest.raises(UserError, match="no synthesiser.yaml there"):
+    with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
