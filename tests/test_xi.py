@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 from steps.audio import read_audio
+from steps.extract_frames import main
 from steps.generators.frames import read_frames
 from steps.speaker.checkpoints import save_atomically
 from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig, write_config
 from steps.speaker.encoders import load_encoder
 from steps.speaker.networks import EncoderNetwork
 from steps.speaker.xi import Posterior, XiPooling, pool_frames
+from utils.cli import UserError
 
 
 def pool(
@@ -134,16 +136,13 @@ def test_frames_of_the_encoder_pool_to_its_vector(final_norm: bool) -> None:
     torch.testing.assert_close(found.mean, network(features), atol=1e-5, rtol=1e-4)
 
 
-def test_frames_of_a_data_directory_are_what_psd_reads(
-    make_data_dir, tmp_path: Path, run_program
-) -> None:
+def test_frames_of_a_data_directory_are_what_psd_reads(make_data_dir, tmp_path: Path) -> None:
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1}, seconds=0.4)
     folder = tmp_path / "encoder"
     folder.mkdir()
     write_config(folder / "encoder.yaml", encoder_config())
     save_atomically(folder / "final.pt", encoder(True).state_dict())
-    done = run_program("steps/extract_frames.py", folder, data, tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    assert main([str(folder), str(data), str(tmp_path / "out")]) == 0
     table = read_frames(tmp_path / "out", None, "given")
     assert table.speakers.tolist() == ["s1", "s1", "s2"]
     assert table.frames.weights.tolist() == [41, 42, 41]
@@ -155,6 +154,5 @@ def test_frames_of_a_data_directory_are_what_psd_reads(
     write_config(folder / "encoder.yaml", encoder_config(pooling="attention"))
     other = EncoderNetwork(encoder_config(pooling="attention"))
     save_atomically(folder / "final.pt", other.state_dict())
-    done = run_program("steps/extract_frames.py", folder, data, tmp_path / "no")
-    assert done.returncode == 2
-    assert "xi pooling is needed" in done.stderr
+    with pytest.raises(UserError, match="xi pooling is needed"):
+        main([str(folder), str(data), str(tmp_path / "no")])
