@@ -1,5 +1,6 @@
 """Stamps: what is redone after which change, and what is left of a killed run."""
 
+import ast
 import json
 from pathlib import Path
 
@@ -122,6 +123,12 @@ def test_code_counts_but_comments_and_docstrings_do_not(work: Path) -> None:
     assert stamps.digest_code(program) == first
     program.write_text('"""Doc."""\nfrom utils.seeds import derive_seed\nX = 2\n')
     assert stamps.digest_code(program) != first
+
+
+def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts() -> None:
+    """Systems are loaded when asked for; a change in kNN-VC left its old speech up to date."""
+    found = stamps._project_imports(ast.parse('KINDS = {"knn": ("steps.anonymisers.knn_vc", "K")}'))
+    assert found == {stamps.ROOT / "steps/anonymisers/knn_vc.py"}
 
 
 def test_several_outputs_are_stamped_together(work: Path) -> None:
