@@ -42,9 +42,9 @@ IntArray = npt.NDArray[np.int64]
 LOSSES = ("idmap", "wgan_qc")
 NORMS = ("real", "raw")
 BLOCK = 1024  # vectors computed at a time
-# Vectors of new indices are shorter than real ones, the shorter the fewer the training speakers (40:
-# 0.19 times, 250: 0.35): what is learned is learned for few directions of identity vectors, and a
-# new one has little of them. Longer than real ones they are only where a network explodes.
+# Vectors of new indices are shorter than real ones, the shorter the fewer the training speakers
+# (40: 0.19 times, 250: 0.35): what is learned is learned for few directions of identity vectors,
+# and a new one has little of them. Longer than real ones they are only where a network explodes.
 NEW_NORM_RATIO = (0.05, NORM_RATIO[1])
 
 

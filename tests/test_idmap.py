@@ -1,0 +1,331 @@
+"""IDMap: networks, the loss, and that an index is one voice, whoever else is in its batch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.identity import identity_vectors
+from steps.generators.idmap import (
+    MlpModel,
+    MlpNetwork,
+    MlpTrainer,
+    NetworkSettings,
+    TripletSampler,
+    TripletSettings,
+    mlp_loss,
+    read_mlp_settings,
+)
+from steps.generators.idmap_diff import (
+    DiffModel,
+    DiffNetwork,
+    DiffSettings,
+    DiffTrainer,
+    index_noise,
+    read_diff_settings,
+    to_score,
+)
+from steps.generators.registry import describe_generator, load_generator
+from steps.generators.trained import TrainingVectors, sanity_figures, train_generator
+from utils.cli import UserError
+from utils.settings import parse_settings
+
+SMALL = {"identity": 24, "width": 32}
+
+
+def training_vectors(n_speakers: int = 12, each: int = 5, d: int = 16) -> TrainingVectors:
+    rng = np.random.default_rng(0)
+    voices = 4.0 * rng.standard_normal((n_speakers, d)) + 1.0
+    vectors = voices[:, None] + 0.5 * rng.standard_normal((n_speakers, each, d))
+    names = tuple(f"s{place:02d}" for place in range(n_speakers))
+    flat = vectors.reshape(-1, d).astype(np.float32)
+    return TrainingVectors(names, flat, np.repeat(np.arange(n_speakers), each))
+
+
+def mlp(**network: object) -> MlpModel:
+    torch.manual_seed(0)
+    settings = parse_settings(NetworkSettings, {**SMALL, **network}, "x")
+    made = MlpNetwork(settings, 16)
+    _stir(made)
+    return MlpModel(settings, made, 12)
+
+
+def diff(**network: object) -> DiffModel:
+    torch.manual_seed(0)
+    values = {"generator": "idmap_diff", "network": {**SMALL, "sizes": [24, 16, 8], **network}}
+    settings = read_diff_settings(values, "x")
+    made = DiffNetwork(settings.network, 16)
+    _stir(made)
+    return DiffModel(settings, made, 12)
+
+
+def _stir(network: torch.nn.Module) -> None:
+    """Weights and running statistics that are not the initial ones, which hide mistakes."""
+    for name, value in network.state_dict().items():
+        if value.is_floating_point() and "frequencies" not in name:
+            value.add_(0.1 * torch.rand_like(value))
+
+
+MODELS = {
+    "mlp": mlp,
+    "mlp of three layers": lambda: mlp(generator_layers=3),
+    "diff": diff,
+    "diff conv1d": lambda: diff(unet="conv1d", channels=8),
+    "diff of noise": lambda: diff(predicts="noise"),
+}
+
+
+def test_sizes_at_512_dimensions() -> None:
+    """2.37 million is the paper's 1024-512-512 read as two layers; its text has three."""
+    for layers, millions in ((2, 2.37), (3, 2.63)):
+        network = MlpNetwork(NetworkSettings(generator_layers=layers), 512)
+        n = sum(parameter.numel() for parameter in network.parameters())
+        assert n / 1e6 == pytest.approx(millions, abs=0.005)
+    assert MlpNetwork(NetworkSettings(), 192)(
+        torch.zeros(1, 512), torch.zeros(1, 2, 192)
+    ).shape == (
+        1,
+        2,
+        192,
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a6_the_vector_of_an_index_does_not_depend_on_its_batch(name: str) -> None:
+    model = MODELS[name]()
+    indices = np.array([5, 2**62, 300, 5, 0], dtype=np.int64)
+    together = model.vectors(indices)
+    assert together.shape == (5, 16) and together.dtype == np.float32
+    alone = np.concatenate([model.vectors(indices[i : i + 1]) for i in range(5)])
+    close = {"rtol": 1e-4, "atol": 1e-5 * np.abs(together).max()}  # rounding, no more
+    np.testing.assert_allclose(together, alone, **close)
+    np.testing.assert_array_equal(together[0], together[3])
+    assert not np.allclose(together[0], together[2], atol=1e-2)
+    np.testing.assert_allclose(model.vectors(indices[::-1])[::-1], together, **close)
+
+
+def test_the_folded_mlp_is_the_network_in_evaluation_mode() -> None:
+    torch.manual_seed(1)
+    settings = NetworkSettings(identity=24, width=32)
+    network = MlpNetwork(settings, 16)
+    _stir(network)
+    indices = np.arange(20, 27, dtype=np.int64)
+    got = MlpModel(settings, network, 12).vectors(indices)
+    e = torch.from_numpy(identity_vectors(indices, 24, "gaussian"))
+    with torch.no_grad():
+        fixed = network.conditioner.fixed.expand(7, 1, -1)
+        expected = network.eval()(e, fixed)[:, 0]
+        in_training = network.train()(e, network.conditioner.fixed.expand(7, 2, -1))[:, 0]
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(got, in_training, atol=1e-3)
+
+
+def test_the_folded_u_net_is_the_network() -> None:
+    torch.manual_seed(2)
+    settings = read_diff_settings({"generator": "idmap_diff", "network": dict(SMALL)}, "x")
+    network = DiffNetwork(settings.network, 16).eval()
+    _stir(network)
+    e = identity_vectors(np.arange(6), 24, "gaussian")
+    q = np.random.default_rng(0).standard_normal((6, 16)).astype(np.float32)
+    got = network.unet.in_use(network.conditioner)(e)(q, 0.6)
+    with torch.no_grad():
+        z = network.conditioner(torch.from_numpy(e), network.conditioner.fixed.expand(6, 1, -1))
+        expected = network.unet(torch.from_numpy(q), z[:, 0], torch.full((6,), 0.6))
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_loss_is_eq_3() -> None:
+    x = torch.tensor([[[3.0, 4.0]]])
+    y = torch.tensor([[[3.0, 4.0], [4.0, -3.0]]])  # equal; at a right angle and 5 sqrt 2 away
+    for alpha in (0.0, 0.5, 1.0):
+        loss, cosine, distance = mlp_loss(y, x, alpha)
+        assert float(loss) == pytest.approx(alpha * 0.5 + (1 - alpha) * 5 * 2**0.5 / 2)
+        assert (cosine, distance) == (pytest.approx(0.5), pytest.approx(5 * 2**0.5 / 2))
+
+
+def test_auxiliary_utterances_are_of_other_speakers_and_all_of_them() -> None:
+    data = training_vectors()
+    shuffled = np.random.default_rng(1).permutation(len(data.labels))
+    data = TrainingVectors(data.speakers, data.vectors[shuffled], data.labels[shuffled])
+    sampler = TripletSampler(data, TripletSettings(identities=8, auxiliaries=6), 0)
+    seen: dict[int, set[int]] = {}
+    for step in range(300):
+        speakers, utterances = sampler.draw(step)
+        assert len(set(speakers.tolist())) == 8 and utterances.shape == (8, 6)
+        for speaker, row in zip(speakers.tolist(), utterances, strict=True):
+            assert speaker not in data.labels[row]
+            seen.setdefault(speaker, set()).update(row.tolist())
+    assert all(len(rows) == 55 for rows in seen.values()) and len(seen) == 12
+    np.testing.assert_array_equal(sampler.draw(7)[1], sampler.draw(7)[1])
+
+
+def test_the_score_from_noise_and_from_a_vector_is_the_same() -> None:
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((2, 3, 4))
+    for t in (0.1, 0.5, 1.0):
+        g = np.exp(-0.5 * (0.05 * t + 9.975 * t * t))
+        q = g * x + np.sqrt(1 - g * g) * noise
+        by_noise, by_vector = to_score(noise, q, t, "noise"), to_score(x, q, t, "vector")
+        np.testing.assert_allclose(by_noise, by_vector, rtol=1e-9)
+        np.testing.assert_allclose(by_noise, -(q - g * x) / (1 - g * g), rtol=1e-9)
+
+
+def test_noise_belongs_to_the_index() -> None:
+    noise = index_noise(np.array([3, 2**62, 3]), 5, 8)
+    assert noise.shape == (5, 3, 8)
+    np.testing.assert_array_equal(noise[:, 0], noise[:, 2])
+    np.testing.assert_array_equal(index_noise(np.array([2**62]), 5, 8)[:, 0], noise[:, 1])
+    assert abs(np.corrcoef(noise[:, 0].ravel(), noise[:, 1].ravel())[0, 1]) < 0.6
+    unit = identity_vectors(np.array([3]), 40, "gaussian")[0]  # not the identity vector again
+    assert abs(np.corrcoef(unit, noise[:, 0].ravel())[0, 1]) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("trainer", "values", "steps"),
+    [
+        (MlpTrainer, {"training": {"learning_rate": 0.003}}, 150),
+        (MlpTrainer, {"training": {"alpha": 1.0, "learning_rate": 0.003}}, 150),
+        (MlpTrainer, {"network": {**SMALL, "distribution": "uniform"}}, 250),
+        (DiffTrainer, {"network": {**SMALL, "sizes": [48, 32, 16]}}, 250),
+    ],
+)
+def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) -> None:
+    data = training_vectors()
+    name = "idmap_mlp" if trainer is MlpTrainer else "idmap_diff"
+    values = {"generator": name, "network": {**SMALL}, **values}
+    made = trainer.from_settings(values, "x", data, seed=0, device="cpu")
+    before = sanity_figures(made.model(), data)["cosine_seen"]
+    for step in range(steps):
+        made.update(step)
+    after = sanity_figures(made.model(), data)
+    assert after["cosine_seen"] > 0.9 > 0.6 > before
+
+
+def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
+    data = training_vectors()
+    values = {"generator": "idmap_mlp", "network": SMALL}
+    values["training"] = {"loss": "wgan_qc", "identities": 8, "auxiliaries": 4}
+    made = MlpTrainer.from_settings(values, "x", data, seed=0, device="cpu")
+    before = sanity_figures(made.model(), data)["norm_ratio"]
+    figures = [made.update(step) for step in range(200)]
+    assert all(np.isfinite(list(f.values())).all() for f in figures)
+    after = sanity_figures(made.model(), data)["norm_ratio"]
+    assert after > 3 * before and before < 0.1  # at first the network puts out next to nothing
+
+
+@pytest.mark.parametrize(
+    ("read", "values", "message"),
+    [
+        (read_mlp_settings, {"training": {"alpha": 1.5}}, "training.alpha: 1.5"),
+        (read_mlp_settings, {"training": {"loss": "l1"}}, "training.loss: 'l1'"),
+        (read_mlp_settings, {"training": {"steps": 0}}, "training.steps: at least 1"),
+        (read_mlp_settings, {"training": {"identities": 0}}, "at least 1"),
+        (read_mlp_settings, {"network": {"distribution": "cauchy"}}, "network.distribution"),
+        (read_mlp_settings, {"network": {"width": 0}}, "network.width: at least 1"),
+        (read_mlp_settings, {"network": {"generator_layers": 1}}, "generator_layers"),
+        (read_mlp_settings, {"solver": {}}, "solver: unknown setting"),
+        (read_diff_settings, {"solver": {"kind": "rk4"}}, "solver.kind: 'rk4'"),
+        (read_diff_settings, {"solver": {"steps": 0}}, "solver.steps"),
+        (read_diff_settings, {"network": {"unet": "2d"}}, "network.unet: '2d'"),
+        (read_diff_settings, {"network": {"predicts": "v"}}, "network.predicts"),
+        (read_diff_settings, {"network": {"channels": 12}}, "eights"),
+        (read_diff_settings, {"training": {"average": 1.0}}, "training.average"),
+    ],
+)
+def test_bad_settings(read, values: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read({"generator": "x", **values}, "conf.yaml")
+    assert read({"generator": "x"}, "conf.yaml").training.identities == 16
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("idmap")
+    training = {"steps": 60, "learning_rate": 0.003}
+    values = {"generator": "idmap_mlp", "network": SMALL, "training": training}
+    train_generator(values, "conf.yaml", training_vectors(), folder, seed=0)
+    return folder
+
+
+def generator(trained: Path, seed: int = 0, draw: int = 0, **settings: object):
+    values = {"name": "idmap_mlp", **settings}
+    resources = Resources(generator=trained)
+    return load_generator(values, "system.yaml", seed=seed, draw=draw, resources=resources)
+
+
+def test_a_key_has_one_voice_and_keys_have_different_ones(trained: Path, tmp_path: Path) -> None:
+    keys = [Key("utt", ("test", f"u{i}")) for i in range(30)]
+    for settings in ({}, {"used_indices": str(tmp_path / "used"), "index_space": 40}):
+        made = generator(trained, **settings)
+        vectors, rows = made.generate_many(keys)
+        indices = [int(row["identity_index"]) for row in rows]
+        assert len(set(indices)) == 30 and min(indices) >= 12  # none of the training speakers
+        y, row = generator(trained, **settings).generate(keys[3])
+        assert row == rows[3]
+        np.testing.assert_allclose(y, vectors[3], rtol=1e-4)
+        assert made.is_random and made.needs == ("generator",) == describe_generator(
+            {"name": "idmap_mlp"}, "x"
+        )
+    other = {str(generator(trained, s, d).generate(keys[0])[1]) for s in (0, 1) for d in (0, 1)}
+    assert len(other) == 4
+
+
+def test_vectors_have_the_norm_of_real_ones_unless_raw(trained: Path) -> None:
+    key = Key("const")
+    y, row = generator(trained).generate(key)
+    raw, raw_row = generator(trained, norm="raw").generate(key)
+    norm = training_vectors().norm
+    assert np.linalg.norm(y) == pytest.approx(norm, rel=1e-6)
+    assert np.linalg.norm(raw) == pytest.approx(norm * row["norm_ratio"], rel=1e-3)
+    assert row == raw_row
+    assert y @ raw / np.linalg.norm(y) / np.linalg.norm(raw) == pytest.approx(1.0)
+
+
+def test_what_cannot_be_had_is_said(trained: Path) -> None:
+    made = generator(trained)
+    made.fit(np.zeros((3, 16)), ["a", "b", "c"], ["f", "m", None])
+    for _ in range(2):
+        made.generate(Key("const"), None, "f", "m")
+    assert len(made.notes) == 1 and "no gender to choose" in made.notes[0]
+    with pytest.raises(UserError, match="of 16 dimensions, and the pool's have 8"):
+        made.fit(np.zeros((3, 8)), ["a", "b", "c"], ["f", "m", None])
+
+
+def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
+    made = generator(trained)
+    made._trained.model._others[-1][0][:] *= 1e3
+    with pytest.raises(UserError, match="times the norm of real ones"):
+        made.generate(Key("const"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"index_space": 100}, "needs used_indices: FILE"),
+        ({"index_space": -1}, "0 or more"),
+        ({"norm": "one"}, "generator.norm: 'one'"),
+        ({"index_space": 2**63, "used_indices": "x"}, "below 2\\^63"),
+        ({"name": "idmap_diff"}, "a trained idmap_mlp, where a trained idmap_diff is asked for"),
+    ],
+)
+def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        generator(trained, **settings)
+    with pytest.raises(UserError, match="needs --generator DIR"):
+        load_generator({"name": "idmap_mlp"}, "x", seed=0, draw=0, resources=Resources())
+
+
+def test_defaults_of_the_settings_are_those_of_the_files() -> None:
+    from utils.settings import read_settings
+
+    root = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/generators"
+    mlp_values, diff_values = (
+        read_settings(root / f"{n}.yaml") for n in ("idmap_mlp", "idmap_diff")
+    )
+    in_file = read_diff_settings(diff_values, "x")
+    assert in_file.network == DiffSettings("x").network and in_file.solver.steps == 5
+    assert in_file.training.steps == DiffSettings("x").training.steps
+    assert read_mlp_settings(mlp_values, "x").training.alpha == 0.5
