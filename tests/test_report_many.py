@@ -234,21 +234,30 @@ def test_the_vocoder_has_its_part_of_the_rise() -> None:
         where = ("toy", "t_f", "f", system, attacker, "e", "OA", "eer", str(value))
         return Figure(*where, "", "", "", "", "", "", "d")
 
-    eers = {"copy": 0.10, "b1": 0.45, "nsf": 0.3, "low": 0.02, "b2": 0.4, "near": 0.08}
+    eers = {
+        "copy": 0.10,
+        "b1": 0.45,
+        "knn": 0.3,
+        "nsf": 0.3,
+        "wavlm": 0.3,
+        "low": 0.02,
+        "b2": 0.4,
+        "near": 0.08,
+    }
     figures = [row("original", "unprotected", 0.05)]
     figures += [row(system, "ignorant", value) for system, value in eers.items()]
     vc = {"anonymiser": "voice_conversion", "synthesiser": "world"}
     settings = {"copy": {"anonymiser": "copy_synthesis"}, "b1": vc, "low": vc, "near": vc}
-    settings |= {"nsf": {**vc, "synthesiser": {"name": "nsf"}}, "b2": {"anonymiser": "mcadams"}}
+    settings |= {"nsf": {**vc, "synthesiser": "nsf_hifi"}, "b2": {"anonymiser": "mcadams"}}
+    settings |= {k: {"anonymiser": "knn_vc", "features": f}
+                 for k, f in (("knn", "world"), ("wavlm", "wavlm"))}  # fmt: skip
     results = Results(Path(), figures=figures, run={"systems": settings})
     said = vocoder_share(results, "e", "t_f")
-    # b2 converts nothing, and low has no rise
-    assert [text.split()[0] for text in said] == ["b1", "nsf", "near"]
+    # nsf and wavlm have other vocoders, b2 converts nothing, and low has no rise
+    assert [text.split()[0] for text in said] == ["b1", "knn", "near"]
     assert "rises by 40.0 points (from 5.0 % to 45.0 %); 12 % of the rise is also there" in said[0]
     assert "no interval" in said[0]
     assert "all of the rise" in said[2]
-    settings["copy"]["synthesiser"] = "world"
-    assert [text.split()[0] for text in vocoder_share(results, "e", "t_f")] == ["b1", "near"]
     figures[1] = row("copy", "ignorant", 0.04)
     said = vocoder_share(Results(Path(), figures=figures, run={"systems": settings}), "e", "t_f")
     assert "none of the rise" in said[0]

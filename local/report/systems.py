@@ -29,8 +29,8 @@ def notes(results: Results) -> list[tuple[str, str]]:
 def vocoder_share(results: Results, evaluator: str, split: str) -> list[str]:
     """How much of each conversion's rise of the ignorant EER copy synthesis has too, in words.
 
-    (EER_copy - EER_OO) / (EER_system - EER_OO), where there is a rise; compared only where
-    both name the same synthesiser or one of them names none.
+    (EER_copy - EER_OO) / (EER_system - EER_OO), where there is a rise and both have the
+    same vocoder (copy synthesis: WORLD).
     """
     before = _eer(results, evaluator, split, "original", "unprotected")
     said = []
@@ -44,21 +44,16 @@ def vocoder_share(results: Results, evaluator: str, split: str) -> list[str]:
             after = _eer(results, evaluator, split, system, _ATTACK)
             if other.get("anonymiser") not in CONVERSIONS or math.isnan(after):
                 continue
-            if after <= before or not _same_synthesiser(own, other):
+            if after <= before or _vocoder(own) != _vocoder(other):
                 continue
             said.append(_share(split, copy, system, (before, eer, after)))
     return said
 
 
-def _same_synthesiser(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    names = {_name(x.get("synthesiser")) for x in (a, b)} - {""}
-    return len(names) < 2
-
-
-def _name(synthesiser: object) -> str:
-    if isinstance(synthesiser, Mapping):
-        synthesiser = synthesiser.get("name", "")
-    return synthesiser if isinstance(synthesiser, str) else ""
+def _vocoder(settings: Mapping[str, Any]) -> str:
+    """What turns features into speech: WORLD where the settings do not name another."""
+    name = settings.get("features" if settings.get("anonymiser") == "knn_vc" else "synthesiser")
+    return name if isinstance(name, str) else "world"
 
 
 def _eer(results: Results, evaluator: str, split: str, system: str, attack: str) -> float:
