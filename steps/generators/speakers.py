@@ -21,6 +21,7 @@ from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.tables import StrPath, sort_ids
 
+ANY = "any"  # gender
 AT_ONCE = 4096  # keys given to a generator that takes many
 Float32 = npt.NDArray[np.float32]
 
@@ -58,8 +59,10 @@ def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> Speake
     gender = values.get("gender", None if constant else "random" if level == "const" else "same")
     if level not in LEVELS:
         raise UserError(f"{path}: level: {level!r} is unknown; known: {', '.join(LEVELS)}")
+    gender = None if gender == ANY else gender
     if gender is not None and gender not in POLICIES:
-        raise UserError(f"{path}: gender: {gender!r} is unknown; known: {', '.join(POLICIES)}")
+        known = ", ".join((*POLICIES, ANY))
+        raise UserError(f"{path}: gender: {gender!r} is unknown; known: {known}")
     return SpeakerSettings(generator, str(level), None if gender is None else str(gender))
 
 

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of the IDMap generators beside `average`, and of many vectors at a time.
+
+Goals, on one core and 512 dimensions: a vector of IDMap-MLP in at most 3 times, one of IDMap-Diff
+(5 steps) in at most 12 times the time of `average` over a pool of 247 speakers (004: 3.0 and 11.5
+times), all asked for one by one; 100,000 vectors of MLP under 20 s, of Diff under 3 minutes; a
+training of MLP on 250 speakers under 3 CPU-minutes (--train; the steps are timed and multiplied);
+--capacity: Fig. 11 up to 2,000,000 vectors of MLP under 10 minutes and 4 GB. Process CPU time, best
+of several; the weights are random, which costs the same.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+import numpy as np
+import torch
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.capacity import measure_capacity
+from steps.generators.idmap import IdMapGenerator, IdMapSettings, MlpTrainer
+from steps.generators.idmap_diff import DiffTrainer
+from steps.generators.registry import load_generator
+from steps.generators.trained import Model, TrainedFolder, TrainingVectors
+
+D, SPEAKERS, UTTERANCES = 512, 247, 8
+ONE_BY_ONE, MANY, RUNS = 100, 10_000, 7
+GOALS = {"idmap_mlp": (3.0, 20.0), "idmap_diff": (12.0, 180.0)}  # times `average`; s for 100,000
+TRAINERS = {"idmap_mlp": MlpTrainer, "idmap_diff": DiffTrainer}
+CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/generators"
+
+
+def training_vectors() -> TrainingVectors:
+    """Random ones."""
+    rng = np.random.default_rng(0)
+    vectors = 1.0 + rng.standard_normal((SPEAKERS * UTTERANCES, D), dtype=np.float32)
+    names = tuple(f"s{place:03d}" for place in range(SPEAKERS))
+    return TrainingVectors(names, vectors, np.repeat(np.arange(SPEAKERS), UTTERANCES))
+
+
+def cpu_seconds(function: Callable[[], object], runs: int = RUNS) -> float:
+    """Process CPU time, best of several runs."""
+    best = float("inf")
+    for _ in range(runs):
+        start = time.process_time()
+        function()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def time_average(data: TrainingVectors) -> float:
+    """Seconds a vector."""
+    values = {"name": "average"}
+    made = load_generator(values, "bench", seed=0, draw=0, resources=Resources())
+    pool = data.means.astype(np.float64)
+    made.fit(pool, data.speakers, ["f"] * SPEAKERS)
+    sources = np.random.default_rng(1).standard_normal((ONE_BY_ONE, D))
+    keys = [Key("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
+
+    def run() -> None:
+        for key, x in zip(keys, sources, strict=True):
+            made.generate(key, x, "f", None, {"nobody"})
+
+    return cpu_seconds(run) / ONE_BY_ONE
+
+
+def time_one_by_one(name: str, model: Model) -> float:
+    """Seconds a vector, the index of the key included."""
+    folder = TrainedFolder(name, model, 1.0, SPEAKERS)
+    model.norm_limits = (0.0, float("inf"))
+    made = IdMapGenerator(IdMapSettings(name), folder, 0, 0)
+    keys = [Key("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
+
+    def run() -> None:
+        for key in keys:
+            made.generate(key)
+
+    return cpu_seconds(run) / ONE_BY_ONE
+
+
+def report(name: str, data: TrainingVectors, average: float) -> bool:
+    """Print the figures of a generator; whether its goals are met."""
+    from utils.settings import read_settings
+
+    values = read_settings(CONF / f"{name}.yaml")
+    trainer = TRAINERS[name].from_settings(values, "bench", data, seed=0, device="cpu")
+    model = trainer.model()
+    one = time_one_by_one(name, model)
+    indices = np.arange(MANY, dtype=np.int64) + 2**62
+    many = cpu_seconds(lambda: model.vectors(indices), 2) / MANY
+    most, longest = GOALS[name]
+    print(f"{name}: {1e6 * one:.0f} us a vector, {one / average:.2f} times (goal: {most:g})")
+    print(f"{name}: {1e5 * many:.1f} s for 100,000 at a time (goal: {longest:g}; {MANY} timed)")
+    if name == "idmap_mlp" and "--capacity" in sys.argv:
+        report_capacity(model)
+    if "--train" in sys.argv:
+        started = time.process_time()
+        for step in range(20):
+            trainer.update(step)
+        seconds = (time.process_time() - started) / 20 * trainer.loop.steps
+        print(f"{name}: {seconds:.0f} CPU-s to train {trainer.loop.steps} steps (20 timed)")
+        if name == "idmap_mlp" and seconds > 180:
+            return False
+    return one <= most * average and 1e5 * many <= longest
+
+
+def report_capacity(model: Model) -> None:
+    """Time and memory of Fig. 11."""
+    started = time.process_time()
+    blocks = (
+        model.vectors(np.arange(at, at + 4096, dtype=np.int64)) for at in range(0, 2**22, 4096)
+    )
+    sizes = [100, 1_000, 10_000, 100_000, 1_000_000, 2_000_000]
+    for row in measure_capacity(blocks, sizes, threshold=0.5):
+        print(f"capacity: {row}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"capacity: {time.process_time() - started:.0f} CPU-s, peak {peak:.2f} GB (goal: 4)")
+
+
+def main() -> int:
+    """Measure in turn, print figures, and say by the exit status whether the goals were met."""
+    torch.set_num_threads(1)
+    data = training_vectors()
+    average = time_average(data)
+    print(f"average: {1e6 * average:.0f} us a vector; {SPEAKERS} speakers of {D} dimensions")
+    met = [report(name, data, average) for name in GOALS]
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
