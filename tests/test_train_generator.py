@@ -1,0 +1,247 @@
+"""Training of generators: resuming to the bit, checks that fail, and the programs around it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from conftest import RunProgram
+
+from steps.generate_speakers import main as generate
+from steps.generators.trained import (
+    TrainingVectors,
+    load_trained,
+    make_training_vectors,
+    norm_problem,
+    train_generator,
+)
+from steps.measure_capacity import main as measure
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import UserError
+
+SMALL = {"identity": 24, "width": 32}
+LOOP = {"steps": 60, "log_every": 7, "check_every": 25, "checkpoint_every": 10}
+RATE = {"learning_rate": 0.003}
+MLP = {"generator": "idmap_mlp", "network": SMALL, "training": {**LOOP, **RATE}}
+DIFF = {
+    "generator": "idmap_diff",
+    "network": {**SMALL, "sizes": [24, 16, 8]},
+    "training": {**LOOP, **RATE},
+}
+GAN = {**MLP, "training": {**MLP["training"], "loss": "wgan_qc", "identities": 4}}
+
+
+def vectors(n_speakers: int = 12, each: int = 4, d: int = 16) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    voices = 4.0 * rng.standard_normal((n_speakers, d)) + 1.0
+    return {
+        f"s{s:02d}-{u}": (voices[s] + 0.5 * rng.standard_normal(d)).astype(np.float32)
+        for s in range(n_speakers)
+        for u in range(each)
+    }
+
+
+def data(**more: int) -> TrainingVectors:
+    made = vectors(**more)
+    return make_training_vectors(made, {utt: utt[:3] for utt in made})
+
+
+def steps(values: dict, n: int) -> dict:
+    return {**values, "training": {**values["training"], "steps": n}}
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("values", [MLP, DIFF, GAN], ids=["mlp", "diff", "mlp wgan_qc"])
+def test_a_stopped_training_ends_with_the_same_bits(
+    tmp_path: Path, values: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steps.generators.trained.norm_problem", lambda *_: "")
+    train_generator(values, "conf", data(), tmp_path / "whole", seed=0)
+    from steps.generators.trained import _Run
+
+    update = _Run._update
+
+    def stop_at_37(run: _Run) -> None:
+        if run.step == 37:
+            raise Stopped
+        update(run)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(_Run, "_update", stop_at_37)
+        train_generator(values, "conf", data(), tmp_path / "parts", seed=0)
+    assert not (tmp_path / "parts" / "final.pt").exists()
+    train_generator(values, "conf", data(), tmp_path / "parts", seed=0)
+    first, second = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "parts"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    tables = [(tmp_path / name / "training.tsv").read_text() for name in ("whole", "parts")]
+    without_times = [
+        [line.split("\t")[:1] + line.split("\t")[2:] for line in table.splitlines()]
+        for table in tables
+    ]
+    assert without_times[0] == without_times[1]
+
+
+def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path: Path) -> None:
+    train_generator(MLP, "conf", data(), tmp_path, seed=0)
+    train_generator(steps(MLP, 80), "conf", data(), tmp_path, seed=0)
+    train_generator(steps(MLP, 80), "conf", data(), tmp_path / "whole", seed=0)
+    first, second = (torch.load(p / "final.pt") for p in (tmp_path, tmp_path / "whole"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    header, *rows = (tmp_path / "training.tsv").read_text().splitlines()
+    names = header.lstrip("#").split("\t")
+    assert names[:5] == ["step", "cpu_seconds", "loss", "cosine", "distance"]
+    assert {"norm_ratio", "cosine_seen", "cosine_unseen"} <= set(names)
+    cells = [dict(zip(names, row.split("\t"), strict=True)) for row in rows]
+    checked = [row["step"] for row in cells if row["norm_ratio"]]
+    assert checked == ["25", "50", "60", "75", "80"]
+    assert float(cells[-1]["loss"]) < 0.5 * float(cells[0]["loss"])
+    with pytest.raises(UserError, match=r"training.steps: 70, but .* is at 80; remove"):
+        train_generator(steps(MLP, 70), "conf", data(), tmp_path, seed=0)
+
+
+def test_another_training_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    train_generator(MLP, "conf", data(), tmp_path, seed=0)
+    alpha = {**MLP, "training": {**MLP["training"], "alpha": 1.0}}
+    for values, training, seed in ((MLP, data(), 1), (MLP, data(each=5), 0), (alpha, data(), 0)):
+        with pytest.raises(UserError, match="of a training with other settings, seed or data"):
+            train_generator(values, "conf", training, tmp_path, seed=seed)
+
+
+def test_norms_out_of_bounds_fail_loudly(tmp_path: Path) -> None:
+    """Diff of noise explodes when it is trained too little."""
+    values = {**steps(DIFF, 20), "network": {**DIFF["network"], "predicts": "noise"}}
+    with pytest.raises(UserError, match=r"times the norm of real ones.*raise training.steps"):
+        train_generator(values, "conf", data(), tmp_path, seed=0)
+    assert not (tmp_path / "final.pt").exists()
+    fine = {"norm_ratio": 0.3, "norm_ratio_seen": 0.9}
+    assert norm_problem(fine, (0.05, 2.0)) == ""
+    assert "unseen" in norm_problem({**fine, "norm_ratio": 2.1}, (0.05, 2.0))
+    assert "training speakers'" in norm_problem({**fine, "norm_ratio_seen": 0.4}, (0.05, 2.0))
+    assert norm_problem({**fine, "norm_ratio": float("nan")}, (0.05, 2.0))
+
+
+def test_a_loss_that_is_no_number_stops_the_training(tmp_path: Path) -> None:
+    values = {**MLP, "training": {**MLP["training"], "learning_rate": 1e20}}
+    with pytest.raises(UserError, match=r"is (nan|inf) at step \d+: the training has failed"):
+        train_generator(values, "conf", data(), tmp_path, seed=0)
+
+
+def test_means_are_by_speaker_in_c_order() -> None:
+    made = make_training_vectors(
+        {"u3": np.float32([1, 0]), "u1": np.float32([3, 0]), "u2": np.float32([0, 4])},
+        {"u1": "b", "u2": "B", "u3": "b"},
+    )
+    assert made.speakers == ("B", "b") and made.dimension == 2
+    np.testing.assert_array_equal(made.means, [[0, 4], [2, 0]])
+    assert made.norm == 3.0
+    with pytest.raises(UserError, match="1 training speakers: at least 2"):
+        make_training_vectors({"u1": np.float32([1])}, {"u1": "a"})
+    with pytest.raises(UserError, match="are zero"):
+        make_training_vectors({u: np.zeros(2, np.float32) for u in "ab"}, {"a": "a", "b": "b"})
+
+
+def test_folders_that_are_not_whole(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"generator.yaml: is missing"):
+        load_trained(tmp_path)
+    train_generator(steps(MLP, 40), "conf", data(), tmp_path, seed=0)
+    assert load_trained(tmp_path, "idmap_mlp").speakers == 12
+    conf = tmp_path / "generator.yaml"
+    text = conf.read_text()
+    for old, new, message in (
+        ("width: 32", "width: 40", "is of other settings"),
+        ("generator: idmap_mlp", "generator: idmap_xl", "'idmap_xl' is unknown"),
+        ("speakers: 12", "speakers: twelve", "trained.speakers: 'twelve'"),
+        ("generator: idmap_mlp", "generator: idmap_diff", "generator_layers: unknown setting"),
+    ):
+        assert old in text
+        conf.write_text(text.replace(old, new))
+        with pytest.raises(UserError, match=message):
+            load_trained(tmp_path)
+    conf.write_text(text)
+    (tmp_path / "final.pt").write_bytes(b"damaged")
+    with pytest.raises(UserError, match="not readable as a saved model"):
+        load_trained(tmp_path)
+
+
+def write_inputs(folder: Path) -> None:
+    made = vectors()
+    with ArchiveWriter(folder / "xvectors" / "xvector") as writer:
+        for utt, vector in made.items():
+            writer.write(utt, vector)
+    (folder / "data").mkdir()
+    (folder / "data" / "utt2spk").write_text("".join(f"{utt} {utt[:3]}\n" for utt in made))
+    (folder / "conf.yaml").write_text(yaml.safe_dump(MLP))
+
+
+def test_the_programs_train_generate_and_measure(
+    tmp_path: Path, run_program: RunProgram, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inputs(tmp_path)
+    arguments = (tmp_path / "conf.yaml", tmp_path / "xvectors", tmp_path / "data")
+    done = run_program("steps/train_generator.py", *arguments, tmp_path / "g")
+    assert done.returncode == 0, done.stderr
+    assert "check at step 60: 200 unseen indices" in done.stderr
+    known = yaml.safe_load((tmp_path / "g" / "generator.yaml").read_text())["trained"]
+    assert (known["speakers"], known["utterances"], known["dimension"]) == (12, 48, 16)
+
+    system = tmp_path / "system.yaml"
+    used = tmp_path / "used"
+    asked = {"name": "idmap_mlp", "used_indices": str(used)}
+    system.write_text(yaml.safe_dump({"anonymiser": "voice_conversion", "generator": asked}))
+    for level, n in (("spk", 12), ("utt", 48)):
+        system.write_text(yaml.safe_dump({"generator": asked, "level": level}))
+        out = tmp_path / level
+        command = ("--generator", tmp_path / "g", system, tmp_path / "data", out)
+        assert generate(list(map(str, command))) == 0
+        assert f"made {n} pseudo-speakers for 48 utterances" in capsys.readouterr().out
+        made = read_vectors(out / "xvector.scp")
+        assert len(made) == 48 and len({vector.tobytes() for vector in made.values()}) == n
+        header, *rows = (out / "pseudo.tsv").read_text().splitlines()
+        assert header == "#utt\tkey\tidentity_index\tnorm_ratio\tseconds"
+        assert len({row.split("\t")[2] for row in rows}) == n
+        assert json.loads((out / "conf.json").read_text())["level"] == level
+    assert len(used.read_text().splitlines()) == 1 + 12 + 48
+
+    command = (
+        "--sizes",
+        100,
+        2000,
+        "--threshold",
+        0.5,
+        "--",
+        tmp_path / "g",
+        tmp_path / "capacity",
+    )
+    assert measure(list(map(str, command))) == 0
+    rows = [line.split("\t") for line in (tmp_path / "capacity").read_text().splitlines()[1:]]
+    assert [row[:2] for row in rows] == [
+        *(["unseen", n] for n in ("100", "2000")),
+        ["seen", "12"],
+        *(["mixed", n] for n in ("100", "2000")),
+    ]
+    assert abs(float(rows[0][2]) - float(rows[1][2])) < 0.08  # of new indices: flat
+
+
+def test_bad_input_is_one_line(tmp_path: Path, run_program: RunProgram) -> None:
+    write_inputs(tmp_path)
+    conf, xvectors = tmp_path / "conf.yaml", tmp_path / "xvectors"
+    with (tmp_path / "data" / "utt2spk").open("a") as stream:
+        stream.write("s99-0 s99\n")
+    done = run_program(
+        "steps/train_generator.py", conf, xvectors, tmp_path / "data", tmp_path / "g"
+    )
+    assert done.returncode == 3 and "1 of 49 utterances have no x-vector (s99-0)" in done.stderr
+    assert not (tmp_path / "g").exists()
+    conf.write_text("generator: idmap\n")
+    command = ("--allow-loss", "1", conf, xvectors, tmp_path / "data", tmp_path / "g")
+    done = run_program("steps/train_generator.py", *command)
+    assert done.returncode == 2 and "generator: 'idmap' is unknown; known: idmap_mlp" in done.stderr
+    (tmp_path / "system.yaml").write_text("generator: {name: random}\n")
+    inputs = (tmp_path / "system.yaml", tmp_path / "data", tmp_path / "out")
+    with pytest.raises(UserError, match="this generator needs --pool XVECTORS"):
+        generate(list(map(str, inputs)))
