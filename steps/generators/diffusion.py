@@ -7,6 +7,7 @@ terminal mean is zero. Arrays are (n, d); nothing here knows of networks.
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ def reverse(score: Score, noise: Array, steps: int, solver: str) -> Array:
     return q
 
 
+@lru_cache(maxsize=1024)
 def _coefficients(solver: str, t: float, h: float, last: bool) -> tuple[float, float, float]:
     """Of a step q <- shrink q + push score(q, t) + sigma noise."""
     step = beta(t) * h

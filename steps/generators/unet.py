@@ -117,8 +117,12 @@ class _FoldedVectorUnet:
     def _time_steering(self, t: float) -> Float32:
         if t not in self._of_time:
             with torch.no_grad():
-                steering = self._unet.steer_time(self._unet.time(torch.tensor([t])))
-            self._of_time[t] = single(to_numpy(steering))
+                steering = to_numpy(self._unet.steer_time(self._unet.time(torch.tensor([t]))))
+            at = 0
+            for size in self._sizes:  # the 1 of 1 + a
+                steering[:, at : at + size] += 1.0
+                at += 2 * size
+            self._of_time[t] = single(steering)
         return self._of_time[t]
 
     def __call__(self, e: Float32) -> Denoiser:
@@ -126,7 +130,8 @@ class _FoldedVectorUnet:
         of_condition = self._steer(e)
 
         def denoise(q: Float32, t: float) -> Float32:
-            return self._denoise(q, of_condition + self._time_steering(t))
+            with np.errstate(over="ignore"):  # exp of a large -h in _silu: 0 is right
+                return self._denoise(q, of_condition + self._time_steering(t))
 
         return denoise
 
@@ -135,7 +140,7 @@ class _FoldedVectorUnet:
         for place, (first, second) in enumerate(self._blocks):
             size = self._sizes[place]
             inner = _layer_norm(h)
-            inner *= 1 + steering[:, at : at + size]
+            inner *= steering[:, at : at + size]
             inner += steering[:, at + size : at + 2 * size]
             at += 2 * size
             h = h + affine(_silu(affine(inner, *first)), *second)
@@ -152,14 +157,16 @@ def _layer_norm(h: Float32) -> Float32:
     size = np.float32(h.shape[1])
     mean: Float32 = np.add.reduce(h, axis=1, keepdims=True)
     out = h - mean / size
-    squares: Float32 = np.einsum("nd,nd->n", out, out)[:, None]
+    squares: Float32 = np.vecdot(out, out)[:, None]
     out /= np.sqrt(squares / size + np.float32(1e-5))
     return out
 
 
 def _silu(h: Float32) -> Float32:
-    with np.errstate(over="ignore"):  # exp of a large -h: 0 is right
-        out: Float32 = h / (1 + np.exp(-h))
+    share = np.negative(h)
+    np.exp(share, out=share)
+    share += 1
+    out: Float32 = np.divide(h, share, out=share)
     return out
 
 
