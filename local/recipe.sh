@@ -91,6 +91,10 @@ make() {
       step "exp/pools/$name" -- job "exp/pools/$name" steps/make_voice_pool.py \
         "exp/world/$train_set" "$train" "$out" "exp/pools/$name"
       ;;
+    pool:wavlm)
+      out=exp/pools/wavlm
+      step "$out" -- over "$train" "$out" steps/extract_wavlm.py %data %out
+      ;;
     synthesiser:*)
       make pool
       out=exp/synthesisers/$name/${1#*:}
@@ -121,6 +125,7 @@ give() { # SET
   for need in $needs; do
     case $need in
       pool) given+=(--pool "exp/pools/$name") ;;
+      pool:*) given+=(--pool "exp/pools/${need#*:}") ;;
       backend) given+=(--backend "exp/backends/$name") ;;
       f0) given+=(--f0 "exp/f0/$1") ;;
       xvectors)

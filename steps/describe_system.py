@@ -3,9 +3,9 @@
 """Print what a system asks for: the level of its keys, then the folders that it needs.
 
 CONF is a YAML file such as conf/systems/b1.yaml. One line: utt, spk, perm, const or position
-(docs/anonymisers.md), then any of pool, xvectors, backend, f0, synthesiser:<name>, generator:<name>:
-the options of steps/anonymise.py that have to be given, and the settings that what is trained is
-trained by (conf/synthesisers/<name>.yaml).
+(docs/anonymisers.md), then any of pool, pool:wavlm, xvectors, backend, f0, synthesiser:<name>,
+generator:<name>: the options of steps/anonymise.py that have to be given. The name says by which
+settings it is trained (conf/synthesisers/<name>.yaml).
 """
 
 import argparse

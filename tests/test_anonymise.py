@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from steps.anonymise import main
-from steps.anonymisers.registry import load_anonymiser
+from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.anonymisers.strategy import LEVELS, Key, make_keys, whole_set
 from utils.cli import LossError, UserError
 
@@ -336,6 +336,8 @@ def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     assert examples
     for example in examples:
-        load_anonymiser(conf(tmp_path, example))
+        describe_system(conf(tmp_path, example))
     for path in SYSTEMS.glob("*.yaml"):
-        load_anonymiser(path)
+        description = describe_system(path)
+        if not description.needs:
+            load_anonymiser(path)

@@ -465,7 +465,7 @@ def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path
         ("knnvc_p1", "perm", ("pool", "f0")),
         ("knnvc_p2", "perm", ("pool", "f0")),
         ("knnvc_mix", "perm", ("pool", "f0")),
-        ("knnvc_wavlm", "spk", ("pool",)),
+        ("knnvc_wavlm", "spk", ("pool:wavlm",)),
     ],
 )
 def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[str, ...]) -> None:

@@ -139,7 +139,10 @@ class KnnVc:
     def describe(cls, values: dict[str, object], path: StrPath) -> Description:
         """A pool; with a transform of F0 the statistics of the source speakers too."""
         settings = check_settings(parse_settings(Settings, values, path), path)
-        return Description(settings.level, _needs(settings))
+        needs = _needs(settings)
+        if settings.features == "wavlm":
+            needs = ("pool:wavlm", *needs[1:])
+        return Description(settings.level, needs)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""

@@ -22,8 +22,9 @@ FloatArray = npt.NDArray[np.float64]
 class Description:
     """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`).
 
-    What is trained is named with its settings: "synthesiser:nsf" is made by
-    conf/synthesisers/nsf.yaml, "generator:idmap_mlp" by conf/generators/idmap_mlp.yaml.
+    "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
+    "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
+    conf/generators/idmap_mlp.yaml.
     """
 
     level: str
