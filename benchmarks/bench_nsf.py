@@ -68,7 +68,7 @@ def main() -> int:
     target = Target(xvector, ("x",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
     name, waves = load_speech()
     seconds = sum(map(len, waves)) / 16000
-    parts = {
+    parts: dict[str, Callable[[FloatArray], object]] = {
         "F0": extract_f0,
         "F0 and content": lambda w: extract_content(analyse_content(w)[1], config.cepstra),
         "conversion": lambda w: synthesiser.convert(w, target, lambda f0: f0),

@@ -29,8 +29,14 @@ from steps.synthesis.nsf import (
     pulse_train,
     quantise,
 )
-from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, TrainingConfig, read_config
-from steps.synthesis.nsf_training import BatchMaker, Trainer, Voices, train_nsf
+from steps.synthesis.nsf_config import (
+    AugmentConfig,
+    NetworkConfig,
+    NsfConfig,
+    TrainingConfig,
+    read_config,
+)
+from steps.synthesis.nsf_training import Adversary, BatchMaker, Trainer, Voices, train_nsf
 from steps.synthesis.spectral_loss import SpectralLoss
 from steps.synthesis.world import analyse, extract_f0, pack
 from utils.archives import ArchiveWriter
@@ -63,10 +69,19 @@ def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> FloatA
     return 0.1 * wave * (0.6 + 0.4 * np.sin(2 * np.pi * 1.3 * times) ** 2)
 
 
-def settings(**training: float) -> NsfConfig:
-    small = NetworkConfig(channels=24, dilations=(1, 2), condition=8, bands=40, noise_bands=20)
+def settings(bottleneck: int = 0, adversary: float = 0.0) -> NsfConfig:
+    small = NetworkConfig(
+        channels=24,
+        dilations=(1, 2),
+        condition=8,
+        bands=40,
+        noise_bands=20,
+        bottleneck=bottleneck,
+        encoder_channels=16,
+    )
     plan = TrainingConfig(steps=30, batch=4, crop_seconds=0.5, learning_rate=1e-2, valid_every=15)
-    return NsfConfig("nsf", replace(plan, checkpoint_every=10, **training), network=small)
+    plan = replace(plan, checkpoint_every=10)
+    return NsfConfig("nsf", plan, network=small, augmentation=AugmentConfig(adversary=adversary))
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +200,21 @@ def test_loss_of_equal_signals_is_0_and_does_not_see_the_sign() -> None:
     assert quieter == pytest.approx(np.log(2), abs=0.05)
 
 
+def test_the_adversary_learns_and_what_it_looks_at_is_driven_away() -> None:
+    torch.manual_seed(0)
+    adversary, speaker = Adversary(3, 5), torch.randn(2, 5)
+    codes = torch.randn(2, 3, 40, requires_grad=True)
+    weights = list(adversary.parameters())
+    found = {}
+    for weight in (-1.0, 0.5):  # -1: as if nothing were turned round
+        loss = adversary(codes, speaker, weight)
+        found[weight] = torch.autograd.grad(loss, [codes, *weights])
+    assert torch.allclose(found[0.5][0], -0.5 * found[-1.0][0], atol=1e-6)
+    assert found[0.5][0].abs().max() > 1e-6
+    for turned, plain in zip(found[0.5][1:], found[-1.0][1:], strict=True):
+        assert torch.allclose(turned, plain, atol=1e-6)
+
+
 def test_training_lowers_the_loss(pool: Path) -> None:
     wav = {f"s{i}-1": f"{pool}/s{i}.wav" for i in range(6)}
     audio = load_training_audio(
@@ -201,15 +231,16 @@ def test_training_lowers_the_loss(pool: Path) -> None:
 
 def test_a_resumed_training_ends_with_the_same_bits(pool: Path, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    train(pool, whole, settings())
-    train(pool, stopped, settings())
+    config = settings(bottleneck=4, adversary=0.5)
+    train(pool, whole, config)
+    train(pool, stopped, config)
     (stopped / "checkpoints/step-00000030.pt").unlink()  # as if killed after step 20
     (stopped / "final.pt").unlink()
-    train(pool, stopped, settings())
+    train(pool, stopped, config)
     first, second = (torch.load(x / "final.pt", weights_only=True) for x in (whole, stopped))
     assert all(torch.equal(first[name], second[name]) for name in first)
     with pytest.raises(UserError, match="other settings, seed or data"):
-        train(pool, stopped, settings(), seed=1)
+        train(pool, stopped, config, seed=1)
 
 
 def test_the_program_trains(pool: Path, tmp_path: Path, run_program: RunProgram) -> None:
@@ -236,7 +267,7 @@ def test_the_pitch_of_the_output_is_the_one_given(trained: Path, factor: float) 
 def test_equal_input_gives_equal_bits(trained: Path) -> None:
     wave = voice(0.5, 120, 500)
     outs = [NsfSynthesiser.load(trained).convert(wave, some_target(), keep) for _ in range(2)]
-    assert np.array_equal(*outs)
+    assert np.array_equal(outs[0], outs[1])
     scaled = NsfSynthesiser.load(trained).convert(
         wave, replace(some_target(), xvector=7 * some_target().xvector), keep
     )
@@ -321,6 +352,7 @@ def test_the_configurations_are_valid(path: Path) -> None:
         ({"cepstra": 40}, "1 to 39"),
         ({"training": {"steps": 0}}, "at least 1"),
         ({"augmentation": {"scale": 2.0}}, "0 to 0.5"),
+        ({"augmentation": {"adversary": 1.0}}, "needs a network.bottleneck"),
         ({"nonsense": 1}, "unknown setting"),
         ({"synthesiser": "world"}, "only nsf"),
     ],
