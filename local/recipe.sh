@@ -83,10 +83,14 @@ make() {
           steps/extract_f0.py %data %out %then steps/compute_f0_stats.py "exp/f0/$set" "data/$set" "exp/f0/$set"
       done
       ;;
-    pool)
+    pool_speakers)
       make training_xvectors
       out=$xvectors/${train_set}_speakers
       step "$out" -- job "$out" steps/average_xvectors.py "$xvectors/$train_set" "$train" "$out"
+      ;;
+    pool)
+      make pool_speakers
+      out=$xvectors/${train_set}_speakers
       step "exp/world/$train_set" -- over "$train" "exp/world/$train_set" steps/extract_world.py %data %out
       step "exp/pools/$name" -- job "exp/pools/$name" steps/make_voice_pool.py \
         "exp/world/$train_set" "$train" "$out" "exp/pools/$name"

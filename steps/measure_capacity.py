@@ -1,33 +1,49 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure how many pseudo-speakers a trained generator can tell apart (004, Fig. 11).
+"""Measure how many pseudo-speakers can be told apart (004, Fig. 11).
 
-GENERATOR is a folder of steps/train_generator.py, OUT a table: for growing numbers of vectors the
-mean cosine over all pairs, the smallest and largest, and, with --threshold, the share of pairs
-above it, that is, of pseudo-speakers that an evaluator with this threshold takes for one. Up to
-20,000 vectors all pairs are looked at; every later vector is compared with the first 1,000 (the
-column `pairs`); the mean is of all pairs always.
+OUT is a table: for growing numbers of vectors the mean cosine over all pairs, the smallest and
+largest, and, with --threshold, the share of pairs above it, that is, of pseudo-speakers that an
+evaluator with this threshold takes for one. Up to 20,000 vectors all pairs are looked at; every
+later vector is compared with the first 1,000 (the column `pairs`); the mean is of all pairs always.
 
-Column `indices`: `unseen`, from the number of training speakers on; `seen`, those of the training
-speakers, all of them; `mixed`, from 0 on, seen ones first. For new indices, which are independent,
-the mean cannot depend on their number; where seen and new ones are mixed it does.
+VOICES is one of three, and the column `indices` says of what the vectors are:
+
+  a folder of steps/train_generator.py with a network: `unseen`, indices from the number of training
+    speakers on; `seen`, those of the training speakers, all of them; `mixed`, from 0 on, seen ones
+    first. For new indices, which are independent, the mean cannot depend on their number; where
+    seen and new ones are mixed it does.
+  the YAML file of a system with a generator: `keys`, made-up keys, each with an utterance of
+    --sources in turn. Where nothing is drawn there are as many as utterances, and no larger number.
+  a folder with spk_xvector.scp: `real`, all of its speakers, to compare with.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 
-from steps.generators.capacity import Capacity, Float32, measure_capacity
+from steps.generators.capacity import Capacity, Float32, FloatArray, measure_capacity
 from utils.archives import read_vector_file
 from utils.cli import UserError, make_parser, run_program
 from utils.tables import atomic_write
 
 HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of the table with one word in `indices`: the first vectors of blocks, and how many."""
+
+    indices: str
+    blocks: Iterator[Float32]
+    sizes: list[int]
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -42,13 +58,29 @@ def get_parser() -> argparse.ArgumentParser:
         help="numbers of vectors, ascending (004: up to 2000000)",
     )
     parser.add_argument(
-        "--threshold", type=float, metavar="C", help="cosine, such as an evaluator's at its EER"
+        "--threshold",
+        metavar="C|FILE",
+        help="cosine, such as an evaluator's at its EER, or a JSON file that has it as `threshold`",
     )
     parser.add_argument(
         "--centre", type=Path, metavar="FILE", help="mean.vec of the evaluator, taken off first"
     )
     parser.add_argument("--no-mixed", action="store_true", help="leave out the mixed indices")
-    parser.add_argument("generator", type=Path, metavar="GENERATOR")
+    parser.add_argument(
+        "--sources",
+        type=Path,
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("XVECTORS", "DATA"),
+        help="sources of a system: x-vectors of utterances and their data directory",
+    )
+    parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
+    parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
+    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
+    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of a system's draws")
+    parser.add_argument("voices", type=Path, metavar="VOICES")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
 
@@ -56,34 +88,94 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    if args.threshold is not None and not -1 <= args.threshold <= 1:
-        raise UserError(f"--threshold {args.threshold:g}: a cosine, from -1 to 1, is needed")
+    threshold = None if args.threshold is None else _threshold(args.threshold)
+    if args.voices.is_file():
+        parts = _of_system(args)
+    elif (args.voices / "spk_xvector.scp").is_file():
+        parts = _of_real(args.voices)
+    else:
+        parts = _of_network(args)
+    centre = None if args.centre is None else read_vector_file(args.centre)
+    rows = []
+    for part in parts:
+        blocks = _checked(part.blocks, centre, args.centre)
+        for row in measure_capacity(blocks, part.sizes, threshold=threshold, centre=centre):
+            rows.append(_row(part.indices, row))
+            print(rows[-1], end="", flush=True)
+    with atomic_write(args.out) as stream:
+        stream.write(HEADER + "".join(rows))
+    return 0
+
+
+def _threshold(text: str) -> float:
+    """--threshold: a number, or what is in a file."""
+    value: object = text
+    if Path(text).is_file():
+        try:
+            value = json.loads(Path(text).read_text(encoding="utf-8"))["threshold"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{text}: no JSON file with a `threshold`") from error
+    try:
+        number = float(str(value))
+    except ValueError as error:
+        raise UserError(f"--threshold {text}: neither a cosine nor a file that has one") from error
+    if not -1 <= number <= 1:
+        raise UserError(f"--threshold {text}: a cosine, from -1 to 1, is needed")
+    return number
+
+
+def _of_network(args: argparse.Namespace) -> list[Part]:
     from steps.generators.trained import load_trained
 
-    model = load_trained(args.generator).model
-    centre = None if args.centre is None else read_vector_file(args.centre)
-    if centre is not None and len(centre) != model.dimension:
-        raise UserError(
-            f"{args.centre}: {len(centre)} values, and the generator has {model.dimension}"
-        )
+    model = load_trained(args.voices).model
 
     def blocks(start: int) -> Iterator[Float32]:
         while True:
             yield model.vectors(np.arange(start, start + 4096, dtype=np.int64))
             start += 4096
 
-    parts = [("unseen", model.n_seen, args.sizes)]
+    parts = [Part("unseen", blocks(model.n_seen), args.sizes)]
     if model.n_seen > 1:
-        parts.append(("seen", 0, [model.n_seen]))
-        parts += [] if args.no_mixed else [("mixed", 0, args.sizes)]
-    rows = []
-    for name, first, sizes in parts:
-        for row in measure_capacity(blocks(first), sizes, threshold=args.threshold, centre=centre):
-            rows.append(_row(name, row))
-            print(rows[-1], end="", flush=True)
-    with atomic_write(args.out) as stream:
-        stream.write(HEADER + "".join(rows))
-    return 0
+        parts.append(Part("seen", blocks(0), [model.n_seen]))
+        parts += [] if args.no_mixed else [Part("mixed", blocks(0), args.sizes)]
+    return parts
+
+
+def _of_system(args: argparse.Namespace) -> list[Part]:
+    from steps.anonymisers.source import Resources
+    from steps.generators.sampling import load_sampler
+
+    sources = [(xvectors, data) for xvectors, data in args.sources]
+    resources = Resources(
+        xvectors=tuple(xvectors for xvectors, _ in sources),
+        backend=args.backend,
+        generator=args.generator,
+    )
+    sampler = load_sampler(
+        args.voices, sources, resources, pool=args.pool, pool_data=args.pool_data, seed=args.seed
+    )
+    limit, sizes = sampler.limit, args.sizes
+    if limit is not None and limit < max(sizes):
+        print(f"{args.voices}: nothing is drawn: {limit} pseudo-speakers, one for each source")
+        sizes = [*(size for size in sizes if size < limit), limit]
+    return [Part("keys", sampler.blocks(), sizes)]
+
+
+def _of_real(folder: Path) -> list[Part]:
+    from steps.generators.speakers import load_pool
+
+    vectors, _, _ = load_pool(folder, None)
+    return [Part("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
+
+
+def _checked(
+    blocks: Iterator[Float32], centre: FloatArray | None, path: Path | None
+) -> Iterator[Float32]:
+    """The same blocks; UserError where a centre has another number of values."""
+    for block in blocks:
+        if centre is not None and len(centre) != block.shape[1]:
+            raise UserError(f"{path}: {len(centre)} values, and the vectors have {block.shape[1]}")
+        yield block
 
 
 def _row(name: str, row: Capacity) -> str:

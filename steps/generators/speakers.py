@@ -112,7 +112,7 @@ def generate_speakers(
     else:
         for key, source in first.items():
             started = time.perf_counter()
-            y, row = _generate(generator, settings, key, source, seed, draw)
+            y, row = generate_one(generator, settings, key, source, seed, draw)
             made[key] = y, {**row, "seconds": f"{time.perf_counter() - started:.6f}"}
     utts = sort_ids(keys)
     return Made(
@@ -122,7 +122,7 @@ def generate_speakers(
     )
 
 
-def _generate(
+def generate_one(
     generator: Generator,
     settings: SpeakerSettings,
     key: Key,
@@ -130,6 +130,7 @@ def _generate(
     seed: int,
     draw: int,
 ) -> tuple[FloatArray, dict[str, object]]:
+    """The pseudo-speaker (d,) of a key and his columns, as `generate_speakers` makes him."""
     gender = None
     if settings.gender is not None:
         rng = make_rng(seed, "voice_conversion gender", f"draw {draw}", *key.group_parts)

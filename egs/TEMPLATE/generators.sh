@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Generators of pseudo-speakers compared in embedding space (paper 004: Fig. 11, Tables II and III), without speech.
+# It takes the corpus, the encoder and the x-vectors that run.sh makes, and makes what is missing.
+#   ./generators.sh                                    everything that is not up to date
+#   ./generators.sh --sizes "100 1000 2000000"         as far as Fig. 11 goes
+#   ./generators.sh --generators "average idmap_mlp"   some generators: conf/systems/<generator>.yaml
+# DeID and G_VD need speech: run.sh --systems "random average ..." before.
+# Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
+set -euo pipefail
+
+stage=0                                                   # first stage to run
+stop_stage=4                                              # last stage to run
+generators="random average psd wgan idmap_mlp idmap_diff" # what is compared: conf/systems/<generator>.yaml
+sizes="100 1000 10000 100000"                             # numbers of pseudo-speakers, ascending
+vectors=1000                                              # pseudo-speakers that are timed
+voice_encoder=                                            # encoder of the x-vectors, named as in --evaluators; empty: that of the first evaluator
+evaluators="ecapa_mini/plda"                              # whose DeID and G_VD are shown, as run.sh has them
+nj=$(env -u OMP_NUM_THREADS nproc)                        # jobs at a time
+device=cpu                                                # where encoders are trained: cpu or cuda
+seed=0                                                    # of everything random
+corpus_name=                                              # name in tables (conf/recipe.conf)
+evaluation=                                               # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
+train_set=train                                           # data/<train_set> is the pool of voices, and trains generators
+chunk_seconds=                                            # as run.sh has it
+lda_dim=100                                               # as run.sh has it
+cohort_size=100                                           # as run.sh has it
+bootstrap=1000                                            # as run.sh has it
+dry_run=false                                             # only say what would be done
+list_stages=false                                         # only list the stages
+
+. ./path.sh
+. ./cmd.sh
+# shellcheck source=/dev/null
+. conf/recipe.conf
+. utils/parse_options.sh
+. utils/recipe.sh
+. local/recipe.sh
+[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
+[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+for generator in $generators; do
+  [[ -f conf/systems/$generator.yaml ]] || die "conf/systems/$generator.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+done
+recipe_start "$command_line"
+
+first=${evaluators%% *}
+voice_encoder=${voice_encoder:-${first%/*}}
+sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
+for set in "$train_set" "${sets[@]}"; do
+  [[ -d data/$set ]] || $list_stages || die "data/$set is missing; make it with ./run.sh --stop-stage 0"
+done
+read -ra sizes_given <<<"$sizes"
+use_encoder "$voice_encoder"
+out=exp/generators/$name
+
+# Sets resources (what the programs that measure a generator are given) and network (its folder, where it is an
+# index's only, else nothing).
+use_generator() { # GENERATOR
+  local need set
+  use_system "$1"
+  network=
+  resources=(--seed "$seed" --pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
+  for set in "${sets[@]}"; do resources+=(--sources "$xvectors/$set" "data/$set"); done
+  for need in $needs; do
+    case $need in
+      backend) resources+=(--backend "exp/backends/$name") ;;
+      generator:*)
+        resources+=(--generator "$out/${need#*:}")
+        [[ $need != generator:@(wgan|idmap)* ]] || network=$out/${need#*:}
+        ;;
+    esac
+  done
+}
+
+if in_stage 0 "x-vectors, trained generators"; then
+  make xvectors
+  make pool_speakers
+  for generator in $generators; do
+    use_system "$generator"
+    for need in $needs; do
+      case $need in backend | generator:*) make "$need" ;; esac
+    done
+  done
+fi
+
+if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then
+  lists=()
+  for gender in f m; do
+    use_part "$voice_encoder/cosine $gender"
+    scores=exp/scores/original/unprotected.$label/OO/$split
+    step "$scores" -- job "$scores" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
+      "$xvectors/${sets[0]}" "$xvectors/$trials" "data/$trials/trials" "$scores/scores"
+    lists+=(--list "data/$trials/trials" "$scores/scores")
+  done
+  step "$out/threshold" -- job "$out/threshold" local/find_threshold.py "${lists[@]}" "$out/threshold/threshold.json"
+fi
+
+if in_stage 2 "capacity: cosines between pseudo-speakers"; then
+  how=(--sizes "${sizes_given[@]}" --threshold "$out/threshold/threshold.json")
+  step "$out/capacity/real" -- job "$out/capacity/real" steps/measure_capacity.py "${how[@]}" -- \
+    "$xvectors/${train_set}_speakers" "$out/capacity/real/capacity.tsv"
+  for generator in $generators; do
+    use_generator "$generator"
+    folder=$out/capacity/$generator
+    if [[ -n $network ]]; then
+      step "$folder" -- job "$folder" steps/measure_capacity.py "${how[@]}" -- "$network" "$folder/capacity.tsv"
+    else
+      step "$folder" -- job "$folder" steps/measure_capacity.py "${resources[@]}" "${how[@]}" -- \
+        "conf/systems/$generator.yaml" "$folder/capacity.tsv"
+    fi
+  done
+fi
+
+if in_stage 3 "time of a pseudo-speaker"; then
+  for generator in $generators; do
+    use_generator "$generator"
+    folder=$out/time/$generator
+    step "$folder" -- job "$folder" steps/time_generator.py --vectors "$vectors" "${resources[@]}" \
+      "conf/systems/$generator.yaml" "$folder/time.json"
+  done
+fi
+
+if in_stage 4 "tables and figure"; then
+  shopt -s nullglob
+  gather=(--corpus-name "$corpus_name" --encoder "$name")
+  for generator in $generators; do
+    gather+=(--generator "$generator" "$out/capacity/$generator" "$out/time/$generator")
+    for evaluator in $evaluators; do
+      use_evaluator "$evaluator"
+      for done_file in "exp/metrics/$generator/similarity.$label/OO-OP-PP"/*/.done; do
+        gather+=(--similarity "${done_file%/.done}")
+      done
+    done
+  done
+  step "$out/results" -- job "$out/results" local/collect_generators.py "${gather[@]}" \
+    "$out/threshold/threshold.json" "$out/capacity/real" "$out/results"
+fi
+recipe_end
+if [[ $stop_stage -ge 4 ]] && ! $dry_run && ! $list_stages; then
+  log "results: $PWD/$out/results/RESULTS.md"
+fi

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measure what a pseudo-speaker costs (004, Table III).
+
+CONF is the YAML file of a system with a `generator`, OUT a JSON file: CPU time of this process (one
+thread) over --vectors pseudo-speakers that are asked for one by one, each with a key of its own and
+a real source; what is done once (reading, clusters) is not in it. rtf is the time of one vector by
+the mean duration of the sources' utterances: what a generator costs where every utterance has its
+own pseudo-speaker.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.tables import atomic_write
+
+WARM_UP = 10  # vectors made before, so that what is loaded at the first one does not count
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--vectors", type=int, default=1000, metavar="N", help="how many are timed")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws")
+    parser.add_argument(
+        "--sources",
+        type=Path,
+        nargs=2,
+        action="append",
+        required=True,
+        metavar=("XVECTORS", "DATA"),
+        help="sources: x-vectors of utterances and their data directory; may be given again",
+    )
+    parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
+    parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
+    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
+    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    if args.vectors < 1:
+        raise UserError(f"--vectors {args.vectors}: at least one is needed")
+    from steps.anonymisers.source import Resources
+    from steps.generators.sampling import load_sampler
+
+    sources = [(xvectors, data) for xvectors, data in args.sources]
+    resources = Resources(
+        xvectors=tuple(xvectors for xvectors, _ in sources),
+        backend=args.backend,
+        generator=args.generator,
+    )
+    sampler = load_sampler(
+        args.conf, sources, resources, pool=args.pool, pool_data=args.pool_data, seed=args.seed
+    )
+    for place in range(WARM_UP):
+        sampler.vector(args.vectors + place)
+    started = time.process_time()
+    for place in range(args.vectors):
+        sampler.vector(place)
+    each = (time.process_time() - started) / args.vectors
+    figures = {
+        "vectors": args.vectors,
+        "cpu_seconds": each,
+        "utterances": len(sampler.sources),
+        "utterance_seconds": sampler.seconds,
+        "rtf": each / sampler.seconds,
+        "notes": sampler.generator.notes,
+    }
+    with atomic_write(args.out) as stream:
+        stream.write(json.dumps(figures, indent=1) + "\n")
+    print(
+        f"{args.vectors} vectors: {1e3 * each:.3g} ms each, real-time factor {figures['rtf']:.3g}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
