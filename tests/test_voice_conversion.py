@@ -330,6 +330,27 @@ def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_
         pseudo(load(FARTHEST), source(xvector=np.ones(5)))
 
 
+@pytest.mark.parametrize("gender", ["same", "other", "any"])
+@pytest.mark.parametrize("name", ["random", "farthest"])
+def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(
+    load, name: str, gender: str
+) -> None:
+    """7 of 5 f and 5 m were a draw, though each gender's 5 are all taken: run 1 was run 0."""
+    extra = ", distance: cosine" if name == "farthest" else ""
+    text = (
+        f"anonymiser: voice_conversion\ngender: {gender}\n"
+        f"generator: {{name: {name}, averaged: 7{extra}}}\n"
+    )
+    system = load(text)
+    assert system.is_random is (gender == "any")
+    if gender == "any":
+        runs = [pseudo(load(text, draw=draw), source()).target.xvector for draw in (0, 1)]
+        assert not np.array_equal(*runs)
+    else:
+        with pytest.raises(UserError, match="draws nothing"):
+            load(text, draw=1)
+
+
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
     """pseudo.tsv of a run of the program, without the seconds, by utterance."""
     command = [*options, "--pool", pool, conf, data, out, out / "wav"]

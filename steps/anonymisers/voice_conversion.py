@@ -14,8 +14,9 @@ from steps.anonymisers.levels import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.anonymisers.source import NEEDS, Resources, Source
 from steps.anonymisers.strategy import LEVELS, Key
-from steps.generators.base import Generator, add_note
+from steps.generators.base import GENDERS, Generator, add_note
 from steps.generators.gender import POLICIES, choose_gender
+from steps.generators.pool import PoolGenerator
 from steps.generators.registry import describe_generator, load_generator
 from steps.synthesis.base import F0Map, Synthesiser, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
@@ -82,6 +83,8 @@ class VoiceConversion:
         self._settings, self._generator, self._pool = settings, generator, pool
         self._synthesiser, self._seed, self._draw = synthesiser, seed, draw
         self._genders = _genders(pool)
+        if isinstance(generator, PoolGenerator):  # a draw that nobody asks for is none
+            generator.target_genders = (None,) if settings.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, self._genders)
         self.level = str(settings.level)
         self.output = OutputLevel(peak=settings.peak)
@@ -257,9 +260,9 @@ def _load_synthesiser(
 ) -> Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames)
-    from steps.synthesis.nsf import NsfSynthesiser  # loads torch
+    from steps.synthesis.trained import load_synthesiser  # loads torch
 
-    return NsfSynthesiser.load(resources.folder("synthesiser", str(path)))
+    return load_synthesiser(resources.folder("synthesiser", str(path)))
 
 
 def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[str, ...]]:

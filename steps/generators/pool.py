@@ -28,7 +28,13 @@ IF_ALL_ARE_TAKEN = {
 
 
 class PoolGenerator:
-    """What generators that choose speakers of the pool have in common; see `base.Generator`."""
+    """What generators that choose speakers of the pool have in common; see `base.Generator`.
+
+    target_genders: those that will be asked for; what is drawn for others does not count in
+    `is_random`. All, unless the system says which.
+    """
+
+    target_genders: Sequence[str | None] = (*GENDERS, None)
 
     def __init__(self, name: str, needs: tuple[str, ...], seed: int, draw: int) -> None:
         self.name, self.needs = name, needs
@@ -74,9 +80,9 @@ class PoolGenerator:
         return ",".join(self.pool.speakers[place] for place in places)
 
     def sizes(self) -> list[int]:
-        """How many speakers a target gender leaves to choose from: f, m, and any."""
+        """How many speakers each of the target genders leaves to choose from."""
         genders = self.pool.genders
-        return [genders.count(gender) for gender in GENDERS] + [len(genders)]
+        return [len(genders) if g is None else genders.count(g) for g in self.target_genders]
 
     def limit(self, setting: str, asked: int, there: int, size: int, what: str) -> int:
         """`asked`, or what is `there`, with a note. size: what is there for sources elsewhere."""
@@ -138,7 +144,7 @@ class RandomSpeakers(PoolGenerator):
 
     @property
     def is_random(self) -> bool:
-        """Whether, for any target gender, there are more speakers than are averaged."""
+        """Whether, for one of the target genders, there are more speakers than are averaged."""
         return self._pool is None or any(self._settings.averaged < size for size in self.sizes())
 
     def settings(self) -> dict[str, object]:
@@ -216,7 +222,7 @@ class RankedSpeakers(PoolGenerator):
 
     @property
     def is_random(self) -> bool:
-        """Whether, for any target gender, there are more candidates than are averaged."""
+        """Whether, for one of the target genders, there are more candidates than are averaged."""
         settings = self._settings
         sizes = [settings.candidates] if self._pool is None else self.sizes()
         return any(settings.averaged < min(settings.candidates, size) for size in sizes)
