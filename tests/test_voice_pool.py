@@ -113,7 +113,7 @@ def test_loud_frames() -> None:
 def test_only_the_speakers_used_last_stay_in_memory(
     sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(voice_pool, "_CACHED_SPEAKERS", 2)
+    monkeypatch.setattr(voice_pool, "_CACHED_FRAMES", 110)  # s1 has 68, the others 34 each
     read: list[str] = []
     matrix = ObjectReader.matrix
     monkeypatch.setattr(
@@ -127,6 +127,17 @@ def test_only_the_speakers_used_last_stay_in_memory(
         pool.frames(speaker)
     assert read == ["s1-000", "s1-001", "s2-000", "t-3-000", "s2-000"]
     assert len(pool._cache) == 2
+
+
+def test_long_speakers_filled_the_memory(
+    sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight speakers were kept, however long: of 25 minutes each they took 0.9 GB in every job."""
+    monkeypatch.setattr(voice_pool, "_CACHED_FRAMES", 60)
+    pool = make(sources, tmp_path / "pool")
+    for speaker, kept in (("s2", ["s2"]), ("s1", ["s1"]), ("t-3", ["t-3"]), ("s2", ["s2"])):
+        pool.frames(speaker)
+        assert list(pool._cache) == kept
 
 
 def test_a_pool_without_genders_says_so_when_asked(sources, tmp_path: Path) -> None:
