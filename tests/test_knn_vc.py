@@ -446,6 +446,33 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
     assert whole["s1-000"][2] == ",".join(f"{float(w):.6g}" for w in whole["s1-000"][2].split(","))
 
 
+@pytest.mark.parametrize(
+    ("text", "is_random"),
+    [
+        ("", False),
+        ("gender: other\n", False),
+        ("gender: random\n", True),
+        ("fusion: 2\n", None),
+    ],
+)
+def test_a_pool_of_one_voice_a_gender_is_no_draw(
+    load, tmp_path: Path, text: str, is_random: bool | None
+) -> None:
+    """Run 1 was run 0, and the system said that it was random."""
+    one = {"f00": ("f", random_frames(0)), "m00": ("m", random_frames(1))}
+    two = {**one, "f01": ("f", random_frames(2)), "m01": ("m", random_frames(3))}
+    small, larger = (write_pool(tmp_path / f"{len(v)}", v) for v in (one, two))
+    if is_random is None:  # both of a gender make one heap, or are mixed with drawn weights
+        assert load(text, larger).is_random is False
+        assert load(text + "fusion_kind: mix\n", larger).is_random is True
+        return
+    assert load(text, larger).is_random is True
+    assert load(text, small).is_random is is_random
+    if not is_random:
+        with pytest.raises(UserError, match="draws nothing"):
+            load(text, small, draw=1)
+
+
 def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
     data = make_set(make_data_dir, pool, tmp_path / "set")
     women = write_pool(tmp_path / "women/pool", {"a": ("f", random_frames(0))})

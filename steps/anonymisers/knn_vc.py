@@ -102,7 +102,6 @@ class KnnVc:
     ) -> None:
         """settings: complete, by `check_settings`. UserError for a pool that is too small."""
         self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
-        self.is_random = True
         self.notes = [converter.note]
         self._settings, self._converter, self._pool = settings, converter, pool
         self._seed, self._draw = seed, draw
@@ -117,6 +116,9 @@ class KnnVc:
         self._genders = {s: converter.gender(s) for s in converter.speakers if s not in dropped}
         by_gender = [list(self._genders.values()).count(gender) for gender in "fm"]
         self._check_number(max(by_gender), "of one gender at most")
+        # Where all voices there are become targets, only a gender or weights are left to draw.
+        coins = settings.gender == "random" or settings.fusion_kind == "mix"
+        self.is_random = coins or max(by_gender) > settings.fusion
 
     @classmethod
     def from_settings(
