@@ -51,16 +51,20 @@ done
 read -ra sizes_given <<<"$sizes"
 use_encoder "$voice_encoder"
 out=exp/generators/$name
+declare -A needs_of
+for generator in $generators; do
+  $list_stages || use_system "$generator" # takes seconds
+  needs_of[$generator]=${needs-}
+done
 
 # Sets resources (what the programs that measure a generator are given) and network (its folder, where it is an
 # index's only, else nothing).
 use_generator() { # GENERATOR
   local need set
-  use_system "$1"
   network=
   resources=(--seed "$seed" --pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
   for set in "${sets[@]}"; do resources+=(--sources "$xvectors/$set" "data/$set"); done
-  for need in $needs; do
+  for need in ${needs_of[$1]}; do
     case $need in
       backend) resources+=(--backend "exp/backends/$name") ;;
       generator:*)
@@ -75,8 +79,7 @@ if in_stage 0 "x-vectors, trained generators"; then
   make xvectors
   make pool_speakers
   for generator in $generators; do
-    use_system "$generator"
-    for need in $needs; do
+    for need in ${needs_of[$generator]}; do
       case $need in backend | generator:*) make "$need" ;; esac
     done
   done

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Put together what was measured of the generators of pseudo-speakers.
+
+OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of paper 004), and
+capacity.pdf and capacity.svg (004, Fig. 11). THRESHOLD is the file of local/find_threshold.py, REAL
+a folder with the capacity.tsv of real speakers. Generators without --similarity are "not run".
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.report import generators as report
+from local.report.origin import origin
+from utils.cli import make_parser, run_program
+from utils.tables import atomic_write
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--corpus-name", required=True, metavar="NAME", help="in the headline")
+    parser.add_argument("--encoder", required=True, metavar="NAME", help="in the headline")
+    parser.add_argument(
+        "--generator",
+        nargs=3,
+        action="append",
+        required=True,
+        metavar=("NAME", "CAPACITY", "TIME"),
+        help="folders with capacity.tsv and time.json; may be given again",
+    )
+    parser.add_argument(
+        "--similarity",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="figures <generator>/similarity.<evaluator>/OO-OP-PP/<split> of run.sh",
+    )
+    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
+    parser.add_argument("threshold", type=Path, metavar="THRESHOLD")
+    parser.add_argument("real", type=Path, metavar="REAL")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    threshold = report.read_threshold(args.threshold)
+    names = [name for name, _, _ in args.generator]
+    rows = report.capacity_rows(report.REAL, args.real / "capacity.tsv")
+    for name, capacity, seconds in args.generator:
+        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
+        rows += report.time_rows(name, Path(seconds) / "time.json")
+    rows += report.similarity_rows(args.similarity, args.corpus_name)
+    rows += report.published_rows(names)
+    args.out.mkdir(parents=True, exist_ok=True)
+    report.draw_capacity(names, rows, threshold.threshold, args.out)
+    text = report.render(
+        args.corpus_name, args.encoder, threshold, names, rows, origin(args.command_log)
+    )
+    with atomic_write(args.out / "RESULTS.md") as stream:
+        stream.write(text)
+    report.write_rows(args.out / "generators.csv", rows)
+    print(f"{len(rows)} figures of {len(names)} generators written to {args.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

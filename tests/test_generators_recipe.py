@@ -1,0 +1,234 @@
+"""Generators compared: the cosine at the EER, capacity, time of a vector, and the recipe."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local.collect_generators import main as collect
+from local.metrics.threshold import eer_threshold
+from local.report.generators import REAL, capacity_rows
+from steps.measure_capacity import main as measure
+from steps.time_generator import main as measure_time
+from tests.test_recipe import LINKS, TINY
+from utils.archives import ArchiveWriter
+from utils.cli import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+D = 16
+CONF = """
+corpus_name=small
+evaluation=small_test
+evaluators="tiny/cosine"
+prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 6 \
+--enrol-utterances 2 --train-speakers 12 --train-utterances 6"
+bootstrap=20
+nj=2
+"""
+
+
+@pytest.mark.parametrize(
+    ("nontarget", "target", "expected"),
+    [
+        ([0.1, 0.2], [0.6, 0.8], 0.4),  # apart: midway
+        ([0.0, 0.1, 0.5, 0.6], [0.3, 0.4, 0.8, 0.9], 0.45),  # half of each is wrong at 0.45 ...
+        ([1.0], [1.0], 1.0),  # one score only
+        ([0.5, 0.7], [0.1, 0.3], 0.4),  # reversed: EER 100 %
+    ],
+)
+def test_the_threshold_is_where_both_errors_are_equal(
+    nontarget: list[float], target: list[float], expected: float
+) -> None:
+    score = np.array([*nontarget, *target])
+    truth = np.array([False] * len(nontarget) + [True] * len(target))
+    found = eer_threshold(score, truth)
+    assert found == pytest.approx(expected)
+    if len(set(score)) > 1:
+        assert np.mean(score[truth] < found) == np.mean(score[~truth] > found)
+    order = np.random.default_rng(0).permutation(len(score))
+    assert eer_threshold(score[order], truth[order]) == found
+
+
+def write_sources(folder: Path, n_speakers: int = 6) -> tuple[Path, Path]:
+    """x-vectors of two utterances of each speaker, their means, and a data directory."""
+    rng = np.random.default_rng(1)
+    data, xvectors = folder / "data", folder / "xvectors"
+    for path in (data, xvectors):
+        path.mkdir(parents=True)
+    utts = {f"s{s}-{u}": f"s{s}" for s in range(n_speakers) for u in range(2)}
+    genders = {f"s{s}": "fm"[s % 2] for s in range(n_speakers)}
+    tables: dict[str, dict[str, str]] = {
+        "utt2spk": utts,
+        "spk2utt": {s: f"{s}-0 {s}-1" for s in genders},
+        "spk2gender": genders,
+        "utt2dur": dict.fromkeys(utts, "4.0"),
+        "wav.scp": {utt: f"{utt}.wav" for utt in utts},
+    }
+    for name, rows in tables.items():
+        (data / name).write_text("".join(f"{key} {value}\n" for key, value in rows.items()))
+    with ArchiveWriter(xvectors / "xvector") as writer:
+        for utt in utts:
+            writer.write(utt, rng.standard_normal(D).astype(np.float32))
+    with ArchiveWriter(xvectors / "spk_xvector") as writer:
+        for speaker in genders:
+            writer.write(speaker, rng.standard_normal(D).astype(np.float32))
+    return xvectors, data
+
+
+def words(*parts: object) -> list[str]:
+    return [str(part) for part in parts]
+
+
+def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path) -> None:
+    sources, pool = write_sources(tmp_path / "sources"), write_sources(tmp_path / "pool", 8)
+    conf, out, threshold = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "threshold.json"
+    threshold.write_text('{"threshold": 0.999}')
+    given = ("--sources", *sources, "--pool", pool[0], "--pool-data", pool[1])
+    asked = ("--sizes", 5, 400, "--threshold", threshold, "--", conf, out)
+
+    conf.write_text("generator: {name: random, averaged: 1}\n")
+    assert measure(words(*given, *asked)) == 0
+    rows = {(r.n, r.figure): r.value for r in capacity_rows("random", out)}
+    # One of 4 speakers of the source's gender, of whom 8 are there: one pair in 8 is one voice.
+    assert rows[400, "share_above_threshold"] == pytest.approx(1 / 8, abs=0.02)
+    assert rows[400, "max_cosine"] == pytest.approx(1)
+    first = out.read_text()
+    assert measure(words(*given, *asked)) == 0
+    assert out.read_text() == first
+
+    conf.write_text("generator: {name: average, cohort: 2}\n")
+    assert measure(words(*given, *asked)) == 0
+    found = {r.n for r in capacity_rows("average", out)}
+    assert found == {5, 12}  # as many as sources
+
+    assert measure(words(*asked[:-2], pool[0], out)) == 0
+    assert {(r.indices, r.n) for r in capacity_rows(REAL, out)} == {("real", 8)}
+
+
+def test_time_is_by_vector_and_by_second_of_speech(tmp_path: Path) -> None:
+    sources = write_sources(tmp_path / "sources")
+    conf, out = tmp_path / "c.yaml", tmp_path / "time.json"
+    conf.write_text("generator: {name: average, cohort: 2}\n")
+    given = ("--sources", *sources, "--pool", sources[0], "--pool-data", sources[1])
+    assert measure_time(words("--vectors", 20, *given, conf, out)) == 0
+    figures = json.loads(out.read_text())
+    assert figures["vectors"] == 20 and figures["utterance_seconds"] == 4.0
+    assert 0 < figures["rtf"] == pytest.approx(figures["cpu_seconds"] / 4.0)
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    sources = write_sources(tmp_path / "sources")
+    conf, out, threshold = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "threshold.json"
+    conf.write_text("generator: {name: random}\n")
+    pool = ("--pool", sources[0], "--pool-data", sources[1])
+    with pytest.raises(UserError, match="no source to make pseudo-speakers of; give --sources"):
+        measure(words(*pool, conf, out))
+    with pytest.raises(UserError, match="this generator needs --pool XVECTORS"):
+        measure(words("--sources", *sources, "--", conf, out))
+    threshold.write_text('{"eer": 0.1}')
+    with pytest.raises(UserError, match=r"no JSON file with a `threshold`"):
+        measure(words("--threshold", threshold, "--", conf, out))
+    with pytest.raises(UserError, match="a cosine, from -1 to 1"):
+        measure(words("--threshold", "1.5", "--", conf, out))
+    assert not out.exists()
+    out.write_text("#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\nkeys\t5\t0.1\n")
+    with pytest.raises(UserError, match=r"out:2: a value is missing or no number"):
+        capacity_rows("random", out)
+
+
+def write_measured(folder: Path) -> list[str]:
+    """Folders as the recipe's stages leave them."""
+    for name in ("real", "odd|name"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "capacity.tsv").write_text(
+            "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
+            "unseen\t100\t0.25\t-0.5\t0.9\t4950\t1.0e-02\n"
+        )
+        (folder / name / "time.json").write_text(
+            '{"vectors": 10, "cpu_seconds": 0.004, "rtf": 0.001}'
+        )
+    (folder / "threshold.json").write_text(
+        '{"threshold": 0.5, "eer": 0.1, "n_target": 10, "n_nontarget": 20}'
+    )
+    generator = ("--generator", "idmap_mlp", folder / "odd|name", folder / "odd|name")
+    heads = ("--corpus-name", "small", "--encoder", "tiny")
+    return words(*heads, *generator, folder / "threshold.json", folder / "real", folder / "out")
+
+
+def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path) -> None:
+    assert collect(write_measured(tmp_path)) == 0
+    text = (tmp_path / "out/RESULTS.md").read_text()
+    assert "| idmap_mlp | unseen | 100 | 0.250 | −0.500 | 0.900 | 4,950 | 1 % |" in text
+    assert "| idmap_mlp | *004* | 2,000,000 | 0.550 | −0.350 | 0.980 |  |  |" in text
+    assert "| idmap_mlp |  | not run | 99.49 | not run | 0.412 |" in text
+    assert "| idmap_mlp | 4 | 0.001 | 0.000642 |" in text
+    with (tmp_path / "out/generators.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert {(r["generator"], r["of"]) for r in rows} == {
+        ("real", "here"),
+        ("idmap_mlp", "here"),
+        ("idmap_mlp", "004"),
+    }
+    pictures = [(tmp_path / f"out/capacity.{kind}").read_bytes() for kind in ("pdf", "svg")]
+    assert all(len(picture) > 5000 for picture in pictures)
+    assert collect(write_measured_again(tmp_path)) == 0
+    assert [(tmp_path / f"out/capacity.{k}").read_bytes() for k in ("pdf", "svg")] == pictures
+
+
+def write_measured_again(folder: Path) -> list[str]:
+    shutil.rmtree(folder / "real")
+    shutil.rmtree(folder / "odd|name")
+    return write_measured(folder)
+
+
+@pytest.mark.slow
+def test_the_recipe_on_a_small_corpus(tmp_path: Path) -> None:
+    for name in LINKS:
+        (tmp_path / name).symlink_to(ROOT / name)
+    for script in ("run.sh", "generators.sh"):
+        (tmp_path / script).symlink_to(ROOT / "egs/TEMPLATE" / script)
+    (tmp_path / "prepare.sh").symlink_to(ROOT / "egs/synth/prepare.sh")
+    for part in ("encoders", "systems", "generators"):
+        (tmp_path / "conf" / part).mkdir(parents=True)
+    (tmp_path / "conf/recipe.conf").write_text(CONF)
+    (tmp_path / "conf/encoders/tiny.yaml").write_text(TINY)
+    conf = ROOT / "egs/TEMPLATE/conf"
+    for name in ("random", "idmap_mlp"):
+        shutil.copy(conf / f"systems/{name}.yaml", tmp_path / "conf/systems")
+    text = (conf / "generators/idmap_mlp.yaml").read_text()
+    text = re.sub(r"\bsteps: \d+", "steps: 60", text)
+    (tmp_path / "conf/generators/idmap_mlp.yaml").write_text(text)
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        print(done.stdout[-3000:], done.stderr[-2000:])
+        return done
+
+    asked = ("./generators.sh", "--generators", "random idmap_mlp", "--sizes", "50 200")
+    refused = run(*asked)
+    assert refused.returncode == 1 and "make it with ./run.sh --stop-stage 0" in refused.stderr
+    assert run("./run.sh", "--systems", "random", "--stop-stage", "0").returncode == 0
+    done = run(*asked, "--vectors", "30")
+    assert done.returncode == 0
+    results = tmp_path / "exp/generators/tiny/results"
+    with (results / "generators.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    measured = {(r["generator"], r["indices"], r["n"]) for r in rows if r["figure"] == "pairs"}
+    assert measured >= {
+        ("real", "real", "12"),
+        ("random", "keys", "200"),
+        ("idmap_mlp", "unseen", "200"),
+        ("idmap_mlp", "seen", "12"),
+        ("idmap_mlp", "mixed", "50"),
+    }
+    assert {r["generator"] for r in rows if r["figure"] == "rtf" and r["of"] == "here"} == {
+        "random",
+        "idmap_mlp",
+    }
+    again = run(*asked, "--vectors", "30")
+    assert "nothing to do: all" in again.stdout
