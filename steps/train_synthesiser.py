@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a neural source-filter synthesiser on the voices of a pool.
 
-CONF is a YAML file such as conf/synthesisers/nsf_mini.yaml; DATA needs wav.scp and utt2spk; POOL is
+CONF is a YAML file such as conf/synthesisers/nsf_mini.yaml, whose `synthesiser` is nsf or b1b
+(docs/voice_conversion.md); DATA needs wav.scp and utt2spk; POOL is
 a folder of steps/make_voice_pool.py with the WORLD frames of these utterances and the x-vectors of
 these speakers. OUT gets synthesiser.yaml (the settings and what was trained on), valid_loss.tsv
 (log-mel distance on held-out speakers against steps), checkpoints/ and, last, final.pt.
@@ -21,6 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.settings import read_settings
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -39,18 +41,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    from steps.synthesis.b1b_config import B1bConfig, read_b1b_config
     from steps.synthesis.nsf_config import read_config
 
-    config = read_config(args.conf)
+    is_b1b = read_settings(args.conf).get("synthesiser") == "b1b"
+    config = read_b1b_config(args.conf) if is_b1b else read_config(args.conf)
     data = load_data_dir(args.data)
 
     from steps.speaker.corpus import load_training_audio
+    from steps.synthesis.b1b_training import train_b1b
     from steps.synthesis.nsf_training import train_nsf
 
     audio = load_training_audio(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
-    train_nsf(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
+    if isinstance(config, B1bConfig):
+        train_b1b(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
+    else:
+        train_nsf(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
     return 0
 
 

@@ -20,20 +20,24 @@ from steps.synthesis.base import F0Map, Target
 from steps.synthesis.content import Content, analyse_content, extract_content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, read_config
+from steps.synthesis.trained import (
+    Float32,
+    FloatArray,
+    limit_peak,
+    load_weights,
+    speaker_input,
+    trained_files,
+    unit_length,
+)
 from steps.synthesis.world import HOP
-from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
-Float32 = npt.NDArray[np.float32]
 
 FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
 BLOCK = 2000  # frames that are rendered at a time
 _N_FFT = 4 * HOP
 _N_BINS = _N_FFT // 2 + 1
 _F0_CENTRE, _F0_UNIT = 5.0, 0.4  # of log F0 in Hz; 148 Hz
-_LARGEST_PEAK = 0.99
 
 
 def pulse_train(f0: FloatArray, n_samples: int, phase: float = 0.0) -> FloatArray:
@@ -205,13 +209,6 @@ def _make_encoder(config: NetworkConfig, n_cepstra: int) -> nn.Module:
     )
 
 
-def unit_length(xvectors: npt.NDArray[np.floating]) -> Float32:
-    """x-vectors (..., d) scaled to length 1."""
-    length = np.linalg.norm(xvectors, axis=-1, keepdims=True)
-    unit: Float32 = (xvectors / np.maximum(length, 1e-12)).astype(np.float32)
-    return unit
-
-
 def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate: Tensor) -> Tensor:
     """Signals (B, n) of T = 1 + n / 160 frames. sources: pulses and noise (B, n), RMS 1."""
     pulses, noise = (apply_filters(s, h, gate) for s, h in zip(sources, filters, strict=True))
@@ -233,24 +230,13 @@ class NsfSynthesiser:
     @classmethod
     def load(cls, folder: StrPath) -> "NsfSynthesiser":
         """What steps/train_synthesiser.py left in a folder; UserError where it is not that."""
-        path = Path(folder)
-        for part in ("synthesiser.yaml", "final.pt"):
-            if not (path / part).is_file():
-                raise UserError(
-                    f"{folder}: no {part} there; a synthesiser is a folder that "
-                    "steps/train_synthesiser.py finished"
-                )
-        config = read_config(path / "synthesiser.yaml")
-        try:  # not by steps.speaker, which loads SpeechBrain and takes seconds
-            state = torch.load(path / "final.pt", map_location="cpu", weights_only=True)
-            network = NsfNetwork(config.network, config.cepstra, len(state["centre"]))
-            network.load_state_dict(state)
-        except Exception as error:  # torch raises many kinds for a damaged file
-            raise UserError(
-                f"{path / 'final.pt'}: not the weights that synthesiser.yaml describes; train it "
-                "again"
-            ) from error
-        return cls(config, network, folder)
+        settings, weights = trained_files(Path(folder))
+        config = read_config(settings)
+
+        def make(state: dict[str, Tensor]) -> NsfNetwork:
+            return NsfNetwork(config.network, config.cepstra, len(state["centre"]))
+
+        return cls(config, load_weights(weights, make), folder)
 
     def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
         """See Synthesiser. The noise is seeded by the samples.
@@ -258,7 +244,8 @@ class NsfSynthesiser:
         Of the target only the x-vector counts; UserError where its length is not the one that was
         trained on. Where a peak would pass 0.99 the whole is made softer.
         """
-        speaker = self._speaker(target.xvector)
+        unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
+        speaker = self.network.place(unit)
         contour, envelope = analyse_content(wave)
         content = extract_content(envelope, self.config.cepstra)
         if not content.has_speech:
@@ -266,21 +253,7 @@ class NsfSynthesiser:
         seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
         out = self._render(content, f0(contour), speaker, len(wave), seed)
         out *= np.exp(content.level / 2) / FULL_LEVEL
-        peak = float(np.max(np.abs(out)))
-        if not np.isfinite(peak):
-            raise UserError(f"{self._where}: the converted signal is not finite")
-        return out * (_LARGEST_PEAK / peak) if peak > _LARGEST_PEAK else out
-
-    def _speaker(self, xvector: FloatArray) -> Tensor:
-        wanted = self.network.n_xvector
-        if xvector.shape != (wanted,):
-            raise UserError(
-                f"{self._where}: trained with x-vectors of {wanted} dimensions, and the target has "
-                f"{xvector.size}; use the encoder that it was trained with"
-            )
-        if not np.linalg.norm(xvector) > 0 or not np.isfinite(xvector).all():
-            raise UserError(f"{self._where}: the target's x-vector is 0 or not finite")
-        return self.network.place(torch.from_numpy(unit_length(xvector[None])))
+        return limit_peak(out, self._where)
 
     @torch.inference_mode()
     def _render(

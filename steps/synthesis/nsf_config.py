@@ -2,8 +2,9 @@
 """Settings of the neural source-filter (conf/synthesisers/*.yaml) as checked values."""
 
 import dataclasses
+import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
@@ -11,6 +12,11 @@ from steps.synthesis.world import CODE_DIM
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath, atomic_write
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,26 +81,32 @@ class NsfConfig:
     augmentation: AugmentConfig = field(default_factory=AugmentConfig)
 
 
-def to_plain(config: NsfConfig) -> dict[str, Any]:
-    """The settings as dicts, lists and numbers."""
-    plain: dict[str, Any] = dataclasses.asdict(config)
-    plain["network"]["dilations"] = list(config.network.dilations)
+def to_plain(config: "DataclassInstance") -> dict[str, Any]:
+    """The settings of any structure as dicts, lists and numbers."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     return plain
 
 
-def write_config(path: StrPath, config: NsfConfig, **more: object) -> None:
+def write_config(path: StrPath, config: "DataclassInstance", **more: object) -> None:
     """Write the settings, and what else is to be known of the synthesiser, as YAML."""
     with atomic_write(path) as stream:
         yaml.safe_dump({**to_plain(config), **more}, stream, sort_keys=False)
 
 
-def read_config(path: StrPath) -> NsfConfig:
-    """The settings in a file, checked; `trained` (written by the training) is passed over."""
+def parse_config(kind: type[T], path: StrPath) -> T:
+    """The settings in a file without what a training adds (`trained`); values are unchecked."""
     data = read_settings(path)
     data.pop("trained", None)
-    config = parse_settings(NsfConfig, data, path)
+    return parse_settings(kind, data, path)
+
+
+def read_config(path: StrPath) -> NsfConfig:
+    """The settings in a file, checked; `trained` (written by the training) is passed over."""
+    config = parse_config(NsfConfig, path)
     if config.synthesiser != "nsf":
-        raise UserError(f"{path}: synthesiser: {config.synthesiser!r}; only nsf is trained")
+        raise UserError(
+            f"{path}: synthesiser: {config.synthesiser!r}; only nsf and b1b are trained"
+        )
     _check_network(config, path)
     _check_training(config, path)
     return config

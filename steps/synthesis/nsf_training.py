@@ -10,9 +10,10 @@ import json
 import logging
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -22,22 +23,24 @@ from steps.speaker.averaging import read_xvectors
 from steps.speaker.checkpoints import Checkpoints, save_atomically
 from steps.speaker.corpus import TrainingAudio, hold_out
 from steps.speaker.encoders import check_device
+from steps.synthesis.b1b_config import B1bConfig, B1bTraining
 from steps.synthesis.content import draw_warp, extract_content
 from steps.synthesis.nsf import (
     FULL_LEVEL,
-    Float32,
     NsfNetwork,
     pulse_train,
     render,
-    unit_length,
 )
 from steps.synthesis.nsf_config import NsfConfig, TrainingConfig, to_plain, write_config
 from steps.synthesis.spectral_loss import SpectralLoss
+from steps.synthesis.trained import Float32, unit_length
 from steps.synthesis.world import HOP, unpack
 from utils.archives import ObjectReader
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.tables import StrPath, atomic_write
+
+Config = NsfConfig | B1bConfig
 
 LOG_EVERY = 50
 VALID_HEADER = "#step\tseconds_cpu\ttrain_loss\tvalid_log_mel\n"
@@ -91,7 +94,7 @@ class Batch:
 class BatchMaker:
     """Makes the batch of a step: speakers in turn, an utterance and a place in it at random."""
 
-    def __init__(self, audio: TrainingAudio, voices: Voices, config: NsfConfig, seed: int) -> None:
+    def __init__(self, audio: TrainingAudio, voices: Voices, config: Config, seed: int) -> None:
         self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
         self.n_frames = round(config.training.crop_seconds * 100)
 
@@ -292,7 +295,36 @@ def _moving_average(old: float, new: float) -> float:
     return new if math.isnan(old) else 0.98 * old + 0.02 * new
 
 
-def identity(config: NsfConfig, audio: TrainingAudio, voices: Voices, seed: int) -> str:
+class AnyTrainer(Protocol):
+    """What `run_training` needs of the trainer of any structure; see `Trainer`."""
+
+    network: Any  # an nn.Module with n_xvector
+    seed: int
+    device: str
+    step: int
+    loss: float
+    guess: float
+    cpu_seconds: float
+    curve: list[tuple[int, float, float, float]]
+
+    def update(self, batch: Batch) -> None:
+        """One step."""
+        ...
+
+    def validate(self, batch: Batch) -> float:
+        """Log-mel distance on held-out speakers, in nepers; notes it in the curve."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed run needs."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        ...
+
+
+def identity(config: Config, audio: TrainingAudio, voices: Voices, seed: int) -> str:
     """Digest of what fixes a training: settings, seed, utterances with lengths, x-vectors."""
     parts = [to_plain(config), seed, audio.spk2utt, audio.lengths]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
@@ -314,14 +346,39 @@ def train_nsf(
 
     `out` gets valid_loss.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """
+
+    def begin(training: TrainingAudio, voices: Voices) -> Trainer:
+        xvectors = np.stack([voices.xvectors[speaker] for speaker in training.speakers])
+        return Trainer(config, seed, device, xvectors)
+
+    run_training(Run(config, audio, pool, out, seed, device), begin)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is trained on what; see `train_nsf`."""
+
+    config: Config
+    audio: TrainingAudio
+    pool: StrPath
+    out: Path
+    seed: int
+    device: str
+
+
+def run_training(run: Run, begin: Callable[[TrainingAudio, Voices], AnyTrainer]) -> None:
+    """The training of any structure, from its last checkpoint on.
+
+    begin: makes the trainer, at step 0, of the audio that is not held out.
+    """
     torch.set_num_threads(1)
-    check_device(device)
-    voices = Voices.load(pool, audio)
-    training, held = hold_out(audio, config.training.valid_speakers, seed)
-    make = BatchMaker(training, voices, config, seed)
-    valid = _validation_batch(BatchMaker(audio, voices, config, seed), held)
-    xvectors = np.stack([voices.xvectors[speaker] for speaker in training.speakers])
-    trainer = Trainer(config, seed, device, xvectors)
+    check_device(run.device)
+    config = run.config
+    voices = Voices.load(run.pool, run.audio)
+    training, held = hold_out(run.audio, config.training.valid_speakers, run.seed)
+    make = BatchMaker(training, voices, config, run.seed)
+    valid = _validation_batch(BatchMaker(run.audio, voices, config, run.seed), held)
+    trainer = begin(training, voices)
     n_parameters = sum(p.numel() for p in trainer.network.parameters())
     logging.info(
         "training on %d speakers, %.2f h; validation on %d others: %s",
@@ -330,18 +387,18 @@ def train_nsf(
         len(held),
         " ".join(held) or "none",
     )
-    logging.info("network: %.2f M parameters on %s", n_parameters / 1e6, device)
+    logging.info("network: %.2f M parameters on %s", n_parameters / 1e6, run.device)
     checkpoints = Checkpoints(
-        out / "checkpoints",
-        identity(config, audio, voices, seed),
+        run.out / "checkpoints",
+        identity(config, run.audio, voices, run.seed),
         config.training.keep_checkpoints,
     )
     if (state := checkpoints.load_last()) is not None:
         trainer.restore(state)
         logging.info("resumed at step %d", trainer.step)
-    (out / "final.pt").unlink(missing_ok=True)
-    _run(trainer, make, valid, checkpoints, out)
-    _finish(trainer, training, out, n_parameters)
+    (run.out / "final.pt").unlink(missing_ok=True)
+    _take_steps(trainer, config.training, make, valid, checkpoints, run.out)
+    _finish(trainer, run, training, n_parameters)
 
 
 def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
@@ -350,28 +407,31 @@ def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
     return stack(crops) if crops else None
 
 
-def _run(
-    trainer: Trainer, make: BatchMaker, valid: Batch | None, checkpoints: Checkpoints, out: Path
+def _take_steps(
+    trainer: AnyTrainer,
+    plan: TrainingConfig | B1bTraining,
+    make: BatchMaker,
+    valid: Batch | None,
+    checkpoints: Checkpoints,
+    out: Path,
 ) -> None:
-    config = trainer.config.training
     started, first = time.monotonic(), trainer.step
     cpu_before, cpu_started = trainer.cpu_seconds, time.process_time()
-    while trainer.step < config.steps:
+    while trainer.step < plan.steps:
         trainer.update(make(trainer.step))
         trainer.cpu_seconds = cpu_before + time.process_time() - cpu_started
-        last = trainer.step == config.steps
+        last = trainer.step == plan.steps
         if trainer.step % LOG_EVERY == 0 or last:
-            _report_progress(trainer, first, time.monotonic() - started)
-        if valid is not None and (trainer.step % config.valid_every == 0 or last):
+            _report_progress(trainer, plan.steps, first, time.monotonic() - started)
+        if valid is not None and (trainer.step % plan.valid_every == 0 or last):
             distance = trainer.validate(valid)
             logging.info("step %d: validation log-mel distance %.3f", trainer.step, distance)
             _write_curve(trainer, out)
-        if trainer.step % config.checkpoint_every == 0 or last:
+        if trainer.step % plan.checkpoint_every == 0 or last:
             checkpoints.save(trainer.step, trainer.state())
 
 
-def _report_progress(trainer: Trainer, first: int, seconds: float) -> None:
-    n_steps = trainer.config.training.steps
+def _report_progress(trainer: AnyTrainer, n_steps: int, first: int, seconds: float) -> None:
     speed = (trainer.step - first) / seconds
     logging.info(
         "step %d of %d, loss %.3f%s, %.2f steps/s, %.0f s left",
@@ -384,7 +444,7 @@ def _report_progress(trainer: Trainer, first: int, seconds: float) -> None:
     )
 
 
-def _write_curve(trainer: Trainer, out: Path) -> None:
+def _write_curve(trainer: AnyTrainer, out: Path) -> None:
     with atomic_write(out / "valid_loss.tsv") as stream:
         stream.write(VALID_HEADER)
         stream.writelines(
@@ -393,7 +453,7 @@ def _write_curve(trainer: Trainer, out: Path) -> None:
         )
 
 
-def _finish(trainer: Trainer, audio: TrainingAudio, out: Path, n_parameters: int) -> None:
+def _finish(trainer: AnyTrainer, run: Run, audio: TrainingAudio, n_parameters: int) -> None:
     trained = {
         "step": trainer.step,
         "seed": trainer.seed,
@@ -404,7 +464,7 @@ def _finish(trainer: Trainer, audio: TrainingAudio, out: Path, n_parameters: int
         "device": trainer.device,
         "cpu_seconds": round(trainer.cpu_seconds, 1),
     }
-    write_config(out / "synthesiser.yaml", trainer.config, trained=trained)
+    write_config(run.out / "synthesiser.yaml", run.config, trained=trained)
     weights = {name: value.cpu() for name, value in trainer.network.state_dict().items()}
-    save_atomically(out / "final.pt", weights)
-    logging.info("done: %s", out / "final.pt")
+    save_atomically(run.out / "final.pt", weights)
+    logging.info("done: %s", run.out / "final.pt")

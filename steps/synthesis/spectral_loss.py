@@ -14,6 +14,8 @@ from steps.audio import SAMPLE_RATE
 RESOLUTIONS = ((512, 160), (1024, 320), (2048, 640))  # size of FFT and window, hop; in samples
 _MEL_FFT, _MEL_HOP, _MEL_BINS = 1024, 320, 80
 _FLOOR = 1e-6  # of power; speech has about 0.05 RMS
+POWER_RESOLUTIONS = ((80, 320, 512), (40, 80, 128), (640, 1920, 2048))  # hop, window, FFT
+_POWER_FLOOR = 1e-5
 _MEL_FLOOR = 1e-4  # of magnitude
 
 
@@ -64,3 +66,27 @@ class SpectralLoss(nn.Module):
     def _log_mel(self, spectrum: Tensor) -> Tensor:
         mel: Tensor = (spectrum.transpose(1, 2) @ self.filters).clamp_min(_MEL_FLOOR).log()
         return mel
+
+
+class LogPowerLoss(nn.Module):
+    """L1 distance of log power spectra, a sum over three resolutions; the loss of B1.b.
+
+    Signals (B, n) are continued by zeros.
+    """
+
+    def forward(self, signals: Tensor, right: Tensor) -> Tensor:
+        """A number, in nepers of power."""
+        distances = [
+            (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
+            for sizes in POWER_RESOLUTIONS
+        ]
+        return torch.stack(distances).sum()
+
+
+def log_power(signals: Tensor, hop: int, length: int, n_fft: int) -> Tensor:
+    """(B, n) -> log(|X|^2 + 1e-5), (B, n_fft // 2 + 1, 1 + n // hop); Hann windows of `length`."""
+    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
+    spectrum = torch.stft(
+        signals, n_fft, hop, length, window, pad_mode="constant", return_complex=True
+    )
+    return (spectrum.real.square() + spectrum.imag.square() + _POWER_FLOOR).log()

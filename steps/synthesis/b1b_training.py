@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of B1.b's structure against discriminators, on the crops of the small source-filter.
+
+All that is random is a function of (seed, step), so a run that was stopped and resumed ends with
+the same network, to the bit, on the same machine.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steps.speaker.corpus import TrainingAudio
+from steps.synthesis.b1b import B1bNetwork, input_statistics, make_sources
+from steps.synthesis.b1b_config import B1bConfig
+from steps.synthesis.content import extract_content
+from steps.synthesis.discriminators import (
+    Discriminators,
+    adversarial_loss,
+    discriminator_loss,
+    feature_loss,
+)
+from steps.synthesis.nsf_training import Batch, Run, Voices, run_training
+from steps.synthesis.spectral_loss import LogPowerLoss, SpectralLoss
+from steps.synthesis.trained import Float32, FloatArray
+from steps.synthesis.world import unpack
+from utils.seeds import derive_seed, make_rng
+from utils.tables import StrPath
+
+_KEPT = 0.98  # of a moving average, each step
+
+
+@dataclass
+class B1bTrainer:
+    """The state of a training; `step` is the next one.
+
+    Moving averages: `loss`, the distance of log power spectra, and `guess`, the discriminators'
+    loss. statistics: of the network's inputs (`b1b.input_statistics`). `restore` takes what `state`
+    gave.
+    """
+
+    config: B1bConfig
+    seed: int
+    device: str
+    n_xvector: int
+    statistics: tuple[FloatArray, FloatArray]
+    step: int = 0
+    loss: float = math.nan
+    guess: float = math.nan
+    cpu_seconds: float = 0.0  # of this process, over all runs
+    curve: list[tuple[int, float, float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        torch.manual_seed(derive_seed(self.seed, "b1b-weights") % 2**63)
+        config = self.config
+        self.network = B1bNetwork(config.network, 1 + config.cepstra, self.n_xvector)
+        self.network.set_statistics(*self.statistics)
+        self.network.to(self.device)
+        self.discriminators = Discriminators(config.discriminators).to(self.device)
+        rate = config.training.learning_rate
+        self.optimiser = torch.optim.Adam(self.network.parameters(), rate)
+        self.opponent = torch.optim.Adam(self.discriminators.parameters(), rate)
+        self.spectral = LogPowerLoss()
+        self.distance = SpectralLoss().to(self.device)
+
+    def update(self, batch: Batch) -> None:
+        """One step of the discriminators, then one of the generator."""
+        self.network.train()
+        right = torch.from_numpy(batch.right).to(self.device)
+        made = self.say(batch, f"step {self.step}")
+        guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
+        self.opponent.zero_grad()
+        guess.backward()  # type: ignore[no-untyped-call]
+        self.opponent.step()
+        loss, distance = self.generator_loss(made, right)
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        for name, value in (("discriminators'", guess), ("generator's", loss)):
+            if not math.isfinite(float(value.detach())):
+                raise FloatingPointError(
+                    f"the {name} loss is {float(value.detach())} at step {self.step}"
+                )
+        self.loss = _moving_average(self.loss, float(distance.detach()))
+        self.guess = _moving_average(self.guess, float(guess.detach()))
+        self.step += 1
+
+    def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Of signals (B, n): the whole, and the spectral distance without its weight."""
+        with torch.no_grad():
+            of_speech = self.discriminators(right)
+        of_made = self.discriminators(made)
+        distance: Tensor = self.spectral(made, right)
+        training = self.config.training
+        loss = (
+            adversarial_loss(of_made)
+            + training.feature_weight * feature_loss(of_speech, of_made)
+            + training.spectral_weight * distance
+        )
+        return loss, distance
+
+    def say(self, batch: Batch, purpose: str) -> Tensor:
+        """Signals (B, n) of a batch; the last frame of a crop, which begins where it ends, is left
+        out. purpose: seeds phases and noise."""
+        n_harmonics = self.config.network.harmonics
+        sources = [
+            make_sources(f0[:-1], n_harmonics, make_rng(self.seed, "b1b-source", purpose, str(i)))
+            for i, f0 in enumerate(batch.f0)
+        ]
+        excitation, noise = (np.stack(part) for part in zip(*sources, strict=True))
+        parts = (batch.content[:, :-1], batch.f0[:, :-1], batch.xvectors, excitation, noise)
+        signals: Tensor = self.network(*(torch.from_numpy(x).to(self.device) for x in parts))
+        return signals
+
+    @torch.no_grad()
+    def validate(self, batch: Batch) -> float:
+        """Log-mel distance on held-out speakers, in nepers; notes it in the curve."""
+        self.network.eval()
+        made = self.say(batch, "validation")
+        right = torch.from_numpy(batch.right).to(self.device)
+        distance = float(self.distance.log_mel_distance(made, right))
+        self.curve.append((self.step, self.cpu_seconds, self.loss, distance))
+        return distance
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed run needs."""
+        return {
+            "network": self.network.state_dict(),
+            "discriminators": self.discriminators.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "opponent": self.opponent.state_dict(),
+            "progress": {
+                "step": self.step,
+                "loss": self.loss,
+                "guess": self.guess,
+                "cpu_seconds": self.cpu_seconds,
+                "curve": [list(point) for point in self.curve],
+            },
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        for name in ("network", "discriminators", "optimiser", "opponent"):
+            getattr(self, name).load_state_dict(state[name])
+        progress = state["progress"]
+        self.step, self.loss, self.guess = progress["step"], progress["loss"], progress["guess"]
+        self.cpu_seconds = progress["cpu_seconds"]
+        self.curve = [tuple(point) for point in progress["curve"]]
+
+
+def _moving_average(old: float, new: float) -> float:
+    return new if math.isnan(old) else _KEPT * old + (1 - _KEPT) * new
+
+
+def training_frames(
+    audio: TrainingAudio, voices: Voices, n_cepstra: int
+) -> Iterator[tuple[Float32, Float32, Float32]]:
+    """Content (T, n), F0 (T,) and x-vector (d,) of one utterance after the other, not bent."""
+    for speaker, utts in audio.spk2utt.items():
+        for utt in utts:
+            frames = unpack(voices.frames.matrix(utt))
+            content = extract_content(frames.envelope, n_cepstra)
+            yield content.features, frames.f0.astype(np.float32), voices.xvectors[speaker]
+
+
+def train_b1b(
+    config: B1bConfig,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+) -> None:
+    """Train on `audio` and what `pool` knows of it; leaves what `nsf_training.train_nsf` does."""
+
+    def begin(training: TrainingAudio, voices: Voices) -> B1bTrainer:
+        statistics = input_statistics(training_frames(training, voices, config.cepstra))
+        n_xvector = len(voices.xvectors[training.speakers[0]])
+        return B1bTrainer(config, seed, device, n_xvector, statistics)
+
+    run_training(Run(config, audio, pool, out, seed, device), begin)
