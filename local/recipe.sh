@@ -151,6 +151,17 @@ is_random() {
   [[ -f $conf ]] && grep -q '"is_random": true' "$conf"
 }
 
+# Sets run0 and run1: scores of two runs of a system, evaluator and split in use. False where there are
+# no two, or where nothing was drawn for this split: a small pool can leave no choice for one gender.
+use_two_runs() { # SYSTEM
+  run0=exp/scores/$1/ignorant.$label/OA/$split run1=exp/scores/$1/ignorant_draw1.$label/OA/$split
+  is_random "$1" || return 1
+  ! cmp -s "$run0/scores" "$run1/scores" || {
+    log "both runs of $1 are the same for $split: C_ECE is not defined"
+    return 1
+  }
+}
+
 # Protected data/<set>_<system>, or a further run of it.
 protect() { # SYSTEM SET OUT OPTIONS...
   give "$2"

@@ -11,6 +11,7 @@ says. OUT becomes a data directory with the same utterance ids, the other tables
                alpha), and the seconds that it took
   conf.json    all settings, and is_random: whether another --draw gives other speech
   skipped.txt  <utterance> <reason>, only where some were skipped
+  notes.txt    what was asked of the system and could not be had, where there is any: <id> <note>
 
 Some systems need more than the speech: steps/describe_system.py CONF says what.
 
@@ -116,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "sample_rate": 16000,
         "format": args.format,
     }
-    write_protected(args.out, data, result, settings)
+    write_protected(args.out, data, result, settings, anonymiser.notes)
     return 0
 
 

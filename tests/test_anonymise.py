@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 import soundfile
 
+from local.report.origin import settings_of_systems
 from steps.anonymise import main
+from steps.anonymisers.protect import Protected, write_protected
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.anonymisers.strategy import LEVELS, Key, make_keys, whole_set
 from utils.cli import LossError, UserError
+from utils.datadir import DataDir, load_data_dir
+from utils.merging import check_parts, read_parts, write_merged
+from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
@@ -315,6 +320,29 @@ def test_bad_arguments(make_data_dir, tmp_path: Path, run_program) -> None:
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
         assert not out.exists()
+
+
+def test_notes_of_parts_become_one_file_and_reach_the_report(make_data_dir, tmp_path: Path) -> None:
+    """That a pool was too small to choose from stood in a job's log only."""
+    data = load_data_dir(make_data_dir(tmp_path / "set", {"s1": 1, "s2": 1}))
+    out = tmp_path / "set_x"
+    for number, (utt, notes) in enumerate(
+        (("s1-000", ["all were taken", "by cosine"]), ("s2-000", ["by cosine"])), start=1
+    ):
+        tables = {name: {utt: "x"} for name in ("wav.scp",)} | {"utt2spk": {utt: utt[:2]}}
+        part = out / "split2" / str(number)
+        result = Protected(files={utt: f"{utt}.wav"}, rows={utt: {"key": "k"}})
+        write_protected(part, DataDir(data.path, tables), result, {"system": {}}, notes)
+    merged = read_parts(out, 2)
+    check_parts(out, merged, data, 0)
+    write_merged(out, 2, merged)
+    assert sorted(read_map(out / "notes.txt", rest_of_line=True).values()) == [
+        "all were taken",
+        "by cosine",
+    ]
+    told = settings_of_systems([("x", str(data.path), str(out))])["x"]
+    assert isinstance(told, dict)
+    assert told["remarks"] == ["all were taken", "by cosine"]
 
 
 def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """The whole recipe on a small synthetic corpus: from nothing to the tables; what is redone when."""
 
 import csv
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -11,8 +14,10 @@ from pathlib import Path
 import kaldiio
 import numpy as np
 import pytest
+import soundfile
 
 from tests.browser import browser, check_page
+from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
 LINKS = ("steps", "utils", "local", "path.sh", "cmd.sh")
@@ -165,6 +170,36 @@ class TestRecipe:
         report = (folder / "exp/report/RESULTS.md").read_text()
         assert "| b2r |" in report
         assert "| b2 |" not in report
+
+    def test_systems_that_need_voices_get_them(self, recipe: tuple[Path, Run]) -> None:
+        """kNN-VC, B1 with a network, a constant target; the same files whatever --nj."""
+        folder, run = recipe
+        (folder / "conf/synthesisers").mkdir()
+        nsf = (ROOT / "egs/TEMPLATE/conf/synthesisers/nsf_mini.yaml").read_text()
+        (folder / "conf/synthesisers/nsf_mini.yaml").write_text(
+            re.sub(r"steps: \d+", "steps: 20", nsf)
+        )
+        systems = ("knnvc", "b1_nsf", "const_01")
+        for system in systems:
+            shutil.copy(ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml", folder / "conf/systems")
+        assert run("--systems", " ".join(systems), "--stop-stage", "5").returncode == 0
+        original = folder / "data/small_test_trials_f"
+        durations = read_map(original / "utt2dur")
+        for system in systems:
+            protected = folder / f"data/small_test_trials_f_{system}"
+            assert (protected / "utt2spk").read_text() == (original / "utt2spk").read_text()
+            wavs = read_map(protected / "wav.scp")
+            for utt, path in wavs.items():
+                info = soundfile.info(folder / path)
+                assert info.duration == pytest.approx(float(durations[utt]), abs=0.01)
+            assert json.loads((protected / "conf.json").read_text())["system"]
+        knn = folder / "data/small_test_trials_f_knnvc"
+        before = {path.name: path.read_bytes() for path in (knn / "wav").iterdir()}
+        conf = folder / "conf/systems/knnvc.yaml"
+        conf.write_text(conf.read_text() + "# another digest\n")
+        done = run("--systems", "knnvc", "--stop-stage", "5", "--nj", "3")
+        assert str(knn.relative_to(folder)) in made(done)
+        assert {path.name: path.read_bytes() for path in (knn / "wav").iterdir()} == before
 
     def test_more_jobs_than_speakers_change_nothing(self, recipe: tuple[Path, Run]) -> None:
         folder, run = recipe

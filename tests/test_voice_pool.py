@@ -9,6 +9,7 @@ from steps.make_voice_pool import main
 from steps.synthesis import voice_pool
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
+from steps.synthesis.world import SILENCE
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.cli import LossError, UserError
 
@@ -239,3 +240,11 @@ def test_single_objects_of_an_archive(tmp_path: Path) -> None:
     write(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
     with pytest.raises(UserError, match="not a finite number"):
         ObjectReader(tmp_path / "n.scp").matrix("a")
+
+
+def test_digital_silence_around_speech_does_not_move_its_match_vectors() -> None:
+    """With a quarter of zeros, one neighbour in five was another one."""
+    codes = np.random.default_rng(0).normal(size=(60, 40))
+    silence = np.full((20, 40), SILENCE - 1.0)
+    padded = match_vectors(np.vstack([silence, codes, silence]))[20:-20]
+    np.testing.assert_allclose(padded[3:-3], match_vectors(codes)[3:-3], atol=1e-12)

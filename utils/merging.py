@@ -19,7 +19,7 @@ from utils.tables import atomic_write, invert, read_lines, read_map, sort_ids, w
 
 _PIECE = re.compile(r"-c\d+$")
 # A part may have none of these: they name some of the utterances only.
-PARTIAL = ("enrolls", "trials", "skipped.txt")
+PARTIAL = ("enrolls", "trials", "skipped.txt", "notes.txt")
 
 
 @dataclass

@@ -162,10 +162,9 @@ if in_stage 9 "privacy metrics"; then
         "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores"
       figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage "${options[@]}" \
         "$xvectors/$trials/xvector.scp" "$xvectors/${trials}_$system/xvector.scp"
-      is_random "$system" || continue # calibration distortion is not defined for a deterministic system
-      f0=exp/scores/$system/ignorant.$label/OA/$split f1=exp/scores/$system/ignorant_draw1.$label/OA/$split
+      use_two_runs "$system" || continue # calibration distortion is not defined for a deterministic system
       figures "$system/calibration.$label/OA/$split" local/compute_metrics.py calibration \
-        "data/$trials/trials" "$f0/scores" "$f1/scores"
+        "data/$trials/trials" "$run0/scores" "$run1/scores"
     done
   done
 fi
@@ -186,8 +185,7 @@ if in_stage 11 "results and report"; then
       gather+=(--attack "data/$trials/trials" "exp/scores/$system/$attacker.$label/$condition/$split")
     done
     for system in $systems; do
-      ! is_random "$system" || gather+=(--runs "data/$trials/trials"
-        "exp/scores/$system/ignorant.$label/OA/$split" "exp/scores/$system/ignorant_draw1.$label/OA/$split")
+      ! use_two_runs "$system" || gather+=(--runs "data/$trials/trials" "$run0" "$run1")
     done
   done
   for system in $systems; do

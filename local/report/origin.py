@@ -11,6 +11,7 @@ from pathlib import Path
 
 from local.report.results import Json
 from utils.stamps import DONE, provenance
+from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
@@ -77,12 +78,20 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
 def settings_of_systems(speech: Sequence[Sequence[str]]) -> dict[str, Json]:
     """conf.json of a protected set of each system: what the anonymiser was told.
 
-    speech: system, original data directory, protected data directory.
+    speech: system, original data directory, protected data directory. "remarks" are the lines of
+    all its sets' notes.txt: what could not be had as it was asked for.
     """
     found: dict[str, Json] = {}
+    remarks: dict[str, dict[str, None]] = {}
     for system, _, protected in speech:
         path = Path(protected) / "conf.json"
         if system not in found and path.is_file():
             conf = json.loads(path.read_text(encoding="utf-8"))
             found[system] = {**conf.get("system", conf), "seed": conf.get("seed")}
+        notes = path.with_name("notes.txt")
+        if notes.is_file():
+            lines = read_map(notes, rest_of_line=True).values()
+            remarks.setdefault(system, {}).update(dict.fromkeys(lines))
+    for system, told in remarks.items():
+        found.setdefault(system, {})["remarks"] = sorted(told)
     return found

@@ -21,9 +21,16 @@ def _settings(results: Results, system: str) -> Mapping[str, Any]:
 
 
 def notes(results: Results) -> list[tuple[str, str]]:
-    """Systems with the `note` of their settings, where they have one."""
-    found = ((s, _settings(results, s).get("note")) for s in results.systems())
-    return [(system, " ".join(note.split())) for system, note in found if isinstance(note, str)]
+    """Systems with the `note` of their settings and the remarks of their runs, if any."""
+    found: list[tuple[str, str]] = []
+    for system in results.systems():
+        own = _settings(results, system)
+        remarks = own.get("remarks")
+        told = [own.get("note")]
+        if isinstance(remarks, list):
+            told += [f"Of this run: {text}." for text in remarks]
+        found += [(system, " ".join(text.split())) for text in told if isinstance(text, str)]
+    return found
 
 
 def vocoder_share(results: Results, evaluator: str, split: str) -> list[str]:

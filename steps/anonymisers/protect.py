@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data set through an anonymiser: audio file by audio file, then the tables."""
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,18 +90,24 @@ def check_losses(result: Protected, data: DataDir, allow_loss: int) -> None:
 
 
 def write_protected(
-    out: Path, data: DataDir, result: Protected, settings: Mapping[str, object]
+    out: Path,
+    data: DataDir,
+    result: Protected,
+    settings: Mapping[str, object],
+    notes: Sequence[str] = (),
 ) -> None:
-    """Write conf.json, pseudo.tsv, skipped.txt and the tables of a data directory; wav.scp last."""
+    """conf.json, pseudo.tsv, skipped.txt, notes.txt, tables of a data directory; wav.scp last."""
     out.mkdir(parents=True, exist_ok=True)
     with atomic_write(out / "conf.json") as stream:
         json.dump(settings, stream, indent=2, sort_keys=True)
         stream.write("\n")
     write_pseudo(out / "pseudo.tsv", result.rows)
-    if result.skipped:
-        write_map(out / "skipped.txt", result.skipped)
-    else:
-        (out / "skipped.txt").unlink(missing_ok=True)
+    # Notes have ids, so that equal ones of several jobs become one.
+    by_id = {hashlib.sha256(note.encode()).hexdigest()[:12]: note for note in notes}
+    for name, table in (("skipped.txt", result.skipped), ("notes.txt", by_id)):
+        (out / name).unlink(missing_ok=True)
+        if table:
+            write_map(out / name, table)
     tables, trials = select(data, result.files.keys())
     kept = {name: table for name, table in tables.items() if name in KEPT}
     write_data_dir(out, {**kept, "wav.scp": result.files}, trials)

@@ -140,10 +140,13 @@ def match_vectors(envelope: FloatArray) -> FloatArray:
 
     Coefficients 1-24, each with mean 0 and variance 1 within the utterance, of frames t-3, t and
     t+3 (beyond the ends: the first and the last). Sources and pool are treated alike, each by
-    utterance. A coefficient that does not vary becomes 0.
+    utterance. Digital silence does not count in mean and variance, for its codes are far from all
+    others. A coefficient that does not vary becomes 0.
     """
     part = envelope[:, MATCH_COEFFICIENTS].astype(np.float64)
-    normal = (part - part.mean(axis=0)) / np.maximum(part.std(axis=0), _SMALLEST_SD)
+    sound = part[~silent_frames(envelope)]
+    sound = sound if len(sound) else part
+    normal = (part - sound.mean(axis=0)) / np.maximum(sound.std(axis=0), _SMALLEST_SD)
     places = np.arange(len(normal))
     return np.hstack([normal[np.clip(places + o, 0, len(normal) - 1)] for o in MATCH_OFFSETS])
 
