@@ -232,8 +232,8 @@ def render(
     trials = f"{threshold.n_target} target and {threshold.n_nontarget} nontarget trials"
     parts = [
         f"# Generators of pseudo-speakers: {corpus}, x-vectors of {encoder}",
-        f"Threshold: cosine {number(threshold.threshold, 3)}, where the encoder's EER on original "
-        f"speech is ({eer} %, {trials}).\n\n{NOTES}",
+        f"Threshold: cosine {number(threshold.threshold, 3)}, where the encoder makes equally many "
+        f"errors of both kinds on original speech (EER {eer} %; {trials}).\n\n{NOTES.strip()}",
         "## Capacity (004, Fig. 11): capacity.pdf, capacity.svg",
         capacity_table(generators, rows),
         "## Voices (004, Table II)",
