@@ -254,9 +254,12 @@ def draw_capacity(
     panels = canvas.subplots(3, 1, sharex=True, height_ratios=(1, 1.4, 1))
     for axes, what in zip(panels, ("max", "mean", "min"), strict=True):
         _draw_panel(axes, f"{what}_cosine", generators, rows)
-        axes.axhline(threshold, color=draw.SOFT, linewidth=0.8, linestyle=":")
+        if what != "min":
+            axes.axhline(threshold, color=draw.SOFT, linewidth=0.8, linestyle=":")
         axes.grid(visible=True)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.xaxis.set_minor_formatter("")
     panels[0].set_ylabel("largest cosine")
     panels[1].set_ylabel("mean cosine")
     panels[2].set_ylabel("smallest cosine")
