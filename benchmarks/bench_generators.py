@@ -27,8 +27,9 @@ import torch
 from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
 from steps.generators.capacity import measure_capacity
-from steps.generators.idmap import IdMapGenerator, IdMapSettings, MlpTrainer
+from steps.generators.idmap import MlpTrainer
 from steps.generators.idmap_diff import DiffTrainer
+from steps.generators.idmap_speakers import IdMapGenerator, IdMapSettings
 from steps.generators.registry import load_generator
 from steps.generators.trained import Model, TrainedFolder, TrainingVectors
 

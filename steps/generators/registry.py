@@ -19,8 +19,8 @@ GENERATORS = {
     "average": ("steps.generators.average", "AverageSpeakers"),
     "psd": ("steps.generators.distribution", "PseudoSpeakerDistribution"),
     "wgan": ("steps.generators.wgan_speakers", "WganSpeakers"),
-    "idmap_mlp": ("steps.generators.idmap", "IdMapGenerator"),
-    "idmap_diff": ("steps.generators.idmap", "IdMapGenerator"),
+    "idmap_mlp": ("steps.generators.idmap_speakers", "IdMapGenerator"),
+    "idmap_diff": ("steps.generators.idmap_speakers", "IdMapGenerator"),
 }
 
 

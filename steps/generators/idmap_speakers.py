@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pseudo-speakers of a trained IDMap, MLP or Diff (paper 004): keys to indices to vectors.
+
+Without PyTorch until a trained network is loaded, so that what a system needs is told quickly.
+"""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steps.anonymisers.source import Resources
+from steps.anonymisers.strategy import Key
+from steps.generators.base import FloatArray, add_note
+from steps.generators.identity import END, key_name, make_assigner
+from utils.cli import UserError
+from utils.settings import parse_settings
+from utils.tables import StrPath
+
+if TYPE_CHECKING:
+    from steps.generators.trained import TrainedFolder
+
+NORMS = ("real", "raw")
+
+
+@dataclass(frozen=True)
+class IdMapSettings:
+    """`generator` of a system. used_indices: the file that keeps indices unique over sessions and
+    machines ("": they are unique with a probability, see identity.hashed_index). index_space: how
+    many indices there are to draw from (0: all up to 2^63); a number needs the file. norm: real,
+    vectors get the median norm of the real speakers; raw, they stay as the network makes them.
+    """
+
+    name: str
+    used_indices: str = ""
+    index_space: int = 0
+    norm: str = "real"
+
+
+class IdMapGenerator:
+    """Pseudo-speakers of IDMap, MLP or Diff; see base.Generator.
+
+    They depend on the key, seed and draw alone: not on the source, nor on the pool, which is there
+    to be compared with; there is no choice of gender.
+    """
+
+    needs: tuple[str, ...] = ("generator",)
+    is_random = True
+
+    def __init__(
+        self, settings: IdMapSettings, trained: "TrainedFolder", seed: int, draw: int
+    ) -> None:
+        self.name = settings.name
+        self.notes: list[str] = []
+        self._settings, self._trained = settings, trained
+        self._seed, self._draw = seed, draw
+        self._assign = make_assigner(
+            Path(settings.used_indices) if settings.used_indices else None,
+            trained.model.n_seen,
+            settings.index_space or None,
+        )
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> "IdMapGenerator":
+        """See base.Kind."""
+        from steps.generators.trained import load_trained
+
+        settings = cls._parse(values, path)
+        folder = resources.folder("generator", str(path))
+        trained = load_trained(folder, settings.name)
+        if settings.index_space > END - trained.model.n_seen:
+            raise UserError(f"{path}: generator.index_space: indices are below 2^63")
+        return cls(settings, trained, seed, draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        cls._parse(values, path)
+        return cls.needs
+
+    @classmethod
+    def _parse(cls, values: dict[str, object], path: StrPath) -> IdMapSettings:
+        settings = parse_settings(IdMapSettings, values, path, "generator")
+        if settings.index_space < 0:
+            raise UserError(f"{path}: generator.index_space: 0 or more is needed")
+        if settings.norm not in NORMS:
+            known = ", ".join(NORMS)
+            raise UserError(f"{path}: generator.norm: {settings.norm!r}; known: {known}")
+        if settings.index_space and not settings.used_indices:
+            raise UserError(
+                f"{path}: generator.index_space: needs used_indices: FILE, or two keys could get "
+                "the same index"
+            )
+        return settings
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return dataclasses.asdict(self._settings)
+
+    def fit(
+        self,
+        vectors: FloatArray,
+        speakers: Sequence[str],
+        genders: Sequence[str | None],  # noqa: ARG002
+    ) -> None:
+        """See base.Generator. Only the number of dimensions counts."""
+        d = self._trained.model.dimension
+        if len(speakers) and vectors.shape[1] != d:
+            raise UserError(
+                f"generator {self.name}: trained on x-vectors of {d} dimensions, and the pool's "
+                f"have {vectors.shape[1]}; train it on x-vectors of the same encoder"
+            )
+
+    def generate(
+        self,
+        key: Key,
+        x: FloatArray | None = None,  # noqa: ARG002
+        gender: str | None = None,  # noqa: ARG002
+        target_gender: str | None = None,
+        exclude: Collection[str] = (),  # noqa: ARG002
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """See base.Generator."""
+        if target_gender is not None:
+            add_note(
+                self.notes,
+                f"generator {self.name}: its voices have no gender to choose; the wanted one was "
+                "not heeded",
+            )
+        vectors, columns = self.generate_many([key])
+        return vectors[0], columns[0]
+
+    def generate_many(self, keys: Sequence[Key]) -> tuple[FloatArray, list[dict[str, object]]]:
+        """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding.
+
+        norm_ratio in the columns is that of the network's own vector.
+        """
+        from steps.generators.trained import is_within
+
+        model = self._trained.model
+        names = [key_name(self._seed, self._draw, key.parts) for key in keys]
+        indices = self._assign(names)
+        vectors = model.vectors(np.array(indices, dtype=np.int64)).astype(np.float64)
+        ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm
+        for index, ratio in zip(indices, ratios, strict=True):
+            if not is_within(ratio, model.norm_limits):
+                raise UserError(
+                    f"generator {self.name}: the vector of index {index} has {ratio:.3g} times "
+                    f"the norm of real ones, and {model.norm_limits[0]:g} to "
+                    f"{model.norm_limits[1]:g} is usable; train the generator longer"
+                )
+        if self._settings.norm == "real":
+            vectors /= ratios[:, None]
+        columns: list[dict[str, object]] = [
+            {"identity_index": index, "norm_ratio": round(float(ratio), 4)}
+            for index, ratio in zip(indices, ratios, strict=True)
+        ]
+        return vectors, columns
