@@ -8,6 +8,12 @@ use_encoder() { # ENCODER
   encoder=$1 name=${1//[:\/]/_} model=$1
   [[ ! -d $encoder ]] || name=${encoder##*/} # trained elsewhere, for example for another corpus
   [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
+  given_xvectors=
+  if [[ $encoder == given:* ]]; then # a folder of x-vectors that another toolkit made, one for each set
+    given_xvectors=${encoder#given:} name=given_${encoder##*[:/]}
+    [[ -d $given_xvectors ]] || die "$encoder: no such folder; it holds <set>/xvector.{ark,scp}"
+    [[ -z $chunk_seconds ]] || die "$encoder: given x-vectors cannot be cut; give --chunk-seconds="
+  fi
   xvectors=exp/xvectors/$name
 }
 
@@ -44,9 +50,18 @@ over_then_job() { # DATA OUT PROGRAM ARGUMENTS... %then PROGRAM2 ARGUMENTS...
 
 # x-vectors of a set, of its speakers, and how many utterances each speaker has; encoder in use.
 make_xvectors() { # SET
+  if [[ -n $given_xvectors ]]; then
+    step "$xvectors/$1" -- import_then_average "$given_xvectors/$1" "data/$1" "$xvectors/$1"
+    return
+  fi
   step "$xvectors/$1" -- over_then_job "data/$1" "$xvectors/$1" \
     steps/extract_xvectors.py "$model" %data %out \
     %then steps/average_xvectors.py "$xvectors/$1" "data/$1" "$xvectors/$1"
+}
+
+import_then_average() { # GIVEN DATA OUT
+  job "$3" steps/import_xvectors.py "$1" "$2" "$3"
+  job "$3" steps/average_xvectors.py "$3" "$2" "$3"
 }
 
 # make NEED: what an evaluator or a system needs, of the encoder in use, and what that is made of.
@@ -67,6 +82,10 @@ make() {
       ;;
     training_xvectors)
       make encoder
+      if [[ -n $given_xvectors ]]; then
+        make_xvectors "$train_set"
+        return
+      fi
       local how=over chunks=()
       [[ -z $chunk_seconds ]] || how=over_pieces chunks=(--chunk-seconds "$chunk_seconds")
       step "$xvectors/$train_set" -- "$how" "$train" "$xvectors/$train_set" \

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Take x-vectors that another toolkit made, for the utterances of a data directory.
+
+XVECTORS is a folder with xvector.ark or, without it, xvector.scp, in Kaldi's format: an x-vector
+(any size) for each utterance of DATA (utt2spk) at least. OUT gets those of DATA's utterances as
+xvector.{ark,scp}, as steps/extract_xvectors.py leaves them. The .ark is read where there is one,
+for paths in a .scp hold only in the folder that it was made for.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.speaker.averaging import check_complete
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def find_archive(folder: Path) -> Path:
+    """xvector.ark of a folder, or else xvector.scp; UserError where it has neither."""
+    for name in ("xvector.ark", "xvector.scp"):
+        if (folder / name).is_file():
+            return folder / name
+    raise UserError(f"{folder}: has neither xvector.ark nor xvector.scp; give a folder that has")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    utt2spk = load_data_dir(args.data, need=("utt2spk",)).utt2spk
+    archive = find_archive(args.xvectors)
+    given = read_vectors(archive)
+    vectors = {utt: given[utt] for utt in utt2spk if utt in given}
+    check_complete(vectors, utt2spk, archive, args.allow_loss)
+    if not vectors:
+        raise UserError(f"{archive}: has no x-vector of an utterance of {args.data}")
+    with ArchiveWriter(args.out / "xvector") as writer:
+        for utt, vector in vectors.items():
+            writer.write(utt, vector)
+    print(f"read {len(given)} x-vectors / written {len(vectors)} / missing "
+          f"{len(utt2spk) - len(vectors)}; {len(given) - len(vectors)} are of no utterance of "
+          f"{args.data}")  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

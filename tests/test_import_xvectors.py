@@ -1,0 +1,127 @@
+"""x-vectors of another toolkit: steps/import_xvectors.py, `given:<folder>`, and egs/vpc2020."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steps.import_xvectors import main
+from tests.corpus_trees import ROOT, make_recipe, prepare
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import LossError, UserError
+
+SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
+
+
+def write_xvectors(folder: Path, utts: list[str]) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    vectors = {utt: rng.standard_normal(3).astype(np.float32) for utt in utts}
+    folder.mkdir(parents=True)
+    with ArchiveWriter(folder / "xvector") as writer:
+        for utt, vector in vectors.items():
+            writer.write(utt, vector)
+    return vectors
+
+
+def write_data(folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]) -> None:
+    folder.mkdir(parents=True)
+    utts = {utt: spk for spk, of in spk2utt.items() for utt in of}
+    tables = {
+        "utt2spk": utts,
+        "spk2utt": {spk: " ".join(of) for spk, of in spk2utt.items()},
+        "spk2gender": genders,
+        "utt2dur": dict.fromkeys(utts, "4.0"),
+    }
+    for name, rows in tables.items():
+        (folder / name).write_text("".join(f"{key} {value}\n" for key, value in rows.items()))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_data(tmp_path / "data", {"a": ["a-1", "a-2"], "b": ["b-1"]}, {"a": "f", "b": "m"})
+    return tmp_path / "data"
+
+
+def test_vectors_of_the_data_are_taken_and_no_others(data: Path, tmp_path: Path) -> None:
+    given = write_xvectors(tmp_path / "given", ["b-1", "c-1", "a-2", "a-1"])
+    (tmp_path / "given/xvector.scp").write_text("a-1 elsewhere/xvector.ark:4\n")  # not to be read
+    main([str(tmp_path / "given"), str(data), str(tmp_path / "out")])
+    taken = read_vectors(tmp_path / "out/xvector.scp")
+    assert list(taken) == ["a-1", "a-2", "b-1"]
+    for utt, vector in taken.items():
+        np.testing.assert_array_equal(vector, given[utt])
+
+
+def test_what_is_missing_is_named(data: Path, tmp_path: Path) -> None:
+    write_xvectors(tmp_path / "given", ["a-1", "b-1"])
+    command = [str(tmp_path / "given"), str(data), str(tmp_path / "out")]
+    with pytest.raises(LossError, match="a-2"):
+        main(command)
+    assert not (tmp_path / "out/xvector.scp").exists()
+    main(["--allow-loss", "1", *command])
+    assert list(read_vectors(tmp_path / "out/xvector.scp")) == ["a-1", "b-1"]
+    with pytest.raises(UserError, match="neither"):
+        main([str(data), str(data), str(tmp_path / "out")])
+
+
+def write_corpus(root: Path) -> None:
+    """Ten speakers of each gender in VoicePrivacy's layout, five utterances each."""
+    of = {g: {f"{g}{n}": [f"{g}{n}-{u}" for u in range(5)] for n in range(10)} for g in "fm"}
+    everybody = of["f"] | of["m"]
+    parts = {
+        SETS[0]: {spk: utts[:2] for spk, utts in everybody.items()},
+        SETS[1]: {spk: utts[2:] for spk, utts in of["f"].items()},
+        SETS[2]: {spk: utts[2:] for spk, utts in of["m"].items()},
+    }
+    for name, spk2utt in parts.items():
+        write_data(root / "data" / name, spk2utt, {spk: spk[0] for spk in spk2utt})
+        utts = [utt for of_one in spk2utt.values() for utt in of_one]
+        write_xvectors(root / "xvectors" / name, utts)
+        enrolled = "".join(f"{utt}\n" for utt in utts)
+        trials = "".join(
+            f"{spk} {utt} {'target' if utt.startswith(spk) else 'nontarget'}\n"
+            for utt in utts
+            for spk in spk2utt
+        )
+        file, text = ("enrolls", enrolled) if name == SETS[0] else ("trials", trials)
+        (root / "data" / name / file).write_text(text)
+
+
+def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus")
+    recipe = make_recipe(tmp_path / "recipe", "vpc2020")
+    (recipe / "generators.sh").symlink_to(ROOT / "egs/TEMPLATE/generators.sh")
+    # Relative links of the corpus do not hold here.
+    for link in [p for p in (recipe / "conf").iterdir() if p.is_symlink()]:
+        link.unlink()
+        link.symlink_to(ROOT / "egs/TEMPLATE/conf" / link.name)
+    prepared = prepare(recipe, "--corpus", tmp_path / "corpus")
+    assert prepared.returncode == 0, prepared.stderr
+    command = ["./generators.sh", "--nj", "1", "--generators", "random average", "--sizes", "20"]
+    made = subprocess.run(
+        [*command, "--vectors", "5"], cwd=recipe, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    table = (recipe / "exp/generators/given_tdnn/results/RESULTS.md").read_text()
+    assert "| real | real | 20 |" in table
+    ran = subprocess.run(
+        [*command, "--voice-encoder", "given:nowhere"],
+        cwd=recipe, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode != 0
+    assert "given:nowhere: no such folder" in ran.stderr
+
+
+def test_a_set_that_is_missing_is_named(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus")
+    (tmp_path / "corpus/xvectors" / SETS[1] / "xvector.ark").rename(tmp_path / "away")
+    (tmp_path / "corpus/xvectors" / SETS[1]).joinpath("xvector.scp").unlink()
+    (tmp_path / "corpus/xvectors" / SETS[1]).rmdir()
+    recipe = make_recipe(tmp_path / "recipe", "vpc2020")
+    ran = subprocess.run(
+        ["./prepare.sh", "--corpus", str(tmp_path / "corpus")],
+        cwd=recipe, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert f"xvectors/{SETS[1]}: no such folder" in ran.stderr
