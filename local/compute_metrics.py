@@ -10,7 +10,6 @@ docs/metrics explain every key.
 """
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,9 @@ from typing import Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.metrics.output import write_figures
 from utils.cli import UserError, make_parser, run_program
-from utils.tables import atomic_write, read_map
+from utils.tables import read_map
 
 Report = Mapping[str, object]
 
@@ -171,33 +171,10 @@ def _leakage(args: argparse.Namespace) -> Report:
     return leakage(original, protected, n_bootstrap=args.bootstrap, seed=args.seed)
 
 
-def to_json(value: object) -> object:
-    """What JSON can hold: infinities as text, undefined (NaN) as null."""
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
-
-
-def _write(out: str, report: Report) -> None:
-    text = json.dumps(to_json(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    if out == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        with atomic_write(out) as stream:
-            stream.write(text)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    _write(args.out, args.run(args))
+    write_figures(args.out, args.run(args))
     return 0
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.compute_metrics import main, to_json
+from local.compute_metrics import main
+from local.metrics.output import to_json
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
 
