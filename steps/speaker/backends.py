@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.speaker.lda import clamp_dimension, train_lda
-from steps.speaker.plda import Plda, read_plda, train_plda, write_plda
+from steps.speaker.plda import (
+    Plda,
+    read_plda,
+    short_enrolment_terms,
+    short_trial_terms,
+    train_plda,
+    write_plda,
+)
 from utils.archives import (
     read_matrix_file,
     read_vector_file,
@@ -91,6 +98,41 @@ class PldaBackend:
     def right(self, vectors: Float64) -> Float64:
         """See Backend."""
         return self.plda.right(self.project(vectors))
+
+
+@dataclass(frozen=True)
+class ShortPldaBackend:
+    """The scores of a PLDA by rows half as long, where enrolments are of few different `kinds`
+    (K,), ascending, of numbers of utterances. d + 1 + K numbers a row instead of 2d + 1.
+    """
+
+    base: PldaBackend
+    kinds: Float64
+
+    @property
+    def dim(self) -> int:
+        """D, the length of the x-vectors."""
+        return self.base.dim
+
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
+        """See Backend."""
+        plda = self.base.plda
+        u = plda.project(self.base.project(vectors), counts)
+        return short_enrolment_terms(plda.psi, u, counts, self.kinds)
+
+    def right(self, vectors: Float64) -> Float64:
+        """See Backend."""
+        plda = self.base.plda
+        v = plda.project(self.base.project(vectors), np.ones(len(vectors)))
+        return short_trial_terms(plda.psi, v, self.kinds)
+
+
+def shorten(backend: Backend, counts: Float64) -> Backend:
+    """The same scores by shorter rows, where there is a way; counts: (n,) of the enrolments."""
+    kinds = np.unique(counts)
+    if isinstance(backend, PldaBackend) and len(kinds) < len(backend.plda.psi):
+        return ShortPldaBackend(backend, kinds)
+    return backend
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,22 @@ def trial_terms(v: Float64) -> Float64:
     return np.hstack([v, v**2, np.ones((len(v), 1))])
 
 
+def short_enrolment_terms(psi: Float64, u: Float64, counts: Float64, kinds: Float64) -> Float64:
+    """(n, d + 1 + K): `enrolment_terms` where counts take the K values `kinds` only.
+
+    The coefficients of v^2 depend on the count alone, so that sum over the dimensions is one number
+    for each trial and count, which `short_trial_terms` has; here a 1 picks that of the count.
+    """
+    terms, d = enrolment_terms(psi, u, counts), len(psi)
+    return np.hstack([terms[:, :d], terms[:, -1:], counts[:, None] == kinds])
+
+
+def short_trial_terms(psi: Float64, v: Float64, kinds: Float64) -> Float64:
+    """(m, d + 1 + K), see `short_enrolment_terms`. v: (m, d); kinds: (K,) counts, each once."""
+    square = enrolment_terms(psi, np.zeros((len(kinds), len(psi))), kinds)[:, len(psi) : -1]
+    return np.hstack([v, np.ones((len(v), 1)), v**2 @ square.T])
+
+
 def train_plda(
     vectors: Float64, classes: npt.NDArray[np.int64], n_iterations: int = N_ITERATIONS
 ) -> Plda:

@@ -1,0 +1,543 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All pairs of two sets of x-vectors, as many as there are: planned once, counted in parts.
+
+A plan is a folder: left.npy and right.npy (float32, in the order of the plan, read as they are by
+every part), index.npz and plan.json. Both sides stand by gender (where only pairs of one gender are
+trials), by group of speakers, by speaker, by utterance. A pair of groups is a cell; a part counts
+some of the cells and remembers how far it is.
+"""
+
+import hashlib
+import json
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.speaker.averaging import average_by_speaker, check_complete
+from steps.speaker.backends import Backend, shorten
+from steps.speaker.scoring import VectorTable, check_dimensions, read_segments
+from steps.speaker.tiles import (
+    Bins,
+    Cell,
+    Counts,
+    Sides,
+    count_cell,
+    count_cell_torch,
+    to_device,
+)
+from utils.cli import UserError
+from utils.datadir import load_data_dir
+from utils.seeds import make_rng
+from utils.tables import atomic_write, sort_ids
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+FORMAT = 1
+GROUPS = 32
+COARSE = 16  # bins in one of the histograms by cell
+_ROWS_AT_ONCE = 4096
+_SAMPLED = 2000  # rows and columns that the first pass scores
+_LONGEST = 1e30  # of a score, by the lengths of rows and columns; beyond it float32 may overflow
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """x-vectors of one side. ids, speakers: (n,) each; vectors: (n, D), finite; counts: (n,)
+    utterances that each is the mean of; genders: (n,) of the speakers, or None; averaged: ids are
+    those of speakers, not of utterances.
+    """
+
+    ids: Sequence[str]
+    speakers: Sequence[str]
+    vectors: Sequence[Float32] | Float32
+    counts: Float64
+    genders: Sequence[str] | None = None
+    averaged: bool = False
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.ids)
+
+
+def read_sides(
+    enrol: tuple[Path, Path],
+    trial: tuple[Path, Path],
+    backend: Backend,
+    *,
+    average: bool = False,
+    allow_loss: int = 0,
+) -> tuple[Side, Side]:
+    """Both sides, each from x-vectors (a folder with xvector.scp, an .scp or an .ark) and a data
+    directory. average: one enrolment a speaker, the mean of his x-vectors.
+
+    UserError for an x-vector without speaker, sizes that differ, an utterance that is averaged and
+    tried; LossError for utterances without x-vector.
+    """
+    tables: list[VectorTable] = []
+    sides: list[Side] = []
+    for xvectors, data in (enrol, trial):
+        table, loaded = read_segments(xvectors), load_data_dir(data, need=("utt2spk",))
+        utt2spk = loaded.utt2spk
+        check_complete(table.vectors, utt2spk, xvectors, allow_loss)
+        tables.append(table)
+        ids, vectors, counts = list(table.vectors), dict(table.vectors), np.ones(len(table.vectors))
+        speakers = [utt2spk[utt] for utt in ids]
+        averaged = average and not sides
+        if averaged:
+            vectors, n = average_by_speaker(table.vectors, utt2spk)
+            ids = speakers = list(vectors)
+            counts = np.array([n[spk] for spk in ids], np.float64)
+        genders = loaded.spk2gender
+        of = None if genders is None else [genders[spk] for spk in speakers]
+        sides.append(Side(ids, speakers, list(vectors.values()), counts, of, averaged))
+    check_dimensions(backend, *tables)
+    if average and (both := set(tables[0].vectors) & set(tables[1].vectors)):
+        raise UserError(
+            f"{trial[0]}: {len(both)} utterances are tried and enrolled, as {min(both)}: the mean "
+            "of a speaker has what is tried against it; take them out of one side"
+        )
+    return sides[0], sides[1]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows (or columns) of the speakers of one group and gender, from and up to."""
+
+    group: int
+    gender: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell, and the groups of its rows and columns."""
+
+    cell: Cell
+    groups: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be counted, made by `make_plan` or read by `load_plan`.
+
+    info: of plan.json, for reports: numbers of speakers and utterances, bins, back end, options.
+    """
+
+    sides: Sides
+    bins: Bins
+    cells: tuple[PlannedCell, ...]
+    n_groups: int
+    info: Mapping[str, Any]
+
+    def part(self, part: int, n_parts: int) -> tuple[PlannedCell, ...]:
+        """The cells of part 1 to n_parts: neighbours, about equally many pairs in each part."""
+        if not 1 <= part <= n_parts:
+            raise UserError(f"part {part} of {n_parts}: there is none")
+        pairs = np.array([planned.cell.n_pairs for planned in self.cells], np.float64)
+        middle = np.cumsum(pairs) - 0.5 * pairs
+        owner = np.minimum((middle / pairs.sum() * n_parts).astype(int), n_parts - 1)
+        mine = zip(self.cells, owner, strict=True)
+        return tuple(planned for planned, one in mine if one == part - 1)
+
+
+def make_plan(
+    enrol: Side,
+    trial: Side,
+    backend: Backend,
+    *,
+    folder: Path | None = None,
+    bins: Bins | None = None,
+    n_bins: int = 1 << 16,
+    same_gender: bool = False,
+    n_groups: int = GROUPS,
+    seed: int = 0,
+    about: Mapping[str, object] | None = None,
+) -> Plan:
+    """Order both sides, turn x-vectors into rows of inner products, choose bins and cells.
+
+    folder: where the plan is kept (None: in memory). bins: None finds a range of n_bins by a first
+    pass over 2000 rows and columns: a quarter wider than their scores on either side. n_groups:
+    of speakers, for intervals; one speaker is a group where there are no more. about: for reports.
+    UserError for no target or no nontarget pair, and for vectors that cannot be scored.
+    """
+    names = sort_ids({*enrol.speakers, *trial.speakers})
+    if same_gender:
+        _check_genders(enrol, trial)
+    groups = _draw_groups(names, n_groups, seed)
+    left_order, left_of = _order(enrol, names, groups, same_gender)
+    right_order, right_of = _order(trial, names, groups, same_gender)
+    cells = _cells(left_of, right_of)
+    places = _mates(enrol, trial, left_order, right_order)
+    info = {
+        "format": FORMAT,
+        "n_speakers": len(names),
+        **_count_pairs(enrol, trial, places, cells),
+        "same_gender": same_gender,
+        "n_groups": int(groups.max()) + 1,
+        "seed": seed,
+        **(about or {}),
+    }
+    backend = shorten(backend, enrol.counts)
+    left = _rows(backend.left, enrol, left_order, folder, "left")
+    right = _rows(lambda x, _: backend.right(x), trial, right_order, folder, "right")
+    _check_lengths(left, right)
+    sides = Sides(left, right, *places)
+    bins = bins or _find_range(sides, n_bins, seed)
+    plan = Plan(sides, bins, cells, int(groups.max()) + 1, info)
+    if folder is not None:
+        _write_plan(folder, plan)
+    return plan
+
+
+def _count_pairs(
+    enrol: Side, trial: Side, places: tuple[Int64, Int64, Int64], cells: Sequence[PlannedCell]
+) -> dict[str, int]:
+    """Numbers for plan.json; UserError where there is nothing to tell apart."""
+    first, last, same = places
+    n_mates, n_same = int((last - first).sum()), int((same >= 0).sum())
+    n_pairs = sum(planned.cell.n_pairs for planned in cells)
+    n_target, n_nontarget = n_mates - n_same, n_pairs - n_mates
+    for kind, number in (("target", n_target), ("nontarget", n_nontarget)):
+        if number <= 0:
+            raise UserError(f"no {kind} pair among {len(enrol)} enrolments and {len(trial)} trials")
+    return {
+        "n_enrol": len(enrol),
+        "n_enrol_utterances": int(enrol.counts.sum()),
+        "n_trial": len(trial),
+        "n_target": n_target,
+        "n_nontarget": n_nontarget,
+        "n_same_utterance": n_same,
+    }
+
+
+def _draw_groups(names: Sequence[str], n_groups: int, seed: int) -> Int64:
+    """Group of each speaker, (S,): equally large ones at random; with few speakers one each."""
+    if n_groups < 2:
+        raise UserError(f"{n_groups} groups of speakers: 2 or more are needed")
+    if len(names) <= n_groups:
+        return np.arange(len(names))
+    groups = np.arange(len(names)) % n_groups
+    return make_rng(seed, "groups of speakers").permutation(groups)
+
+
+def _order(
+    side: Side, names: Sequence[str], groups: Int64, same_gender: bool
+) -> tuple[Int64, list[Segment]]:
+    """Rows by gender, group, speaker and id, and the segments of one gender and group."""
+    place = {name: i for i, name in enumerate(names)}
+    genders = side.genders if same_gender and side.genders else [""] * len(side)
+    code = [place[name] for name in side.speakers]
+    keys = [
+        (gender, int(groups[spk]), spk, utt.encode())
+        for gender, spk, utt in zip(genders, code, side.ids, strict=True)
+    ]
+    order = sorted(range(len(side)), key=keys.__getitem__)
+    segments: list[Segment] = []
+    for at, row in enumerate(order):
+        gender, group = keys[row][:2]
+        if not segments or (segments[-1].gender, segments[-1].group) != (gender, group):
+            segments.append(Segment(group, gender, at, at + 1))
+        else:
+            segments[-1] = Segment(group, gender, segments[-1].start, at + 1)
+    return np.array(order), segments
+
+
+def _cells(left: Iterable[Segment], right: Sequence[Segment]) -> tuple[PlannedCell, ...]:
+    return tuple(
+        PlannedCell(Cell((a.start, a.stop), (b.start, b.stop)), (a.group, b.group))
+        for a in left
+        for b in right
+        if a.gender == b.gender
+    )
+
+
+def _mates(
+    enrol: Side,
+    trial: Side,
+    left_order: Int64,
+    right_order: Int64,
+) -> tuple[Int64, Int64, Int64]:
+    """first, last and same of `Sides`."""
+    start: dict[str, int] = {}
+    stop: dict[str, int] = {}
+    for at, row in enumerate(right_order.tolist()):
+        start.setdefault(trial.speakers[row], at)
+        stop[trial.speakers[row]] = at + 1
+    column = {trial.ids[row]: at for at, row in enumerate(right_order.tolist())}
+    rows = left_order.tolist()
+    first = np.array([start.get(enrol.speakers[row], 0) for row in rows])
+    last = np.array([stop.get(enrol.speakers[row], 0) for row in rows])
+    same = np.array([-1 if enrol.averaged else column.get(enrol.ids[row], -1) for row in rows])
+    if (wrong := (same >= 0) & ((same < first) | (same >= last))).any():
+        utt = enrol.ids[rows[int(np.argmax(wrong))]]
+        raise UserError(f"utterance {utt}: enrolment and trials give it different speakers")
+    return first, last, same
+
+
+def _check_genders(enrol: Side, trial: Side) -> None:
+    of: dict[str, str] = {}
+    for side in (enrol, trial):
+        if side.genders is None:
+            raise UserError("pairs of one gender only: genders (spk2gender) are needed")
+        for speaker, gender in zip(side.speakers, side.genders, strict=True):
+            if of.setdefault(speaker, gender) != gender:
+                raise UserError(f"speaker {speaker}: enrolment and trials give different genders")
+
+
+def _rows(
+    make: Callable[[Float64, Float64], Float64],
+    side: Side,
+    order: Int64,
+    folder: Path | None,
+    name: str,
+) -> Float32:
+    """Rows of inner products (n, k) in the order of the plan; in a file where there is a folder."""
+    out: Float32 | None = None
+    for start in range(0, len(order), _ROWS_AT_ONCE):
+        some = order[start : start + _ROWS_AT_ONCE]
+        stack = np.stack([side.vectors[row] for row in some.tolist()]).astype(np.float64)
+        rows = make(stack, side.counts[some])
+        if out is None:
+            out = _make_array(folder, name, (len(order), rows.shape[1]))
+        out[start : start + len(some)] = rows
+    if out is None:
+        raise UserError(f"{name}: no x-vector")
+    if folder is None:
+        return out
+    out.flush()  # type: ignore[attr-defined]
+    return _open_array(folder / f"{name}.npy")
+
+
+def _make_array(folder: Path | None, name: str, shape: tuple[int, int]) -> Float32:
+    if folder is None:
+        return np.empty(shape, np.float32)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").unlink(missing_ok=True)  # a plan is whole only with it; it comes last
+    return np.lib.format.open_memmap(
+        folder / f"{name}.npy", mode="w+", dtype=np.float32, shape=shape
+    )
+
+
+def _open_array(path: Path) -> Float32:
+    try:
+        array: Float32 = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read; make the plan again") from error
+    return array
+
+
+def _check_lengths(left: Float32, right: Float32) -> None:
+    """UserError where a score might not be finite in float32."""
+    longest = 1.0
+    for rows in (left, right):
+        parts = range(0, len(rows), _ROWS_AT_ONCE)
+        longest *= max(
+            float(np.linalg.norm(rows[i : i + _ROWS_AT_ONCE].astype(np.float64), axis=1).max())
+            for i in parts
+        )
+    if not longest < _LONGEST:
+        raise UserError(f"scores up to {longest:.3g} are too large; is the back end the right one?")
+
+
+def _find_range(sides: Sides, n_bins: int, seed: int) -> Bins:
+    """The first pass: scores of some rows with some columns and with their own speakers'."""
+    rng = make_rng(seed, "first pass")
+    rows, columns = (
+        np.sort(rng.permutation(len(side))[:_SAMPLED]) for side in (sides.left, sides.right)
+    )
+    scores = sides.left[rows] @ sides.right[columns].T
+    mates = rows[sides.first[rows] < sides.last[rows]]
+    own = np.einsum("nk,nk->n", sides.left[mates], sides.right[sides.first[mates]])
+    every = np.concatenate([scores.ravel(), own]).astype(np.float64)
+    low, high = float(every.min()), float(every.max())
+    margin = 0.25 * (high - low) or max(1e-3, 1e-3 * abs(low))
+    return Bins(low - margin, high + margin, n_bins)
+
+
+def _write_plan(folder: Path, plan: Plan) -> None:
+    """index.npz, then plan.json."""
+    sides = plan.sides
+    with atomic_write(folder / "index.npz", "wb") as stream:
+        np.savez(
+            stream,
+            first=sides.first,
+            last=sides.last,
+            same=sides.same,
+            cells=[(*planned.cell.rows, *planned.cell.columns) for planned in plan.cells],
+            groups=[planned.groups for planned in plan.cells],
+        )
+    bins = {"low": plan.bins.low, "high": plan.bins.high, "n": plan.bins.n}
+    text = json.dumps({**plan.info, "bins": bins, "digest": _digest(plan)}, indent=1)
+    with atomic_write(folder / "plan.json") as stream:
+        stream.write(text + "\n")
+
+
+def _digest(plan: Plan) -> str:
+    """Of all that the counts depend on."""
+    digest = hashlib.blake2b(digest_size=16)
+    sides = plan.sides
+    for array in (sides.left, sides.right, sides.first, sides.last, sides.same):
+        digest.update(str(array.shape).encode())
+        for start in range(0, len(array), _ROWS_AT_ONCE):
+            digest.update(np.ascontiguousarray(array[start : start + _ROWS_AT_ONCE]).tobytes())
+    digest.update(repr((plan.bins, plan.cells)).encode())
+    return digest.hexdigest()
+
+
+def load_plan(folder: Path) -> Plan:
+    """The plan in a folder; UserError where there is none, or a damaged one."""
+    path = folder / "plan.json"
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+        with np.load(folder / "index.npz") as index:
+            arrays = {name: index[name] for name in index.files}
+        if info["format"] != FORMAT:
+            raise ValueError(f"format {info['format']}")
+        bins = Bins(**info["bins"])
+        cells = tuple(
+            PlannedCell(Cell((a, b), (c, d)), (e, f))
+            for (a, b, c, d), (e, f) in zip(
+                arrays["cells"].tolist(), arrays["groups"].tolist(), strict=True
+            )
+        )
+        n_groups = int(info["n_groups"])
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: no plan of pairs, or damaged ({error}); make it again") from error
+    left, right = _open_array(folder / "left.npy"), _open_array(folder / "right.npy")
+    sides = Sides(left, right, *(arrays[name] for name in ("first", "last", "same")))
+    return Plan(sides, bins, cells, n_groups, info)
+
+
+@dataclass(eq=False)
+class Part:
+    """What a part has counted: of its cells so far, in their order.
+
+    counts: of all cells; coarse: (cells, 2, n_coarse + 2) by cell, nontargets and targets.
+    """
+
+    counts: Counts
+    coarse: Int64
+    done: int = 0
+
+
+def count_part(
+    plan: Plan,
+    cells: Sequence[PlannedCell],
+    *,
+    checkpoint: Path | None = None,
+    every: float = 60.0,
+    device: str = "",
+    wrap: Callable[[Iterable[PlannedCell]], Iterable[PlannedCell]] = iter,
+) -> Part:
+    """Count the pairs of some cells.
+
+    checkpoint: a file that is written every so many seconds and at the end; where it is there, what
+    it holds is not counted again. device: of torch; empty: the processor, by NumPy. wrap: shows
+    how far it is. UserError for a checkpoint of another plan.
+    """
+    part = _start(plan, cells, checkpoint)
+    sides: Any = to_device(plan.sides, device) if device else plan.sides
+    count = count_cell_torch if device else count_cell
+    written = time.monotonic()
+    for planned in wrap(cells[part.done :]):
+        counts = count(sides, planned.cell, plan.bins)
+        part.counts.add(counts)
+        part.coarse[part.done] = coarsen(counts.places)
+        part.done += 1
+        if checkpoint and part.done < len(cells) and time.monotonic() - written >= every:
+            _write_part(checkpoint, part, plan)
+            written = time.monotonic()
+    if checkpoint:
+        _write_part(checkpoint, part, plan)
+    return part
+
+
+def coarsen(places: Int64) -> Int64:
+    """(2, n + 2) -> (2, n / 16 + 2): each 16 bins together, the two outside kept apart."""
+    inner = np.add.reduceat(places[:, 1:-1], np.arange(0, places.shape[1] - 2, COARSE), axis=1)
+    return np.hstack([places[:, :1], inner, places[:, -1:]])
+
+
+def _start(plan: Plan, cells: Sequence[PlannedCell], checkpoint: Path | None) -> Part:
+    if checkpoint and checkpoint.is_file():
+        return read_part(checkpoint, plan, len(cells))
+    n_coarse = -(-plan.bins.n // COARSE)
+    return Part(Counts.empty(plan.bins), np.zeros((len(cells), 2, n_coarse + 2), np.int64))
+
+
+def _write_part(path: Path, part: Part, plan: Plan) -> None:
+    with atomic_write(path, "wb") as stream:
+        np.savez(
+            stream,
+            digest=plan.info["digest"],
+            done=part.done,
+            places=part.counts.places,
+            extremes=part.counts.extremes,
+            coarse=part.coarse,
+        )
+
+
+def read_part(path: Path, plan: Plan, n_cells: int) -> Part:
+    """What `count_part` wrote; UserError where it is of another plan or damaged."""
+    try:
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+        digest = str(arrays["digest"])
+        counts = Counts(arrays["places"], arrays["extremes"])
+        part = Part(counts, arrays["coarse"], int(arrays["done"]))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: cannot be read ({error}); delete it and count again") from error
+    if digest != plan.info["digest"] or len(part.coarse) != n_cells:
+        raise UserError(f"{path}: counts of another plan or another number of parts; delete it")
+    return part
+
+
+def part_path(folder: Path, part: int, n_parts: int) -> Path:
+    """Where the counts of a part stand."""
+    return folder / f"part.{part}.of.{n_parts}.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """All pairs of a plan. coarse: (cells, 2, n_coarse + 2) by cell."""
+
+    plan: Plan
+    counts: Counts
+    coarse: Int64
+
+
+def merge_parts(plan: Plan, parts: Sequence[Part]) -> Total:
+    """Counts of all parts, in the order of the parts, added."""
+    counts = Counts.empty(plan.bins)
+    for part in parts:
+        counts.add(part.counts)
+    return Total(plan, counts, np.concatenate([part.coarse for part in parts]))
+
+
+def read_total(folder: Path, n_parts: int) -> Total:
+    """All parts of a plan; UserError that names the first that is missing or not finished."""
+    plan, parts = load_plan(folder), []
+    for number in range(1, n_parts + 1):
+        path, cells = part_path(folder, number, n_parts), plan.part(number, n_parts)
+        if not path.is_file():
+            raise UserError(f"{path}: is missing; count part {number} of {n_parts}")
+        parts.append(read_part(path, plan, len(cells)))
+        if parts[-1].done < len(cells):
+            raise UserError(
+                f"{path}: {parts[-1].done} of {len(cells)} cells; count part {number} to its end"
+            )
+    total = merge_parts(plan, parts)
+    found = total.counts.places.sum(axis=1)
+    expected = [plan.info["n_nontarget"], plan.info["n_target"]]
+    if found.tolist() != expected:
+        raise UserError(f"{folder}: {found.tolist()} pairs counted where {expected} are expected")
+    return total

@@ -1,0 +1,369 @@
+"""Streaming scores of all pairs: the same figures as the exact tool, in parts, after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local.metrics import histograms
+from local.metrics.histograms import bounds, figures, occupied, report
+from local.metrics.verification import find_speakers, prepare, verification
+from local.score_large import main
+from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
+from steps.speaker.large import Side, count_part, load_plan, make_plan, merge_parts
+from steps.speaker.tiles import NONTARGET, TARGET, Bins, Counts
+from utils.archives import ArchiveWriter
+from utils.cli import LossError, UserError
+from utils.trials import Trials
+
+ROOT = Path(__file__).resolve().parents[1]
+D = 24
+
+
+def make_side(
+    rng: np.random.Generator, means: np.ndarray, each: int, prefix: str, noise: float = 1.0
+) -> Side:
+    """Utterances of speakers s0, s1 ... around their means."""
+    ids = [f"{prefix}{spk}-{i}" for spk in range(len(means)) for i in range(each)]
+    speakers = [f"s{spk:03d}" for spk in range(len(means)) for _ in range(each)]
+    x = np.repeat(means, each, axis=0) + noise * rng.standard_normal((len(ids), D))
+    genders = [("f", "m")[int(spk[1:]) % 2] for spk in speakers]
+    return Side(ids, speakers, x.astype(np.float32), np.ones(len(ids)), genders)
+
+
+@pytest.fixture
+def sides() -> tuple[Side, Side]:
+    rng = np.random.default_rng(0)
+    means = rng.standard_normal((40, D))
+    return make_side(rng, means, 3, "e"), make_side(rng, means, 7, "t")
+
+
+def trained_backend() -> PldaBackend:
+    rng = np.random.default_rng(1)
+    side = make_side(rng, rng.standard_normal((60, D)), 6, "b")
+    vectors = dict(zip(side.ids, np.asarray(side.vectors), strict=True))
+    return train_backend(vectors, dict(zip(side.ids, side.speakers, strict=True)), 12)
+
+
+def exact(enrol: Side, trial: Side, backend: object) -> tuple[np.ndarray, np.ndarray]:
+    """All scores (n, m) in float64, and where the speakers are the same."""
+    left = backend.left(np.asarray(enrol.vectors, np.float64), enrol.counts)  # type: ignore[attr-defined]
+    right = backend.right(np.asarray(trial.vectors, np.float64))  # type: ignore[attr-defined]
+    return left @ right.T, np.array(enrol.speakers)[:, None] == np.array(trial.speakers)
+
+
+def total_of(
+    enrol: Side, trial: Side, backend: object, parts: int = 1, **options: object
+) -> object:
+    plan = make_plan(enrol, trial, backend, **options)  # type: ignore[arg-type]
+    counted = [count_part(plan, plan.part(i + 1, parts)) for i in range(parts)]
+    return merge_parts(plan, counted)
+
+
+@pytest.mark.parametrize("kind", ["cosine", "plda"])
+def test_figures_are_those_of_the_exact_tool(sides: tuple[Side, Side], kind: str) -> None:
+    enrol, trial = sides
+    backend = CosineBackend() if kind == "cosine" else trained_backend()
+    bins = Bins(-1.0, 1.0) if kind == "cosine" else None
+    made = report(total_of(enrol, trial, backend, bins=bins))  # type: ignore[arg-type]
+    scores, same = exact(enrol, trial, backend)
+    wanted = prepare(scores.ravel(), same.ravel()).figures()
+    assert wanted is not None
+    assert (made["n_target"], made["n_nontarget"]) == (same.sum(), (~same).sum())
+    assert made["eer"] == pytest.approx(wanted["eer"], abs=1e-4)
+    for name, (low, high) in made["bounds"].items():  # type: ignore[attr-defined]
+        assert low - 1e-6 <= wanted[name] <= high + 1e-6, name
+        assert low - 1e-12 <= made[name] <= high + 1e-12, name
+        # Some figures of few trials hang on single scores, so not all are this close.
+        assert high - low < 0.02, name
+    extremes = made["extremes"]
+    for kind_, mask in (("target", same), ("nontarget", ~same)):
+        found = [scores[mask].min(), scores[mask].max()]
+        assert extremes[kind_] == pytest.approx(found, abs=1e-4)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("width", [1.0, 0.05, 1e-4])
+def test_squeezed_scores_are_within_the_stated_bound(width: float) -> None:
+    rng = np.random.default_rng(2)
+    t = 1.0 - width * rng.beta(2.0, 5.0, 20_000)
+    n = 1.0 - width * rng.beta(5.0, 2.0, 200_000)
+    wanted = prepare(np.concatenate([t, n]), np.arange(220_000) < 20_000).figures()
+    assert wanted is not None
+    edges = Bins(-1.0, 1.0).edges
+    counts = np.stack([np.histogram(x, edges)[0] for x in (n, t)])
+    places = np.pad(counts, ((0, 0), (1, 1)))
+    by_bin, of = occupied(places, Bins(-1.0, 1.0), min(t.min(), n.min()), max(t.max(), n.max()))
+    found = figures(by_bin[TARGET], by_bin[NONTARGET], of)
+    limits = bounds(by_bin[TARGET], by_bin[NONTARGET], of)
+    assert found is not None
+    for name, (low, high) in limits.items():
+        assert low - 1e-9 <= wanted[name] <= high + 1e-9, name
+    if width >= 0.05:  # 1600 bins and more hold scores
+        assert abs(found["eer"] - wanted["eer"]) < 1e-4
+    if width == 1e-4:  # 3 bins: the bounds say so
+        assert limits["eer"][1] - limits["eer"][0] > 1e-2
+
+
+def test_first_pass_finds_squeezed_scores() -> None:
+    rng = np.random.default_rng(3)
+    means = 300.0 * np.ones((60, D)) + rng.standard_normal((60, D))
+    enrol, trial = make_side(rng, means, 4, "e"), make_side(rng, means, 8, "t")
+    made = report(total_of(enrol, trial, CosineBackend()))  # type: ignore[arg-type]
+    scores, same = exact(enrol, trial, CosineBackend())
+    assert scores.min() > 0.9999
+    wanted = prepare(scores.ravel(), same.ravel()).figures()
+    assert wanted is not None
+    # float32 itself has but some hundred values there.
+    low, high = made["bounds"]["eer"]  # type: ignore[index]
+    assert made["eer"] == pytest.approx(wanted["eer"], abs=max(3e-3, high - low))
+
+
+@pytest.mark.parametrize("parts", [2, 5, 2000])
+def test_any_number_of_parts_gives_the_same_counts(sides: tuple[Side, Side], parts: int) -> None:
+    one = total_of(*sides, CosineBackend(), n_groups=8)
+    many = total_of(*sides, CosineBackend(), parts=parts, n_groups=8)
+    assert (one.counts.places == many.counts.places).all()  # type: ignore[attr-defined]
+    assert (one.coarse == many.coarse).all()  # type: ignore[attr-defined]
+    assert report(one, n_bootstrap=20) == report(many, n_bootstrap=20)  # type: ignore[arg-type]
+
+
+def test_order_of_the_input_makes_no_difference(sides: tuple[Side, Side]) -> None:
+    def shuffled(side: Side, seed: int) -> Side:
+        order = np.random.default_rng(seed).permutation(len(side)).tolist()
+        return Side(
+            [side.ids[i] for i in order],
+            [side.speakers[i] for i in order],
+            np.asarray(side.vectors)[order],
+            side.counts,
+        )
+
+    one = report(total_of(*sides, CosineBackend()), n_bootstrap=10)  # type: ignore[arg-type]
+    other = total_of(shuffled(sides[0], 1), shuffled(sides[1], 2), CosineBackend())
+    assert report(other, n_bootstrap=10) == one  # type: ignore[arg-type]
+
+
+def test_only_pairs_of_one_gender(sides: tuple[Side, Side]) -> None:
+    total = total_of(*sides, CosineBackend(), same_gender=True)
+    scores, same = exact(*sides, CosineBackend())
+    gender = np.array(sides[0].genders)[:, None] == np.array(sides[1].genders)
+    wanted = prepare(scores[gender], same[gender]).figures()
+    made = report(total)  # type: ignore[arg-type]
+    assert wanted is not None
+    assert made["n_nontarget"] == (gender & ~same).sum()
+    assert made["eer"] == pytest.approx(wanted["eer"], abs=1e-4)
+
+
+def test_a_pair_of_an_utterance_with_itself_is_no_trial(sides: tuple[Side, Side]) -> None:
+    side = sides[1]
+    made = report(total_of(side, side, CosineBackend(), bins=Bins(-1.0, 1.0)))  # type: ignore[arg-type]
+    scores, same = exact(side, side, CosineBackend())
+    keep = ~np.eye(len(side), dtype=bool)
+    wanted = prepare(scores[keep], same[keep]).figures()
+    assert wanted is not None
+    assert made["n_same_utterance"] == len(side)
+    assert made["n_target"] == (same & keep).sum()
+    assert made["eer"] == pytest.approx(wanted["eer"], abs=1e-4)
+    assert made["extremes"]["target"][1] < 0.999  # type: ignore[index]
+
+
+def test_scores_outside_of_the_bins_are_not_lost(sides: tuple[Side, Side]) -> None:
+    made = report(total_of(*sides, CosineBackend(), bins=Bins(-0.2, 0.5)))  # type: ignore[arg-type]
+    scores, same = exact(*sides, CosineBackend())
+    wanted = prepare(scores.ravel(), same.ravel()).figures()
+    assert wanted is not None
+    assert made["n_below_bins"] == pytest.approx((scores < -0.2).sum(), abs=1)
+    assert made["n_above_bins"] == pytest.approx((scores >= 0.5).sum(), abs=1)
+    for name, (low, high) in made["bounds"].items():  # type: ignore[attr-defined]
+        assert low - 1e-6 <= wanted[name] <= high + 1e-6, name
+
+
+def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(
+    sides: tuple[Side, Side],
+) -> None:
+    enrol, trial = sides
+    made = report(total_of(enrol, trial, CosineBackend(), n_groups=64), n_bootstrap=60, seed=5)  # type: ignore[arg-type]
+    scores, same = exact(enrol, trial, CosineBackend())
+    trials = Trials(
+        np.repeat(enrol.ids, len(trial)).tolist(), [*trial.ids] * len(enrol), same.ravel()
+    )
+    utt2spk = {u: s for side in sides for u, s in zip(side.ids, side.speakers, strict=True)}
+    speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+    wanted = verification(trials, scores.ravel(), speakers=speakers, n_bootstrap=60, seed=5)
+    for name in ("eer", "eer_rocch", "cllr_min", "d_ece", "linkability_mean"):
+        assert made["intervals"][name] == pytest.approx(wanted["intervals"][name], abs=4e-3), name  # type: ignore[index]
+
+
+def test_short_rows_of_plda_give_the_same_scores() -> None:
+    backend, rng = trained_backend(), np.random.default_rng(4)
+    x, y = rng.standard_normal((30, D)), rng.standard_normal((50, D))
+    counts = rng.integers(1, 5, 30).astype(np.float64)
+    short = shorten(backend, counts)
+    assert short is not backend
+    assert short.left(x, counts).shape[1] < backend.left(x, counts).shape[1]
+    wanted = backend.left(x, counts) @ backend.right(y).T
+    np.testing.assert_allclose(short.left(x, counts) @ short.right(y).T, wanted, atol=1e-10)
+    assert shorten(backend, np.arange(1.0, 31.0)) is backend  # as many counts as dimensions
+
+
+def test_torch_counts_as_the_processor_does(sides: tuple[Side, Side]) -> None:
+    plan = make_plan(*sides, CosineBackend(), same_gender=True, n_groups=4)
+    one, other = count_part(plan, plan.cells), count_part(plan, plan.cells, device="cpu")
+    assert np.abs(one.counts.places - other.counts.places).sum() <= 20  # rounding
+    assert one.counts.places.sum() == other.counts.places.sum()
+    np.testing.assert_allclose(one.counts.extremes, other.counts.extremes, atol=1e-6)
+
+
+def test_counts_add_whatever_the_order() -> None:
+    bins = Bins(0.0, 1.0, 4)
+    a, b = Counts.empty(bins), Counts.empty(bins)
+    a.places[TARGET, 2], a.extremes[TARGET] = 3, (0.3, 0.4)
+    b.places[TARGET, 5], b.extremes[TARGET] = 1, (1.0, 1.5)
+    a.add(b)
+    assert a.places[TARGET].tolist() == [0, 0, 3, 0, 0, 1]
+    assert a.extremes[TARGET].tolist() == pytest.approx([0.3, 1.5])
+
+
+def test_hand_computed_bounds() -> None:
+    # Two bins: 3 nontargets and 1 target, then 1 and 3. The ROC goes through P_miss = P_fa = 1/4.
+    t, n, edges = np.array([1.0, 3.0]), np.array([3.0, 1.0]), np.array([0.0, 0.5, 1.0])
+    assert bounds(t, n, edges)["eer"] == (0.25, 0.25)
+    # One bin of everything: nothing is known.
+    t, n = np.array([4.0]), np.array([4.0])
+    assert bounds(t, n, edges[:2])["eer"] == (0.0, 1.0)
+    assert bounds(t, n, edges[:2])["cllr_min"] == pytest.approx((0.0, 1.0))
+    assert figures(t, n, edges[:2])["d_ece"] == 0.0  # type: ignore[index]
+    assert figures(t, np.zeros(1), edges[:2]) is None
+    assert histograms.figures(t, n, edges[:2])["eer"] == 0.5  # type: ignore[index]
+
+
+# The program.
+
+
+def write_side(folder: Path, side: Side) -> tuple[str, str]:
+    """x-vectors and a data directory."""
+    folder.mkdir(parents=True)
+    with ArchiveWriter(folder / "xvector") as writer:
+        for utt, x in zip(side.ids, np.asarray(side.vectors), strict=True):
+            writer.write(utt, x)
+    rows = sorted(zip(side.ids, side.speakers, strict=True))
+    (folder / "utt2spk").write_text("".join(f"{utt} {spk}\n" for utt, spk in rows))
+    of = dict(zip(side.speakers, side.genders or ["f"] * len(side), strict=True))
+    (folder / "spk2gender").write_text("".join(f"{s} {of[s]}\n" for s in sorted(of)))
+    return str(folder), str(folder)
+
+
+@pytest.fixture
+def written(tmp_path: Path, sides: tuple[Side, Side]) -> list[str]:
+    return [*write_side(tmp_path / "enrol", sides[0]), *write_side(tmp_path / "trial", sides[1])]
+
+
+def test_the_program_in_parts_and_at_once(written: list[str], tmp_path: Path) -> None:
+    for name, parts in (("a", "1"), ("b", "3")):
+        options = ["--parts", parts, "--bootstrap", "10", "--enrol", "mean"]
+        assert (
+            main(["run", *options, *written, str(tmp_path / name), str(tmp_path / name) + ".j"])
+            == 0
+        )
+    one, other = ((tmp_path / f"{name}.j").read_text() for name in "ab")
+    assert one == other
+    made = json.loads(one)
+    assert (made["n_enrol"], made["n_enrol_utterances"], made["enrol"]) == (40, 120, "mean")
+    assert made["intervals"]["eer"][0] <= made["eer"] <= made["intervals"]["eer"][1]
+
+
+def test_a_killed_part_goes_on(written: list[str], tmp_path: Path) -> None:
+    plan = tmp_path / "plan"
+    assert main(["prepare", "--groups", "30", *written, str(plan)]) == 0
+    script = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from steps.speaker.large import count_part, load_plan\n"
+        "plan = load_plan(Path(sys.argv[1]))\n"
+        "def slowly(cells):\n"
+        "    for cell in cells:\n"
+        "        time.sleep(0.002)\n"
+        "        yield cell\n"
+        "path = Path(sys.argv[1]) / 'part.1.of.1.npz'\n"
+        "count_part(plan, plan.cells, checkpoint=path, every=0.0, wrap=slowly)\n"
+    )
+    path = plan / "part.1.of.1.npz"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    job = subprocess.Popen([sys.executable, "-c", script, str(plan)], env=env)
+    while not path.is_file():
+        time.sleep(0.005)
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    loaded = load_plan(plan)
+    with np.load(path) as file:
+        assert 0 < int(file["done"]) < len(loaded.cells)
+    with pytest.raises(UserError, match=r"count part 1 to its end"):
+        main(["figures", str(plan), str(tmp_path / "x.json")])
+    resumed = count_part(loaded, loaded.cells, checkpoint=path)
+    whole = count_part(loaded, loaded.cells)
+    assert (resumed.counts.places == whole.counts.places).all()
+    assert (resumed.counts.extremes == whole.counts.extremes).all()
+    assert (resumed.coarse == whole.coarse).all()
+
+
+def test_a_checkpoint_of_another_plan_is_refused(written: list[str], tmp_path: Path) -> None:
+    plan = str(tmp_path / "plan")
+    assert main(["run", *written, plan, str(tmp_path / "a.json")]) == 0
+    assert main(["prepare", "--range", "-2", "2", *written, plan]) == 0
+    with pytest.raises(UserError, match="another plan"):
+        main(["count", plan])
+
+
+def test_bad_input_is_one_line(
+    written: list[str], sides: tuple[Side, Side], tmp_path: Path
+) -> None:
+    trial = sides[1]
+    plan = str(tmp_path / "plan")
+
+    def fails(pattern: str, *arguments: str, kind: type[UserError] = UserError) -> None:
+        with pytest.raises(kind, match=pattern):
+            main(["prepare", *arguments, plan])
+        assert not (tmp_path / "plan" / "plan.json").exists()
+
+    utt2spk = tmp_path / "trial" / "utt2spk"
+    whole = utt2spk.read_text()
+    utt2spk.write_text(whole.split("\n", 1)[1])
+    fails("without a speaker in utt2spk", *written)
+    utt2spk.write_text(whole + "zzz s000\n")
+    fails("have no x-vector", *written, kind=LossError)
+    utt2spk.write_text(whole)
+    fails("bins from 1.0 to -1.0", "--range", "1", "-1", *written)
+    others = Side(trial.ids, [f"x{s}" for s in trial.speakers], trial.vectors, trial.counts)
+    fails("no target pair", *written[:2], *write_side(tmp_path / "others", others))
+    short = Side(
+        trial.ids, trial.speakers, np.asarray(trial.vectors)[:, :9], trial.counts, trial.genders
+    )
+    fails("24 dimensions, .* of 9", *written[:2], *write_side(tmp_path / "short", short))
+    x = np.array(trial.vectors)
+    x[5, 3] = np.nan
+    bad = Side(trial.ids, trial.speakers, x, trial.counts, trial.genders)
+    fails("t0-5.*finite", *written[:2], *write_side(tmp_path / "nan", bad))
+    fails("tried and enrolled", "--enrol", "mean", *written[:2], *written[:2])
+    moved = Side(trial.ids, trial.speakers, trial.vectors, trial.counts, ["f"] * len(trial))
+    fails("different genders", "--same-gender", *written[:2], *write_side(tmp_path / "g", moved))
+    with pytest.raises(UserError, match="no plan of pairs"):
+        main(["count", str(tmp_path / "nothing")])
+
+
+def test_huge_vectors_are_refused(sides: tuple[Side, Side]) -> None:
+    class Raw:
+        dim = None
+
+        def left(self, vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
+            return vectors * 1e18
+
+        def right(self, vectors: np.ndarray) -> np.ndarray:
+            return vectors * 1e18
+
+    with pytest.raises(UserError, match="too large"):
+        make_plan(*sides, Raw())
