@@ -164,7 +164,7 @@ def _count_parts(args: argparse.Namespace, numbers: Sequence[int]) -> None:
 
 
 def _figures(args: argparse.Namespace) -> None:
-    from local.compute_metrics import to_json
+    from local.metrics.output import to_json
     from local.metrics.histograms import report, widest
     from steps.speaker.large import read_total
 

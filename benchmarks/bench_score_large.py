@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of all pairs without stored scores, against this machine's own float32 matrix product.
+
+Goal: end to end (x-vectors from ark and scp, counts, figures) at least half as fast as the product
+of the same matrices alone, in CPU time, and under 2 GB. `--full`: 100,000 x 300,000 x 192, 3e10
+pairs, under 2 minutes on 2 cores. Without: 10,000 x 30,000. The reference is measured in the same
+run, before and after: as many processes at once as jobs, each `numpy.matmul` into a prepared array,
+without anything else. Memory is the sum of the peaks of the processes that count, so the x-vectors,
+which they share, stand in it once for each.
+"""
+
+import argparse
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import json
+import multiprocessing
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+import numpy as np
+
+from steps.speaker.backends import train_backend, write_backend
+from utils.archives import ArchiveWriter
+
+ROOT = Path(__file__).resolve().parents[1]
+DIM = 192
+GOAL, MOST_MEMORY, MOST_SECONDS = 0.5, 2.0, 120.0  # share of the product's rate, GB, wall seconds
+
+
+def write_side(folder: Path, means: np.ndarray, n: int, rng: np.random.Generator) -> None:
+    """n x-vectors of simulated speakers, utt2spk and spk2gender."""
+    folder.mkdir()
+    with ArchiveWriter(folder / "xvector") as writer, (folder / "utt2spk").open("w") as utt2spk:
+        for i in range(n):
+            spk = i * len(means) // n
+            writer.write(f"{folder.name}{spk:05d}-{i:06d}", means[spk] + rng.standard_normal(DIM))
+            utt2spk.write(f"{folder.name}{spk:05d}-{i:06d} spk{spk:05d}\n")
+
+
+def multiply(seconds: float) -> tuple[float, int]:
+    """CPU time and number of products of rows of one process."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((n, DIM)).astype(np.float32) for n in (2048, 8192))
+    out = np.empty((len(a), len(b)), np.float32)
+    np.matmul(a, b.T, out=out)
+    start, pairs = time.process_time(), 0
+    while time.process_time() - start < seconds:
+        np.matmul(a, b.T, out=out)
+        pairs += out.size
+    return time.process_time() - start, pairs
+
+
+def product_rate(jobs: int, seconds: float) -> float:
+    """Pairs a CPU-second."""
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        found = pool.map(multiply, [seconds] * jobs)
+    return sum(pairs for _, pairs in found) / sum(cpu for cpu, _ in found)
+
+
+def run(*commands: list[str]) -> tuple[float, float, float]:
+    """Run programs at once: CPU seconds, wall seconds, sum of their peak memories in GB."""
+    start = time.monotonic()
+    jobs = [
+        subprocess.Popen([sys.executable, str(ROOT / "local/score_large.py"), *command])
+        for command in commands
+    ]
+    cpu = memory = 0.0
+    for job in jobs:
+        _, status, usage = os.wait4(job.pid, 0)
+        job.returncode = os.waitstatus_to_exitcode(status)
+        if job.returncode:
+            raise SystemExit(f"a job failed with status {job.returncode}")
+        cpu += usage.ru_utime + usage.ru_stime
+        memory += usage.ru_maxrss / 1e6
+    return cpu, time.monotonic() - start, memory
+
+
+def measure(folder: Path, jobs: int, backend: str) -> dict[str, tuple[float, float, float]]:
+    """The three commands of one plan; figures in folder/metrics.json."""
+    plan = str(folder / "plan")
+    sides = [str(folder / side) for side in ("enrol", "enrol", "trial", "trial")]
+    count = [["count", "--part", str(i + 1), "--parts", str(jobs), plan] for i in range(jobs)]
+    out = str(folder / "metrics.json")
+    for old in (folder / "plan").glob("part.*"):
+        old.unlink()
+    return {
+        "prepare": run(["prepare", "--backend", backend, *sides, plan]),
+        "count": run(*count),
+        "figures": run(["figures", "--parts", str(jobs), plan, out]),
+    }
+
+
+def train(folder: Path, means: np.ndarray, rng: np.random.Generator) -> str:
+    """A PLDA of the simulated speakers, LDA to 150 dimensions."""
+    some = means[: min(len(means), 1000)]
+    vectors, utt2spk = {}, {}
+    for spk, mean in enumerate(some):
+        for i in range(10):
+            vectors[f"{spk}-{i}"] = (mean + rng.standard_normal(DIM)).astype(np.float32)
+            utt2spk[f"{spk}-{i}"] = str(spk)
+    write_backend(folder / "backend", train_backend(vectors, utt2spk, 150))
+    return str(folder / "backend")
+
+
+def main() -> int:
+    """Measure, print the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="3e10 pairs")
+    parser.add_argument("--sizes", type=int, nargs=2, metavar=("N", "M"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--plda", action="store_true", help="PLDA instead of cosine")
+    args = parser.parse_args()
+    n, m = args.sizes or ((100_000, 300_000) if args.full else (10_000, 30_000))
+    rng = np.random.default_rng(0)
+    means = 0.6 * rng.standard_normal((max(n // 10, 2), DIM))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for side, size in (("enrol", n), ("trial", m)):
+            write_side(folder / side, means, size, rng)
+        backend = train(folder, means, rng) if args.plda else "cosine"
+        # Not timed: what Numba compiles is kept for the next time.
+        before = product_rate(args.jobs, 3.0)
+        took = measure(folder, args.jobs, backend)
+        after = product_rate(args.jobs, 3.0)
+        eer = json.loads((folder / "metrics.json").read_text())["eer"]
+    pairs, reference = n * m, (before + after) / 2
+    cpu, wall = (sum(seconds[i] for seconds in took.values()) for i in (0, 1))
+    print(f"{n} x {m} x {DIM}, {backend}, {args.jobs} jobs: {pairs:.3g} pairs, EER {eer:.4f}")
+    print(f"product alone: {before:.3g} and {after:.3g} pairs a CPU-second")
+    for what, (seconds, clock, memory) in took.items():
+        print(f"{what}: {seconds:.1f} CPU-s, {clock:.1f} s, {memory:.2f} GB")
+    count = pairs / took["count"][0] / reference
+    print(f"counting: {pairs / took['count'][1]:.3g} pairs a second, {count:.2f} of the product")
+    ratio, memory = pairs / cpu / reference, max(use for _, _, use in took.values())
+    print(f"end to end: {wall:.1f} s, {ratio:.2f} of the product (goal {GOAL}), {memory:.2f} GB")
+    passed = memory < MOST_MEMORY and (not args.full or (ratio >= GOAL and wall < MOST_SECONDS))
+    print(f"goal: {'met' if passed else 'MISSED'}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
