@@ -134,10 +134,19 @@ make() {
   esac
 }
 
+# The settings of a system: what a study made of them, else the recipe's.
+system_conf() { # SYSTEM
+  if [[ -n ${generated_conf-} && -f $generated_conf/$1.yaml ]]; then
+    echo "$generated_conf/$1.yaml"
+  else
+    echo "conf/systems/$1.yaml"
+  fi
+}
+
 # Sets level and needs of a system.
 use_system() {
   local described
-  described=$(steps/describe_system.py "conf/systems/$1.yaml")
+  described=$(steps/describe_system.py "$(system_conf "$1")")
   read -r level needs <<<"$described"
 }
 
@@ -185,7 +194,7 @@ use_two_runs() { # SYSTEM
 protect() { # SYSTEM SET OUT OPTIONS...
   give "$2"
   step "$3" -- over "data/$2" "$3" steps/anonymise.py --dataset "$2" --seed "$seed" "${@:4}" \
-    "${given[@]}" "conf/systems/$1.yaml" %data %out "$3/wav"
+    "${given[@]}" "$(system_conf "$1")" %data %out "$3/wav"
 }
 
 # Figures of one comparison: exp/metrics/PATH/metrics.json by "PROGRAM ARGUMENTS... metrics.json".

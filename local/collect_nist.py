@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Put together the figures of the NIST study (paper 003).
+
+FOLDERs hold metrics.json, .../<system>/<list>.<evaluator>/<condition>/<split>, with the lists
+trial1_p<profile>, trial2_p<profile>, cross, leakage_p<profile>, and trial2 of the system original.
+OUT gets metrics.csv (one figure a row) and RESULTS.md, laid out as 003's Tables 5 to 8, whose
+figures stand beside.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.report.nist import render
+from local.report.origin import origin
+from local.report.results import Figure, tabulate, write_table
+from utils.cli import make_parser, run_program
+from utils.tables import atomic_write
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--corpus-name", required=True, metavar="NAME", help="in the headline")
+    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    rows = [row for folder in args.folders for row in tabulate(folder, args.corpus_name)[0]]
+    text = render(args.corpus_name, rows, origin(args.command_log))
+    with atomic_write(args.out / "RESULTS.md") as stream:
+        stream.write(text)
+    write_table(args.out / "metrics.csv", Figure, rows)
+    print(f"{len(rows)} figures of {len(args.folders)} folders written to {args.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Make the trial sets of the NIST study (paper 003, Table 4) from the segments of a set.
+
+DATA is a data directory (utt2spk; spk2gender unless --same-gender false). OUT gets
+
+  trial1/trials  <original> <protected>: the same speaker or another (ordered pairs)
+  trial2/trials  <segment> <segment>, both protected in one profile or both original (pairs once)
+  cross/trials   <segment>-p1 <segment>-p1 target, <segment>-p1 <segment>-p2 nontarget, of one
+                 speaker; cross/utt2spk has their speakers
+
+No segment is compared with itself. The numbers of trials are printed.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.protocols.nist import make_lists
+from utils.cli import boolean, make_parser, run_program
+from utils.datadir import load_data_dir
+from utils.tables import read_map, write_map
+from utils.trials import write_trials
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--same-gender", type=boolean, default=True, metavar="true|false",
+        help="compare speakers of one gender only",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sessions", type=Path, metavar="UTT2SESSION",
+        help="table of each segment's session: segments of one session are not compared",
+    )  # fmt: skip
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    need = ("utt2spk", "spk2gender") if args.same_gender else ("utt2spk",)
+    data = load_data_dir(args.data, need=need)
+    sessions = None if args.sessions is None else read_map(args.sessions)
+    lists = make_lists(data.utt2spk, data.spk2gender if args.same_gender else None, sessions)
+    write_map(args.out / "cross/utt2spk", lists.cross_utt2spk)
+    print(f"{args.data}: {len(data.spk2utt)} speakers, {len(data.utt2spk)} segments")
+    for name in ("trial1", "trial2", "cross"):
+        trials = getattr(lists, name)
+        write_trials(args.out / name / "trials", trials)
+        n_target = int(trials.target.sum())
+        print(f"  {name:<6}  {n_target} target, {len(trials) - n_target} nontarget trials")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,202 @@
+"""The NIST suite and the white-box study: lists, programs, tables, and both on a small corpus."""
+
+import csv
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local.check_external import main as check_external
+from local.make_nist_trials import main as make_trials
+from local.protocols.nist import make_lists
+from steps.join_xvectors import main as join
+from steps.vary_system import main as vary
+from tests.conftest import MakeDataDir
+from tests.test_recipe import LINKS, TINY
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import LossError, UserError
+from utils.trials import read_trials
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEAKERS = {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b", "b-2": "b", "c-1": "c"}
+
+
+def test_nist_lists_by_hand() -> None:
+    """Three, two and one segment of a, b (f) and c (m): c has nobody to be compared with."""
+    lists = make_lists(SPEAKERS, {"a": "f", "b": "f", "c": "m"})
+    # Ordered pairs of a and b: 5·4; of one speaker 3·2 + 2·1. Half of them once.
+    assert (len(lists.trial1), lists.trial1.target.sum()) == (20, 8)
+    assert (len(lists.trial2), lists.trial2.target.sum()) == (10, 4)
+    assert (len(lists.cross), lists.cross.target.sum()) == (12, 4)  # 003: two nontargets a target
+    pairs = {(e, t) for e, t in zip(lists.trial1.enrol, lists.trial1.trial, strict=True)}
+    assert ("a-1", "b-2") in pairs and ("b-2", "a-1") in pairs
+    assert not any(e == t or "c-1" in (e, t) for e, t in pairs)
+    once = {(e, t) for e, t in zip(lists.trial2.enrol, lists.trial2.trial, strict=True)}
+    assert once == {(e, t) for e, t in pairs if e < t}
+    for enrol, trial, target in zip(
+        lists.cross.enrol, lists.cross.trial, lists.cross.target, strict=True
+    ):
+        assert enrol.endswith("-p1") and trial.endswith("-p1" if target else "-p2")
+        assert lists.cross_utt2spk[enrol] == lists.cross_utt2spk[trial]
+        assert enrol[:-3] != trial[:-3]
+
+
+def test_nist_lists_heed_sessions_and_genders_and_not_the_order() -> None:
+    everybody = make_lists(SPEAKERS)
+    assert len(everybody.trial1) == 30
+    sessions = {utt: "1" if utt.endswith(("1", "2")) else "2" for utt in SPEAKERS}
+    lists = make_lists(SPEAKERS, None, sessions)
+    assert set(zip(lists.trial2.enrol, lists.trial2.trial, strict=True)) == {
+        (utt, "a-3") for utt in ("a-1", "a-2")
+    } | {("a-3", utt) for utt in ("b-1", "b-2", "c-1")}
+    backwards = make_lists(dict(reversed(SPEAKERS.items())))
+    assert list(backwards.trial1.enrol) == list(everybody.trial1.enrol)
+
+
+def test_nist_lists_that_cannot_be_made() -> None:
+    with pytest.raises(UserError, match="b: has no gender"):
+        make_lists(SPEAKERS, {"a": "f", "c": "m"})
+    with pytest.raises(UserError, match="trial1: no nontarget trial can be made of 3 segments"):
+        make_lists(dict.fromkeys(("a-1", "a-2", "a-3"), "a"))
+    with pytest.raises(UserError, match="trial1: no target trial"):
+        make_lists({"a-1": "a", "b-1": "b"})
+
+
+def test_nist_lists_by_the_program(
+    tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = make_data_dir(tmp_path / "data", {"a": 3, "b": 2, "c": 2})
+    assert make_trials([str(data), str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    trials = read_trials(tmp_path / "out/trial1/trials")
+    n_target = int(trials.target.sum())
+    assert f"trial1  {n_target} target, {len(trials) - n_target} nontarget" in printed
+    assert (tmp_path / "out/cross/utt2spk").read_text().startswith("a-000-p1 a\n")
+
+
+def test_xvectors_of_two_runs_are_told_apart(tmp_path: Path) -> None:
+    for place, name in enumerate(("one", "two")):
+        with ArchiveWriter(tmp_path / name / "xvector") as writer:
+            writer.write("a-1", np.full(3, place, np.float32))
+    out = tmp_path / "out"
+    assert join([str(out), f"p1={tmp_path / 'one'}", f"p2={tmp_path / 'two'}"]) == 0
+    found = read_vectors(out / "xvector.scp")
+    assert {key: float(value[0]) for key, value in found.items()} == {"a-1-p1": 0, "a-1-p2": 1}
+    with pytest.raises(UserError, match=r"a-1-p1 is there twice"):
+        join([str(out), f"p1={tmp_path / 'one'}", f"p1={tmp_path / 'two'}"])
+    with pytest.raises(UserError, match="NAME=FOLDER is expected"):
+        join([str(out), "p1"])
+
+
+def test_systems_are_varied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf, out = ROOT / "egs/TEMPLATE/conf/systems", tmp_path / "x.yaml"
+    target = [str(conf / "const_01.yaml"), str(out)]
+    assert vary([*target, "generator.target=7", "f0=linear"]) == 0
+    assert "target: 7" in out.read_text() and "f0: linear" in out.read_text()
+    knn = [str(conf / "knnvc.yaml"), str(out)]
+    assert vary(["--profile", "2", "--profiles", "8", *knn]) == 0
+    assert capsys.readouterr().out.endswith("--draw 0\n")
+    assert "profiles: 8\nprofile: 2\n" in out.read_text()
+    assert vary(["--profile", "2", "--profiles", "8", str(conf / "b2r.yaml"), str(out)]) == 0
+    assert capsys.readouterr().out.endswith("--draw 1\n")
+    out.unlink()
+    for words, message in (
+        ([*target, "generator.target=41"], "from 1 to 40"),
+        ([*target, "generatr.target=1"], "generatr: is no mapping"),
+        ([*target, "target"], "NAME=VALUE is expected"),
+        (["--profile", "9", "--profiles", "8", *target], "--profile 9: from 1 to 8"),
+        (["--profile", "1", *target], "go together"),
+    ):
+        with pytest.raises(UserError, match=message):
+            vary(words)
+        assert not out.exists()
+
+
+def test_foreign_speech_is_checked_by_id(
+    tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = make_data_dir(tmp_path / "original", {"a": 2, "b": 2})
+    more = make_data_dir(tmp_path / "more", {"a": 2, "b": 3})
+    less = make_data_dir(tmp_path / "less", {"a": 1, "b": 2})
+    out = tmp_path / "out"
+    with pytest.raises(LossError, match=r"1 of 4 utterances .* are missing: a-001"):
+        check_external([str(original), str(less), str(out)])
+    assert not out.exists()
+    assert check_external([str(original), str(more), str(out)]) == 0
+    assert "left out 1 that" in capsys.readouterr().out
+    assert str(more) in (out / "wav.scp").read_text()
+    assert (out / "utt2spk").read_text() == (original / "utt2spk").read_text()
+    text = (more / "utt2spk").read_text()
+    for name in ("utt2spk", "spk2utt", "spk2gender"):
+        (more / name).unlink()
+    (more / "utt2spk").write_text(text.replace("a-001 a", "a-001 a-0"))
+    with pytest.raises(UserError, match="a-001 is of a-0, but of a in"):
+        check_external([str(original), str(more), str(out)])
+
+
+CONF = """
+corpus_name=small
+evaluation=small_test
+evaluators="tiny/cosine"
+prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 4 \
+--enrol-utterances 2 --train-speakers 24 --train-utterances 2"
+bootstrap=20
+nj=1
+"""
+
+
+def make_folder(folder: Path, *scripts: str) -> None:
+    for name in LINKS:
+        (folder / name).symlink_to(ROOT / name)
+    for script in ("run.sh", *scripts):
+        (folder / script).symlink_to(ROOT / "egs/TEMPLATE" / script)
+    (folder / "prepare.sh").symlink_to(ROOT / "egs/synth/prepare.sh")
+    for part in ("encoders", "systems"):
+        (folder / "conf" / part).mkdir(parents=True)
+    (folder / "conf/recipe.conf").write_text(CONF)
+    (folder / "conf/encoders/tiny.yaml").write_text(re.sub(r"steps: 30", "steps: 5", TINY))
+    for name in ("mcadams_r", "mcadams", "b2r", "b2", "const_01", "const_01_f0"):
+        shutil.copy(ROOT / f"egs/TEMPLATE/conf/systems/{name}.yaml", folder / "conf/systems")
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    print(done.stdout[-3000:], done.stderr[-3000:])
+    return done
+
+
+@pytest.mark.slow
+def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
+    make_folder(tmp_path, "nist.sh")
+    refused = run(tmp_path, "./nist.sh", "--systems", "b2r")
+    assert refused.returncode == 1 and "make it with ./run.sh --stop-stage 0" in refused.stderr
+    assert run(tmp_path, "./run.sh", "--stop-stage", "0").returncode == 0
+    foreign = f"theirs={tmp_path / 'theirs'}"
+    asked = ("./nist.sh", "--systems", "b2r b2", "--external", foreign)
+    (tmp_path / "theirs").mkdir()
+    assert run(tmp_path, *asked[:3], "--stop-stage", "0").returncode == 0
+    shutil.copytree(tmp_path / "data/small_test_nist", tmp_path / "theirs", dirs_exist_ok=True)
+    done = run(tmp_path, *asked)
+    assert done.returncode == 0
+    assert "b2 draws nothing, so there is one profile" in done.stdout
+    results = tmp_path / "exp/nist/small_test_nist/results"
+    with (results / "metrics.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    found = {(r["system"], r["attacker"]) for r in rows if r["metric"] == "eer"}
+    assert found == {
+        ("original", "trial2"), ("b2", "trial1_p1"), ("b2", "trial2_p1"), ("b2r", "cross"),
+        *(("b2r", f"trial{t}_p{p}") for t in (1, 2) for p in (1, 2)),
+        ("theirs", "trial1_p1"), ("theirs", "trial2_p1"),
+    }  # fmt: skip
+    value = {(r["system"], r["attacker"], r["metric"]): r["value"] for r in rows}
+    # Their "protected" speech is the original: a voice is its own nearest, and nothing is hidden.
+    assert float(value["theirs", "leakage_p1", "cmc_1"]) == 1.0
+    assert value["theirs", "trial2_p1", "eer"] == value["original", "trial2", "eer"]
+    text = (results / "RESULTS.md").read_text()
+    assert "| *003 VOXLET* | 0.373 | 158 | 50.6 | 49.9 |" in text
+    assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
+    again = run(tmp_path, *asked)
+    assert "nothing to do: all" in again.stdout
