@@ -127,6 +127,10 @@ make() {
     generator:*)
       make training_xvectors
       out=exp/generators/$name/${1#*:}
+      if [[ $1 == generator:psd ]] && grep -qs '^ *pooling: xi' "conf/encoders/$encoder.yaml"; then
+        step "$out" -- job "$out" steps/extract_frames.py "$model" "$train" "$out"
+        return
+      fi
       step "$out" -- job "$out" steps/train_generator.py --seed "$seed" \
         "conf/generators/${1#*:}.yaml" "$xvectors/$train_set" "$train" "$out"
       ;;

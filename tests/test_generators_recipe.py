@@ -199,7 +199,9 @@ def test_the_recipe_on_a_small_corpus(tmp_path: Path) -> None:
     (tmp_path / "conf/recipe.conf").write_text(CONF)
     (tmp_path / "conf/encoders/tiny.yaml").write_text(TINY.replace("steps: 30", "steps: 5"))
     conf = ROOT / "egs/TEMPLATE/conf"
-    for name in ("random", "idmap_mlp"):
+    xi = TINY.replace("embedding: 24", "embedding: 24\n  pooling: xi").replace("30", "5")
+    (tmp_path / "conf/encoders/tiny_xi.yaml").write_text(xi)
+    for name in ("random", "idmap_mlp", "psd_xi"):
         shutil.copy(conf / f"systems/{name}.yaml", tmp_path / "conf/systems")
     text = (conf / "generators/idmap_mlp.yaml").read_text()
     text = re.sub(r"\bsteps: \d+", "steps: 60", text)
@@ -233,3 +235,8 @@ def test_the_recipe_on_a_small_corpus(tmp_path: Path) -> None:
     }
     again = run(*asked, "--vectors", "30", "--stage", "1")
     assert "nothing to do: all" in again.stdout
+
+    frames = ("--voice-encoder", "tiny_xi", "--systems", "psd_xi", "--stage", "4")
+    assert run("./run.sh", *frames, "--stop-stage", "5").returncode == 0
+    assert (tmp_path / "exp/generators/tiny_xi/psd/variance.scp").is_file()
+    assert (tmp_path / "data/small_test_trials_f_psd_xi/pseudo.tsv").is_file()
