@@ -64,6 +64,37 @@ import_then_average() { # GIVEN DATA OUT
   job "$3" steps/average_xvectors.py "$3" "$2" "$3"
 }
 
+# F0 statistics of a set's speakers.
+make_f0() { # SET
+  step "exp/f0/$1" -- over_then_job "data/$1" "exp/f0/$1" \
+    steps/extract_f0.py %data %out %then steps/compute_f0_stats.py "exp/f0/$1" "data/$1" "exp/f0/$1"
+}
+
+# Sets unseen: options that make a training fail which has a speaker of the evaluation sets in it.
+use_unseen() {
+  local set
+  unseen=()
+  for set in "${sets[@]}"; do unseen+=(--not-speakers-of "data/$set"); done
+}
+
+# x-vectors of a training set of the encoder in use, of sessions where chunk_seconds says so.
+make_session_xvectors() { # SET
+  local how=over chunks=()
+  if [[ -n $given_xvectors ]]; then
+    make_xvectors "$1"
+    return
+  fi
+  [[ -z $chunk_seconds ]] || how=over_pieces chunks=(--chunk-seconds "$chunk_seconds")
+  step "$xvectors/$1" -- "$how" "data/$1" "$xvectors/$1" \
+    steps/extract_xvectors.py "${chunks[@]}" "$model" %data %out
+}
+
+# The back end OUT, trained on a set's x-vectors.
+make_backend() { # SET OUT
+  use_unseen
+  step "$2" -- job "$2" steps/train_backend.py --lda-dim "$lda_dim" "${unseen[@]}" "$xvectors/$1" "data/$1" "$2"
+}
+
 # make NEED: what an evaluator or a system needs, of the encoder in use, and what that is made of.
 made=
 make() {
@@ -73,8 +104,9 @@ make() {
   case $1 in
     encoder)
       [[ -f conf/encoders/$encoder.yaml ]] || return 0 # pretrained
-      step "$model" -- job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
-        "conf/encoders/$encoder.yaml" "$train" "$model"
+      use_unseen
+      step "$model" -- device_job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
+        "${unseen[@]}" "conf/encoders/$encoder.yaml" "$train" "$model"
       ;;
     xvectors)
       make encoder
@@ -82,26 +114,13 @@ make() {
       ;;
     training_xvectors)
       make encoder
-      if [[ -n $given_xvectors ]]; then
-        make_xvectors "$train_set"
-        return
-      fi
-      local how=over chunks=()
-      [[ -z $chunk_seconds ]] || how=over_pieces chunks=(--chunk-seconds "$chunk_seconds")
-      step "$xvectors/$train_set" -- "$how" "$train" "$xvectors/$train_set" \
-        steps/extract_xvectors.py "${chunks[@]}" "$model" %data %out
+      make_session_xvectors "$train_set"
       ;;
     backend)
       make training_xvectors
-      step "exp/backends/$name" -- job "exp/backends/$name" steps/train_backend.py \
-        --lda-dim "$lda_dim" "$xvectors/$train_set" "$train" "exp/backends/$name"
+      make_backend "$train_set" "exp/backends/$name"
       ;;
-    f0)
-      for set in "${sets[@]}"; do
-        step "exp/f0/$set" -- over_then_job "data/$set" "exp/f0/$set" \
-          steps/extract_f0.py %data %out %then steps/compute_f0_stats.py "exp/f0/$set" "data/$set" "exp/f0/$set"
-      done
-      ;;
+    f0) for set in "${sets[@]}"; do make_f0 "$set"; done ;;
     pool_speakers)
       make training_xvectors
       out=$xvectors/${train_set}_speakers
@@ -111,7 +130,8 @@ make() {
       make pool_speakers
       out=$xvectors/${train_set}_speakers
       step "exp/world/$train_set" -- over "$train" "exp/world/$train_set" steps/extract_world.py %data %out
-      step "exp/pools/$name" -- job "exp/pools/$name" steps/make_voice_pool.py \
+      use_unseen
+      step "exp/pools/$name" -- job "exp/pools/$name" steps/make_voice_pool.py "${unseen[@]}" \
         "exp/world/$train_set" "$train" "$out" "exp/pools/$name"
       ;;
     pool:wavlm)
@@ -166,7 +186,9 @@ give() { # SET
       f0) given+=(--f0 "exp/f0/$1") ;;
       xvectors)
         # With one voice for a speaker in all sets, what is known of him has to be the same, too.
-        if [[ $level == perm ]]; then
+        if [[ $1 == "$train_set" ]]; then
+          given+=(--xvectors "$xvectors/${train_set}_speakers")
+        elif [[ $level == perm ]]; then
           for folder in "${sets[@]}"; do given+=(--xvectors "$xvectors/$folder"); done
         else
           given+=(--xvectors "$xvectors/$1")

@@ -44,6 +44,12 @@ def get_parser() -> argparse.ArgumentParser:
         "--draw", type=int, default=0, metavar="N", help="number of the independent protected run"
     )
     parser.add_argument(
+        "--level",
+        choices=("utt", "spk", "perm", "const"),
+        help="of the pseudo-speakers, instead of what CONF says: an attacker who trains on "
+        "protected speech wants every utterance its own (utt)",
+    )
+    parser.add_argument(
         "--order-from",
         type=Path,
         metavar="SET",
@@ -86,7 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError(f"--draw {args.draw}: runs are numbered from 0")
     given = {need: getattr(args, need) for need in NEEDS}
     resources = Resources(**{**given, "xvectors": tuple(args.xvectors)})
-    anonymiser = load_anonymiser(args.conf, seed=args.seed, draw=args.draw, resources=resources)
+    anonymiser = load_anonymiser(
+        args.conf, seed=args.seed, draw=args.draw, resources=resources, level=args.level
+    )
     data = load_data_dir(args.data)
     whole = whole_set(args.data)
     dataset = whole.name if args.dataset is None else args.dataset

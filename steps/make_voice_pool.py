@@ -23,6 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.speakers import add_not_speakers_of, check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -35,6 +36,7 @@ def get_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="utterances that may be without frames; a speaker who has no other is left out",
     )
+    add_not_speakers_of(parser)
     parser.add_argument("world", type=Path, metavar="WORLD_DIR")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
@@ -48,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.synthesis.pool_making import make_voice_pool
 
     data = load_data_dir(args.data, need=("utt2spk",))
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
     print(make_voice_pool(args.world, data, args.xvectors, args.out, args.allow_loss).summary())
     return 0
 

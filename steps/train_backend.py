@@ -20,6 +20,7 @@ from steps.speaker.backends import speaker_means, train_backend, write_backend
 from utils.archives import ArchiveWriter
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.speakers import add_not_speakers_of, check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -27,6 +28,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument("--lda-dim", type=int, default=100, metavar="D", help="dimensions kept")
     parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    add_not_speakers_of(parser)
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
@@ -39,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.lda_dim < 1:
         raise UserError(f"--lda-dim {args.lda_dim}: at least 1 is needed")
     data = load_data_dir(args.data, need=("utt2spk",))
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
     vectors = read_xvectors(args.xvectors)
     utt2spk = speakers_of(args.xvectors, data)
     check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)

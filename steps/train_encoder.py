@@ -6,6 +6,10 @@ CONF is a YAML file such as conf/encoders/ecapa_mini.yaml; DATA needs wav.scp an
 another rate is resampled to 16 kHz). OUT gets encoder.yaml (the settings and what was trained on),
 valid_eer.tsv (validation EER in percent against steps), checkpoints/ and, last, final.pt.
 
+With --init-from MODEL (another such OUT, of the same network) the training goes on from MODEL's
+network instead of random weights, with a new classifier, for fewer steps and at a lower rate: the
+section fine_tuning of CONF.
+
 A stopped training goes on from its last checkpoint when the same command is given again, and ends
 with the same network as one that was not stopped. One thread computes and --workers processes
 prepare the crops.
@@ -21,6 +25,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.speakers import add_not_speakers_of, check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -34,6 +39,13 @@ def get_parser() -> argparse.ArgumentParser:
         default=1,
         help="processes that prepare crops; the result is the same",
     )
+    parser.add_argument(
+        "--init-from", type=Path, metavar="MODEL", help="fine-tune this encoder (see above)"
+    )
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="training steps, instead of what CONF says"
+    )
+    add_not_speakers_of(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
@@ -44,12 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    from steps.speaker.config import read_config
+    from steps.speaker.config import fine_tuned, read_config, with_steps
 
     if args.workers < 0:
         raise UserError(f"--workers {args.workers}: 0 or more are needed")
     config = read_config(args.conf)
+    if args.init_from is not None:
+        config = fine_tuned(config)
+    if args.steps is not None:
+        config = with_steps(config, args.steps)
     data = load_data_dir(args.data)
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
 
     from steps.speaker.corpus import load_training_audio
     from steps.speaker.training import train_encoder
@@ -62,7 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         speech_only=config.features.speech_only,
     )
     train_encoder(
-        config, audio, args.out, seed=args.seed, device=args.device, n_workers=args.workers
+        config,
+        audio,
+        args.out,
+        seed=args.seed,
+        device=args.device,
+        n_workers=args.workers,
+        init_from=args.init_from,
     )
     return 0
 

@@ -2,10 +2,13 @@
 # Needs the variables stage, stop_stage, nj, dry_run, list_stages and cpu_cmd.
 
 # shellcheck shell=bash disable=SC2154  # the variables are the recipe's
-recipe_steps=0   # steps seen
-recipe_made=0    # steps that were run, or would be
-recipe_current=  # what is being made
-recipe_remade=() # what a dry run would make anew, so that all that follows shows as stale
+recipe_steps=0     # steps seen
+recipe_made=0      # steps that were run, or would be
+recipe_current=    # what is being made
+recipe_along=false # whether steps go on in the background (along)
+recipe_pids=()     # of these, and
+recipe_outs=()     # what they make
+recipe_remade=()   # what a dry run would make anew, so that all that follows shows as stale
 
 log() {
   printf '%s (%s:%s) %s\n' "$(date +'%F %T')" "${BASH_SOURCE[1]##*/}" "${BASH_LINENO[0]}" "$*"
@@ -17,7 +20,9 @@ die() {
 }
 
 recipe_on_exit() {
-  local status=$?
+  local status=$? pid
+  for pid in "${recipe_pids[@]}"; do pkill -TERM -P "$pid" || true; done # what it runs, and so itself
+  wait
   [[ $status -eq 0 || -z $recipe_current ]] \
     || printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
       "${0##*/}" "$recipe_stage" "$recipe_current" "$status" >&2
@@ -74,11 +79,49 @@ step() {
     return 0
   fi
   log "making ${outs[0]} ($reason)"
+  if $recipe_along; then
+    [[ ${#recipe_pids[@]} -lt $nj ]] || wait_first
+    (
+      "$@"
+      stamps.py finish "${outs[@]}" -- "$@"
+    ) &
+    recipe_pids+=($!) recipe_outs+=("${outs[0]}")
+    return 0
+  fi
   # Not within `if` or `||`: that would switch `set -e` off inside the recipe's functions.
   recipe_current=${outs[0]}
   "$@"
   stamps.py finish "${outs[@]}" -- "$@"
   recipe_current=
+}
+
+# along COMMAND...: a function that makes one step, which goes on in the background, at most nj at a time.
+# What needs its result comes after steps_wait, which fails where one of them did; each has its own stamp.
+# On one machine there is one GPU, which trains one at a time.
+along() {
+  if [[ ${device-} == cuda && ${cmd_backend-} == local ]]; then
+    "$@"
+    return 0
+  fi
+  recipe_along=true
+  "$@"
+  recipe_along=false
+}
+
+# Waits for the step that was first sent to the background.
+wait_first() {
+  local out=${recipe_outs[0]} status=0
+  wait "${recipe_pids[0]}" || status=$?
+  recipe_pids=("${recipe_pids[@]:1}") recipe_outs=("${recipe_outs[@]:1}")
+  [[ $status -eq 0 ]] || recipe_failed+=("$out")
+}
+
+recipe_failed=()
+steps_wait() {
+  while [[ ${#recipe_pids[@]} -gt 0 ]]; do wait_first; done
+  [[ ${#recipe_failed[@]} -eq 0 ]] && return 0
+  recipe_current=${recipe_failed[*]}
+  exit 1
 }
 
 # job OUT PROGRAM ARGUMENTS...: one job through $cpu_cmd, its log in OUT/log.
@@ -87,6 +130,18 @@ job() {
   shift
   name=$(basename "$1" .py)
   $cpu_cmd "$out/log/$name.log" "$@"
+}
+
+# device_job OUT PROGRAM ARGUMENTS...: the same for what trains on $device: with cuda through $gpu_cmd.
+device_job() {
+  local out=$1 name
+  shift
+  name=$(basename "$1" .py)
+  if [[ $device == cuda ]]; then
+    $gpu_cmd --gpu 1 "$out/log/$name.log" "$@"
+  else
+    $cpu_cmd "$out/log/$name.log" "$@"
+  fi
 }
 
 # over DATA OUT PROGRAM ARGUMENTS...: the program once for each of nj parts of a data directory, in parallel;

@@ -13,6 +13,8 @@ corpus=                            # folder of the corpus, where it needs one (e
 download=false                     # fetch the corpus first, where its prepare.sh can
 systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
 evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda, plda_asnorm or cosine
+attackers="ignorant lazy_informed" # of: ignorant lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
+informed_level=utt                 # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
 device=cpu                         # where encoders are trained: cpu or cuda
 seed=0                             # of everything random
@@ -36,9 +38,9 @@ list_stages=false                  # only list the stages
 . utils/parse_options.sh
 . utils/recipe.sh
 . local/recipe.sh
+. local/attackers.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
-recipe_start "$command_line"
 
 first=${evaluators%% *}
 voice_encoder=${voice_encoder:-${first%/*}}
@@ -47,13 +49,14 @@ sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 # What is compared, and the sets that it takes: `-` for the original, else the system that protected it.
 parts=()
 for evaluator in $evaluators; do parts+=("$evaluator f" "$evaluator m"); done
-attacks=("original unprotected OO - -") # system attacker condition enrolment trials
-pairs=("original OO - -")               # system condition rows columns
+pairs=("original OO - -") # system condition rows columns
 for system in $systems; do
   [[ -f conf/systems/$system.yaml ]] || die "conf/systems/$system.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
-  attacks+=("$system ignorant OA - $system" "$system lazy_informed AA $system $system")
   pairs+=("$system OP - $system" "$system PP $system $system")
 done
+
+$list_stages || make_plan # of attacks
+recipe_start "$command_line"
 
 if in_stage 0 "prepare the corpus"; then
   read -ra options <<<"$prepare_options"
@@ -104,7 +107,7 @@ if in_stage 5 "anonymise the evaluation sets"; then
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  log "the attackers of this recipe (ignorant, lazy-informed) use the evaluators of stage 2"
+  make_all_informed
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
@@ -115,23 +118,30 @@ if in_stage 7 "x-vectors of the protected speech"; then
       ! is_random "$system" || protected_sets+=("${sets[1]}_${system}_draw1" "${sets[2]}_${system}_draw1")
       for set in "${protected_sets[@]}"; do make_xvectors "$set"; done
     done
+    use_attacks "$evaluator"
+    for attack in "${attacks[@]}"; do
+      use_evaluator "$evaluator"
+      use_attack "$attack"
+      [[ $how != original && $how != backend ]] || continue # of the encoder above
+      for set in "${sets[@]}"; do make_xvectors "${set}_$system"; done
+    done
   done
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   for part in "${parts[@]}"; do
     use_part "$part"
+    use_attacks "${part% *}"
     listed=("${attacks[@]}")
     for system in $systems; do
-      ! is_random "$system" || listed+=("$system ignorant_draw1 OA - ${system}_draw1")
+      ! is_random "$system" || listed+=("$system ignorant_draw1 OA - ${system}_draw1 original -")
     done
     for attack in "${listed[@]}"; do
-      read -r system attacker condition enrol trial <<<"$attack"
-      out=exp/scores/$system/$attacker.$label/$condition/$split
-      step "$out" -- job "$out" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
-        "$xvectors/$(protected "${sets[0]}" "$enrol")" "$xvectors/$(protected "$trials" "$trial")" \
-        "data/$trials/trials" "$out/scores"
+      use_part "$part"
+      use_attack "$attack"
+      score_attack "exp/scores/$system/$attacker.$label/$condition/$split"
     done
+    use_part "$part"
     for pair in "${pairs[@]}"; do
       read -r system condition rows columns <<<"$pair"
       out=exp/scores/$system/similarity.$label/$condition/$split
@@ -146,8 +156,10 @@ fi
 if in_stage 9 "privacy metrics"; then
   for part in "${parts[@]}"; do
     use_part "$part"
+    use_attacks "${part% *}"
     for attack in "${attacks[@]}"; do
-      read -r system attacker condition enrol trial <<<"$attack"
+      use_part "$part"
+      use_attack "$attack"
       path=$attacker.$label/$condition/$split
       figures "$system/$path" local/compute_metrics.py verification "${options[@]}" \
         "data/$trials/trials" "exp/scores/$system/$path/scores"
@@ -155,6 +167,7 @@ if in_stage 9 "privacy metrics"; then
         --utt2spk-trial "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
         "$xvectors/$(protected "${sets[0]}" "$enrol")/xvector.scp" "$xvectors/$(protected "$trials" "$trial")/xvector.scp"
     done
+    use_part "$part"
     oo=exp/scores/original/similarity.$label/OO/$split
     for system in $systems; do
       op=exp/scores/$system/similarity.$label/OP/$split pp=exp/scores/$system/similarity.$label/PP/$split
@@ -179,6 +192,7 @@ if in_stage 11 "results and report"; then
   folders=()
   for part in "${parts[@]}"; do
     use_part "$part"
+    use_attacks "${part% *}"
     for system in original $systems; do folders+=("exp/metrics/$system"/*".$label"/*/"$split"); done
     for attack in "${attacks[@]}"; do
       read -r system attacker condition _ <<<"$attack"

@@ -105,7 +105,9 @@ class McAdams:
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> Description:
         """It needs nothing but the speech."""
-        return Description(cls(parse_settings(Settings, values, path), path).level)
+        system = cls(parse_settings(Settings, values, path), path)
+        levels = () if system.alpha_range is None else tuple(PRESETS[system.compat].levels)
+        return Description(system.level, levels=levels)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""

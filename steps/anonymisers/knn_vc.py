@@ -144,7 +144,9 @@ class KnnVc:
         needs = _needs(settings)
         if settings.features == "wavlm":
             needs = ("pool:wavlm", *needs[1:])
-        return Description(settings.level, needs)
+        # A profile belongs to a speaker, so utterances cannot have their own.
+        levels = tuple(name for name in LEVELS if name != "utt" or not settings.profiles)
+        return Description(settings.level, needs, levels)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""

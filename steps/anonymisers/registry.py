@@ -20,7 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Description:
-    """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`).
+    """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`). levels: those
+    that `level` in its file may say; none where nothing is drawn, so that no level applies.
 
     "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
@@ -29,6 +30,7 @@ class Description:
 
     level: str
     needs: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
 
 
 class Anonymiser(Protocol):
@@ -85,14 +87,20 @@ KINDS = {
 
 
 def load_anonymiser(
-    path: StrPath, *, seed: int = 0, draw: int = 0, resources: Resources | None = None
+    path: StrPath,
+    *,
+    seed: int = 0,
+    draw: int = 0,
+    resources: Resources | None = None,
+    level: str | None = None,
 ) -> Anonymiser:
     """The system that a YAML file describes. `draw`: number of the independent run, from 0.
 
+    level: instead of the file's, as an attacker wants it who trains on a system's speech.
     UserError for an unknown system or setting, a value out of range, a folder that is needed and
-    not given, and a second draw of a system that draws nothing.
+    not given, a second draw of a system that draws nothing, and a level that it cannot have.
     """
-    kind, values = _read(path)
+    kind, values = _read(path, level)
     anonymiser = kind.from_settings(
         values, path, seed=seed, draw=draw, resources=resources or Resources()
     )
@@ -104,17 +112,23 @@ def load_anonymiser(
     return anonymiser
 
 
-def describe_system(path: StrPath) -> Description:
+def describe_system(path: StrPath, level: str | None = None) -> Description:
     """What a system needs, from its YAML file alone; errors as in `load_anonymiser`."""
-    kind, values = _read(path)
+    kind, values = _read(path, level)
     return kind.describe(values, path)
 
 
-def _read(path: StrPath) -> tuple[Kind, dict[str, object]]:
+def _read(path: StrPath, level: str | None = None) -> tuple[Kind, dict[str, object]]:
     values = read_settings(path)
     name = values.get("anonymiser")
     if not isinstance(name, str) or name not in KINDS:
         raise UserError(f"{path}: anonymiser: {name!r} is unknown; known: {', '.join(KINDS)}")
     module, attribute = KINDS[name]
     kind: Kind = getattr(importlib.import_module(module), attribute)
-    return kind, values
+    if level is None:
+        return kind, values
+    levels = kind.describe(values, path).levels
+    if level not in levels:
+        known = ", ".join(levels) or "none: it draws nothing at random"
+        raise UserError(f"{path}: --level {level}: this system cannot have it; known: {known}")
+    return kind, {**values, "level": level}

@@ -117,7 +117,13 @@ class VoiceConversion:
     def describe(cls, values: dict[str, object], path: StrPath) -> Description:
         """Its level and folders: the pool, and what generator, F0 and synthesiser ask for."""
         settings, needs = _parse(values, path)
-        return Description(str(settings.level), needs)
+        generator = values["generator"]
+        assert isinstance(generator, dict)  # _parse has looked at it
+        wanted = describe_generator(generator, path)
+        levels = tuple(name for name in LEVELS if name != "const" or "xvectors" not in wanted)
+        return Description(
+            str(settings.level), needs, () if generator["name"] == CONSTANT else levels
+        )
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, and one sentence (`note`) on what this system is."""

@@ -102,6 +102,14 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True)
+class FineTuningConfig:
+    """What differs from `training` where an encoder goes on from a trained one; parts of 1."""
+
+    steps: float = 0.25
+    learning_rate: float = 0.3
+
+
+@dataclass(frozen=True)
 class EncoderConfig:
     """All settings of one encoder."""
 
@@ -110,6 +118,7 @@ class EncoderConfig:
     training: TrainingConfig
     features: FeatureConfig = field(default_factory=FeatureConfig)
     augmentation: AugmentConfig = field(default_factory=AugmentConfig)
+    fine_tuning: FineTuningConfig = field(default_factory=FineTuningConfig)
 
 
 CHOICES = {
@@ -122,6 +131,23 @@ CHOICES = {
     "training.precision": ("float32", "bfloat16", "auto"),
     "training.keep": ("final", "best"),
 }
+
+
+def fine_tuned(config: EncoderConfig) -> EncoderConfig:
+    """The settings of a training that starts from a trained encoder."""
+    training, part = config.training, config.fine_tuning
+    steps = max(1, round(training.steps * part.steps))
+    changed = dataclasses.replace(
+        training, steps=steps, learning_rate=training.learning_rate * part.learning_rate
+    )
+    return dataclasses.replace(config, training=changed)
+
+
+def with_steps(config: EncoderConfig, steps: int) -> EncoderConfig:
+    """The same with another number of training steps; UserError below 1."""
+    if steps < 1:
+        raise UserError(f"--steps {steps}: at least 1 is needed")
+    return dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
 
 
 def write_config(path: StrPath, config: EncoderConfig, **more: object) -> None:
@@ -168,6 +194,9 @@ def _check_values(config: EncoderConfig, path: str) -> None:
         raise UserError(f"{path}: network.pooling: xi is for ecapa, with xi_hidden of at least 1")
     if not 0.2 <= training.crop_seconds[0] <= training.crop_seconds[1]:
         raise UserError(f"{path}: training.crop_seconds: shortest and longest, from 0.2 s on")
+    for name in ("steps", "learning_rate"):
+        if not 0 < getattr(config.fine_tuning, name) <= 1:
+            raise UserError(f"{path}: fine_tuning.{name}: a part, above 0 and at most 1, is needed")
     positive = ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints")
     for name in positive:
         if getattr(training, name) < 1:

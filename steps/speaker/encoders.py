@@ -177,17 +177,21 @@ def load_encoder(name: str, device: str = "cpu") -> Encoder:
         return ResemblyzerEncoder()
     if name.startswith("hub:"):
         return HubEncoder(name.removeprefix("hub:"), device)
-    folder = Path(name)
+    return NetworkEncoder(*load_network(Path(name)), device)
+
+
+def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
+    """Settings and network of a trained folder, on the CPU; UserError where it is none."""
     for part in ("encoder.yaml", "final.pt"):
         if not (folder / part).is_file():
             raise UserError(
-                f"{name}: no {part} there; an encoder is a folder that steps/train_encoder.py "
+                f"{folder}: no {part} there; an encoder is a folder that steps/train_encoder.py "
                 "finished, resemblyzer, or hub:<model>"
             )
     config = read_config(folder / "encoder.yaml")
     network = EncoderNetwork(config)
     network.load_state_dict(load_state(folder / "final.pt"))
-    return NetworkEncoder(config, network, device)
+    return config, network
 
 
 def load_state(path: Path) -> dict[str, Any]:

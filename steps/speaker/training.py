@@ -22,9 +22,10 @@ from steps.speaker.batches import Batch, BatchMaker, Prefetcher
 from steps.speaker.checkpoints import Checkpoints, save_atomically
 from steps.speaker.config import EncoderConfig, TrainingConfig, to_plain, write_config
 from steps.speaker.corpus import TrainingAudio, hold_out
-from steps.speaker.encoders import NetworkEncoder, check_device, embed_all
+from steps.speaker.encoders import NetworkEncoder, check_device, embed_all, load_network
 from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameters
 from steps.speaker.validation import ValidationSet, make_validation_set, validation_eer
+from utils.cli import UserError
 from utils.seeds import derive_seed
 from utils.tables import atomic_write
 
@@ -149,6 +150,17 @@ class Trainer:
         self.curve = [tuple(point) for point in progress["curve"]]
         self.best = state["best"]
 
+    def start_from(self, folder: Path) -> None:
+        """Take the network of a trained encoder; the classifier stays new."""
+        config, network = load_network(folder)
+        wanted = (self.config.encoder, self.config.network, self.config.features)
+        if (config.encoder, config.network, config.features) != wanted:
+            raise UserError(
+                f"--init-from {folder}: its network or features are not those of the settings; "
+                f"take {folder / 'encoder.yaml'} as CONF"
+            )
+        self.network.load_state_dict(network.state_dict())
+
     def note_best(self, eer: float) -> None:
         """Keep a copy of the network when no earlier one did better and the settings want it."""
         wanted = self.config.training.keep == "best"
@@ -157,9 +169,13 @@ class Trainer:
             self.best = {"eer": eer, "step": self.step, "network": weights}
 
 
-def identity(config: EncoderConfig, audio: TrainingAudio, seed: int) -> str:
-    """Digest of what fixes a training: settings, seed, and the utterances with their lengths."""
-    parts = [to_plain(config), seed, audio.spk2utt, audio.lengths]
+def identity(
+    config: EncoderConfig, audio: TrainingAudio, seed: int, init_from: Path | None = None
+) -> str:
+    """Digest of what fixes a training: settings, seed, utterances with lengths, first weights."""
+    parts: list[object] = [to_plain(config), seed, audio.spk2utt, audio.lengths]
+    if init_from is not None:
+        parts.append(hashlib.sha256((init_from / "final.pt").read_bytes()).hexdigest())
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -172,8 +188,12 @@ def train_encoder(
     seed: int,
     device: str = "cpu",
     n_workers: int = 1,
+    init_from: Path | None = None,
 ) -> None:
-    """Train on `audio`; `out` gets valid_eer.tsv, checkpoints/, encoder.yaml; final.pt last."""
+    """Train on `audio`; `out` gets valid_eer.tsv, checkpoints/, encoder.yaml; final.pt last.
+
+    init_from: folder of the encoder to go on from; UserError for one of another network.
+    """
     torch.set_num_threads(1)
     check_device(device)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
@@ -181,6 +201,8 @@ def train_encoder(
     _report_data(training, held, valid)
     make = BatchMaker(training, config, seed)
     trainer = Trainer(config, seed, device, make.n_classes)
+    if init_from is not None:
+        trainer.start_from(init_from)
     logging.info(
         "network: %s, %.2f M parameters, %d classes, %s on %s",
         config.encoder,
@@ -190,14 +212,16 @@ def train_encoder(
         device,
     )
     checkpoints = Checkpoints(
-        out / "checkpoints", identity(config, audio, seed), config.training.keep_checkpoints
+        out / "checkpoints",
+        identity(config, audio, seed, init_from),
+        config.training.keep_checkpoints,
     )
     if (state := checkpoints.load_last()) is not None:
         trainer.restore(state)
         logging.info("resumed at step %d", trainer.step)
     (out / "final.pt").unlink(missing_ok=True)
     _run(trainer, make, valid, checkpoints, out, n_workers)
-    _finish(trainer, audio, out, seed)
+    _finish(trainer, audio, out, seed, init_from)
 
 
 def _report_data(training: TrainingAudio, held: list[str], valid: ValidationSet | None) -> None:
@@ -267,7 +291,9 @@ def _validate(trainer: Trainer, valid: ValidationSet, out: Path) -> None:
         )
 
 
-def _finish(trainer: Trainer, audio: TrainingAudio, out: Path, seed: int) -> None:
+def _finish(
+    trainer: Trainer, audio: TrainingAudio, out: Path, seed: int, init_from: Path | None
+) -> None:
     weights, step = trainer.network.state_dict(), trainer.step
     if trainer.best is not None:
         step, weights = trainer.best["step"], trainer.best["network"]
@@ -275,6 +301,7 @@ def _finish(trainer: Trainer, audio: TrainingAudio, out: Path, seed: int) -> Non
         "step": step,
         "kept": trainer.config.training.keep,
         "seed": seed,
+        "init_from": None if init_from is None else str(init_from),
         "speakers": len(audio.speakers),
         "hours": round(audio.seconds / 3600, 3),
         "parameters": count_parameters(trainer.network),

@@ -1,0 +1,146 @@
+# Sourced by run.sh after local/recipe.sh: attackers who train on protected speech. docs/attackers.md explains;
+# local/protocols/attackers.py is the one table of who knows what, and local/plan_attacks.py what is run.
+#
+#   use_evaluator ENCODER/BACKEND    (local/recipe.sh) the evaluator that the attacker starts from, then
+#   use_informed HOW SYSTEM LEVEL    the one he makes of it with the training set protected by SYSTEM at LEVEL
+#   make_informed HOW SYSTEM LEVEL   makes that: protected training set, encoder, x-vectors, back end
+# So whoever runs other protocols needs these only, and systems at a level (use_system says a system's own).
+
+# shellcheck shell=bash disable=SC2154,SC2034  # the variables are the recipe's
+
+# Sets plan: a line an attack (local/plan_attacks.py); says what was asked for and does not exist.
+make_plan() {
+  local lines system confs=()
+  for system in $systems; do confs+=("conf/systems/$system.yaml"); done
+  lines=$(local/plan_attacks.py --attackers "$attackers" --informed-level "$informed_level" \
+    --evaluators "$evaluators" "${confs[@]}")
+  mapfile -t plan <<<"$lines"
+}
+
+# Sets attacks: the lines of the plan with an evaluator, without its name.
+use_attacks() { # ENCODER/BACKEND
+  local line
+  attacks=()
+  for line in "${plan[@]}"; do
+    [[ ${line%% *} != "$1" ]] || attacks+=("${line#* }")
+  done
+}
+
+# Sets system, attacker, condition, enrol, trial, how and training_level of a line of attacks, and what
+# use_informed sets. The evaluator has to be in use as it came (use_evaluator, use_part).
+use_attack() { # LINE
+  read -r system attacker condition enrol trial how training_level <<<"$1"
+  use_informed "$how" "$system" "$training_level"
+}
+
+# Sets training (the protected training set), and name, model, xvectors and scorer (the back end) of the
+# evaluator that is made with it of the one in use. HOW: scratch, finetuned, backend (the encoder as it is);
+# original: nothing changes. label stays that of the evaluator in use.
+use_informed() { # HOW SYSTEM LEVEL
+  training=
+  [[ $1 != original ]] || return 0
+  training=${train_set}_$2_$3
+  case $1 in
+    backend) informed=$name.$training ;;
+    *)
+      base_model=$model informed=$name.$training.$1
+      name=$informed model=exp/encoders/$informed xvectors=exp/xvectors/$informed
+      ;;
+  esac
+  [[ $scorer == cosine ]] || scorer=exp/backends/$informed
+}
+
+# Makes data/<train_set>_<system>_<level>: the training set protected by a system at a level (that of its
+# file, or instead of it utt, spk, perm, const), with all that the system needs of it. A speaker is never
+# his own target. Leaves the encoder of the x-vectors that systems choose voices by in use.
+protect_training() { # SYSTEM LEVEL
+  local need options=() out=data/${train_set}_$1_$2
+  [[ " $made " != *" $out "* ]] || return 0
+  made+=" $out"
+  use_encoder "$voice_encoder"
+  use_system "$1"
+  for need in $needs; do
+    make "$need"
+    case $need in
+      xvectors) make pool_speakers ;;
+      f0) make_f0 "$train_set" ;;
+    esac
+  done
+  [[ $2 == "$level" ]] || options=(--level "$2")
+  protect "$1" "$train_set" "$out" "${options[@]}"
+}
+
+# Makes the encoder that use_informed has set; nothing where the encoder stays as it is.
+make_informed_encoder() { # HOW
+  local conf=conf/encoders/$encoder.yaml options=(--seed "$seed" --device "$device")
+  [[ $1 == scratch || $1 == finetuned ]] || return 0
+  [[ " $made " != *" $name/encoder "* ]] || return 0
+  made+=" $name/encoder"
+  [[ -f $conf ]] || conf=$base_model/encoder.yaml # an encoder that was trained elsewhere
+  [[ $1 != finetuned ]] || options+=(--init-from "$base_model")
+  use_unseen
+  step "$model" -- device_job "$model" steps/train_encoder.py "${options[@]}" "${unseen[@]}" \
+    "$conf" "data/$training" "$model"
+}
+
+# Makes the x-vectors of the protected training set and the back end that use_informed has set.
+make_informed_backend() {
+  [[ $scorer != cosine ]] || return 0
+  [[ " $made " != *" $scorer "* ]] || return 0
+  made+=" $scorer"
+  make_session_xvectors "$training"
+  make_backend "$training" "$scorer"
+}
+
+# Scores of the attack and split in use, and a record of what it was (attacker.json).
+score_attack() { # OUT
+  local enrolled tried trained=()
+  enrolled=$(protected "${sets[0]}" "$enrol") tried=$(protected "$trials" "$trial")
+  [[ -z $training ]] || trained=(--training "data/$training")
+  step "$1" -- job_then_job "$1" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
+    "$xvectors/$enrolled" "$xvectors/$tried" "data/$trials/trials" "$1/scores" \
+    %then local/record_attack.py --attacker "$attacker" --enrol "data/$enrolled" --trial "data/$tried" \
+    "${trained[@]}" --encoder "$model" --backend "$scorer" --asnorm "$asnorm" "$1/attacker.json"
+}
+
+job_then_job() { # OUT PROGRAM ARGUMENTS... %then PROGRAM2 ARGUMENTS...
+  local out=$1 words=()
+  shift
+  while [[ $1 != %then ]]; do
+    words+=("$1")
+    shift
+  done
+  job "$out" "${words[@]}"
+  job "$out" "${@:2}"
+}
+
+# All of one evaluator, one after the other. Leaves it in use.
+make_informed() { # HOW SYSTEM LEVEL; the evaluator in use is that of use_evaluator
+  local evaluator=$encoder/$backend
+  [[ $1 != original ]] || return 0
+  protect_training "$2" "$3"
+  use_evaluator "$evaluator"
+  make encoder
+  use_informed "$@"
+  make_informed_encoder "$1"
+  make_informed_backend
+}
+
+# Of all attacks of the plan; encoders are trained side by side, nj at a time.
+make_all_informed() {
+  local attack evaluator what
+  for what in speech encoder backend; do
+    for attack in "${plan[@]}"; do
+      evaluator=${attack%% *}
+      use_evaluator "$evaluator"
+      use_attack "${attack#* }"
+      [[ $how != original ]] || continue
+      case $what in
+        speech) protect_training "$system" "$training_level" ;;
+        encoder) along make_informed_encoder "$how" ;;
+        backend) make_informed_backend ;;
+      esac
+    done
+    steps_wait
+  done
+}

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an attack was: sets, draws, seeds and models, read from what was made."""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from local.protocols.attackers import ATTACKERS, UNPROTECTED, Attacker
+from utils.cli import UserError
+from utils.datadir import DataDir, load_data_dir
+
+Json = dict[str, object]
+SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draws by intention
+
+
+@dataclass(frozen=True)
+class Side:
+    """A set of an attack. conf: conf.json of a protected one; None for original speech."""
+
+    data: DataDir
+    conf: Json | None
+
+    @classmethod
+    def read(cls, path: Path) -> "Side":
+        """A data directory, original or of steps/anonymise.py."""
+        conf = path / "conf.json"
+        data = load_data_dir(path, need=("utt2spk",))
+        if not conf.is_file():
+            return cls(data, None)
+        try:
+            values = json.loads(conf.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{conf}: not JSON: {error}; protect the set again") from error
+        return cls(data, values)
+
+    def record(self) -> Json:
+        """Its name, size, and how it was drawn."""
+        found: Json = {
+            "data": str(self.data.path),
+            "protected": self.conf is not None,
+            "n_speakers": len(self.data.spk2utt),
+            "n_utterances": len(self.data.utt2spk),
+        }
+        if self.conf is not None:
+            found |= {k: self.conf.get(k) for k in ("key_level", "is_random", "seed", "draw")}
+        return found
+
+    def draws(self) -> dict[str, set[tuple[str, str]]]:
+        """speaker -> the (draw, key) pairs of his utterances."""
+        assert self.conf is not None
+        path = Path(self.data.path) / "pseudo.tsv"
+        found: dict[str, set[tuple[str, str]]] = {}
+        run = str(self.conf.get("draw"))
+        try:
+            with path.open(encoding="utf-8", newline="") as stream:
+                rows = csv.reader(stream, delimiter="\t")
+                header = [name.lstrip("#") for name in next(rows)]
+                for row in rows:
+                    utt, key = row[0], row[header.index("key")]
+                    found.setdefault(self.data.utt2spk[utt], set()).add((run, key))
+        except (OSError, StopIteration, ValueError, KeyError, IndexError) as error:
+            raise UserError(f"{path}: not as steps/anonymise.py writes it: {error!r}") from error
+        return found
+
+
+def compare_draws(enrol: Side, trial: Side) -> Json:
+    """Whether enrolment and trials of a speaker share what was drawn for him.
+
+    They may at levels perm, const and position, and where nothing is drawn. UserError where they do
+    at utt or spk: the attacker would know what he is said not to know.
+    """
+    if enrol.conf is None or trial.conf is None:
+        return {"draws": "one side is original"}
+    if not (enrol.conf.get("is_random") or trial.conf.get("is_random")):
+        return {"draws": "nothing is drawn: equal"}
+    mine, his = enrol.draws(), trial.draws()
+    both = sorted(set(mine) & set(his))
+    sharing = [speaker for speaker in both if mine[speaker] & his[speaker]]
+    level = str(trial.conf.get("key_level"))
+    if sharing and level not in SHARED_LEVELS:
+        raise UserError(
+            f"{trial.data.path}: speaker {sharing[0]} has the draw of {enrol.data.path}; at level "
+            f"{level} they differ: protect the sets under names of their own (--dataset)"
+        )
+    return {
+        "draws": f"shared (level {level})" if sharing else f"different (level {level})",
+        "n_speakers_in_both": len(both),
+        "n_speakers_sharing_a_draw": len(sharing),
+    }
+
+
+def describe_encoder(name: str) -> Json:
+    """What an encoder's folder says of its training; of a pretrained one its name."""
+    path = Path(name) / "encoder.yaml"
+    if not path.is_file():
+        return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"encoder": name, "trained": values.get("trained")}
+
+
+def record_attack(
+    name: str,
+    enrol: Path,
+    trial: Path,
+    training: Path | None,
+    encoder: str,
+    backend: str,
+    asnorm: int = 0,
+) -> Json:
+    """The record of an attack. UserError where the data are not what the attacker is said to have.
+
+    name: of the table of attackers, or unprotected; a further run ends in _draw<n>.
+    """
+    attacker = _find(name.partition("_draw")[0])
+    sides = Side.read(enrol), Side.read(trial)
+    for side, wanted in zip(sides, attacker.condition, strict=True):
+        if (side.conf is not None) != (wanted == "A"):
+            what = "original" if side.conf is None else "protected"
+            raise UserError(
+                f"{side.data.path}: is {what} speech; {name} is {attacker.condition} (enrolment, "
+                "trial; O original, A protected)"
+            )
+    trained = None if training is None else _training(Side.read(training), sides)
+    return {
+        "attacker": name,
+        **attacker.parts(),
+        "condition": attacker.condition,
+        "enrolment_set": sides[0].record(),
+        "trial_set": sides[1].record(),
+        "comparison": compare_draws(*sides),
+        "training_set": trained,
+        "encoder": describe_encoder(encoder),
+        "backend": backend,
+        "asnorm": asnorm,
+    }
+
+
+def _find(name: str) -> Attacker:
+    if name == UNPROTECTED.words:
+        return UNPROTECTED
+    if name not in ATTACKERS:
+        raise UserError(f"--attacker: {name} is unknown; known: {' '.join(ATTACKERS)}")
+    return ATTACKERS[name]
+
+
+def _training(training: Side, sides: tuple[Side, Side]) -> Json:
+    """Of the training set; nobody of it may speak in enrolment or trials."""
+    for side in sides:
+        if common := sorted(set(training.data.spk2utt) & set(side.data.spk2utt)):
+            raise UserError(
+                f"{training.data.path}: speaker {common[0]} is in {side.data.path}, too; attackers "
+                "must not have heard whom they are tried on"
+            )
+    return training.record()

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attackers, made of parts: what each knows, and what he hears with.
+
+One table for all: recipes, records of scores, and reports read it from here. docs/attackers.md
+explains it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from utils.cli import UserError
+
+# How an attacker comes by what he hears with.
+ORIGINAL = "original"  # encoder and back end trained on original speech
+SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
+FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
+BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
+NOT_TRAINABLE = ("resemblyzer", "hub:", "given:")  # names of encoders of which there is the network only
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """The parts. words: the name in sentences.
+
+    enrolment: `original`, `other draw` (protected by the attacker himself: as the system would, but
+    what is drawn differs unless the system's level is perm or const) or `same target`.
+    trial: `original` or `protected`. knows_system, knows_target: whether he could protect speech as
+    the system does, and to which voice. evaluator: one of the four above.
+    """
+
+    words: str
+    enrolment: str
+    trial: str
+    knows_system: bool
+    knows_target: bool
+    evaluator: str
+
+    @property
+    def condition(self) -> str:
+        """OO, OA or AA: enrolment, trial; A is protected."""
+        return "".join("O" if part == ORIGINAL else "A" for part in (self.enrolment, self.trial))
+
+    def parts(self) -> dict[str, object]:
+        """What the record of the scores says of him."""
+        parts = asdict(self)
+        parts.pop("words")
+        return parts
+
+
+def _informed(words: str, evaluator: str) -> Attacker:
+    return Attacker(words, "other draw", "protected", True, False, evaluator)
+
+
+def _white_box(words: str, evaluator: str) -> Attacker:
+    return Attacker(words, "same target", "protected", True, True, evaluator)
+
+
+UNPROTECTED = Attacker("unprotected", ORIGINAL, ORIGINAL, False, False, ORIGINAL)
+ATTACKERS = {  # of protected speech, from the least informed
+    "ignorant": Attacker("ignorant", ORIGINAL, "protected", False, False, ORIGINAL),
+    "lazy_informed": _informed("lazy-informed", ORIGINAL),
+    "semi_informed_backend": _informed("semi-informed (back end)", BACKEND),
+    "semi_informed_finetuned": _informed("semi-informed (fine-tuned)", FINETUNED),
+    "semi_informed": _informed("semi-informed", SCRATCH),
+    "white_box_backend": _white_box("white-box (back end)", BACKEND),
+    "white_box_finetuned": _white_box("white-box (fine-tuned)", FINETUNED),
+    "white_box": _white_box("white-box", SCRATCH),
+}
+LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attackers
+
+
+@dataclass(frozen=True)
+class System:
+    """A system as far as attackers care. level: of its keys; levels: those it could have, too."""
+
+    name: str
+    level: str
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attacker with an evaluator on a system. level: at which his training set is protected."""
+
+    evaluator: str
+    system: str
+    attacker: str
+    level: str
+
+    def line(self) -> str:
+        """evaluator, system, attacker, condition, enrolment, trial, how, level; `-`: none.
+
+        Enrolment and trial are `-` for original speech, else the system that protected it.
+        """
+        made = UNPROTECTED if self.attacker == "unprotected" else ATTACKERS[self.attacker]
+        sides = ["-" if part == ORIGINAL else self.system for part in (made.enrolment, made.trial)]
+        head = [self.evaluator, self.system, self.attacker, made.condition]
+        return " ".join([*head, *sides, made.evaluator, self.level])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run, and what of what was asked for is not, with why."""
+
+    attacks: list[Attack]
+    skipped: list[str]
+
+
+def plan_attacks(
+    attackers: Sequence[str], systems: Sequence[System], evaluators: Sequence[str], level: str
+) -> Plan:
+    """Each attacker on each system with each evaluator (<encoder>/<back end>), where that exists.
+
+    level: `utt`, `spk` or `same` (as the system itself), of semi-informed attackers' training sets.
+    Unprotected speech comes first. UserError for an unknown attacker or level.
+    """
+    for name in attackers:
+        if name not in ATTACKERS:
+            raise UserError(f"--attackers: {name} is unknown; known: {' '.join(ATTACKERS)}")
+    if level not in LEVELS:
+        raise UserError(f"--informed-level: {level} is unknown; known: {' '.join(LEVELS)}")
+    plan = Plan([], [])
+    for evaluator in dict.fromkeys(evaluators):
+        plan.attacks.append(Attack(evaluator, "original", "unprotected", "-"))
+        for system in systems:
+            for name in dict.fromkeys(attackers):
+                why = _why_not(ATTACKERS[name], system, evaluator, level)
+                if why:
+                    plan.skipped.append(f"{name} on {system.name} with {evaluator}: {why}")
+                else:
+                    trained = _training_level(ATTACKERS[name], system, level)
+                    plan.attacks.append(Attack(evaluator, system.name, name, trained))
+    return plan
+
+
+def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> str:
+    """Why an attack does not exist; nothing where it does."""
+    encoder, _, backend = evaluator.rpartition("/")
+    if attacker.knows_target and system.level != "const":
+        return f"only systems of level const have a target to know; this one is {system.level}"
+    if attacker.evaluator == BACKEND and backend == "cosine":
+        return "the back end cosine has nothing to train"
+    if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
+        return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
+    wanted = _training_level(attacker, system, level)
+    if wanted not in ("-", system.level) and wanted not in system.levels:
+        return f"the system cannot be had at level {wanted}; --informed-level spk or same may do"
+    return ""
+
+
+def _training_level(attacker: Attacker, system: System, level: str) -> str:
+    """The system's own where it draws nothing, or where the attacker knows the target."""
+    if attacker.evaluator == ORIGINAL:
+        return "-"
+    if level == "same" or attacker.knows_target or not system.levels:
+        return system.level
+    # Named otherwise, but the same: every utterance its own draw (position), a speaker his own.
+    if (level, system.level) in (("utt", "position"), ("spk", "perm")):
+        return system.level
+    return level
