@@ -15,7 +15,7 @@ ORIGINAL = "original"  # encoder and back end trained on original speech
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "hub:", "given:")  # names of encoders of which there is the network only
+NOT_TRAINABLE = ("resemblyzer", "hub:", "given:")  # encoders with nothing to train here
 
 
 @dataclass(frozen=True)
