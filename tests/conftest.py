@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+
+from tests.slurm_cluster import local_slurm, why_no_slurm
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -99,3 +101,12 @@ def run_program() -> RunProgram:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a real Slurm of one node, which ends with the session."""
+    if reason := why_no_slurm():
+        pytest.skip(reason)
+    with local_slurm(tmp_path_factory.mktemp("slurm")) as environment:
+        yield environment

@@ -97,3 +97,17 @@ def test_a_mistyped_option_is_an_error(recipe) -> None:
     done = recipe(TWO_STAGES, "--stop-satge", "3")
     assert done.returncode != 0
     assert "stop-satge" in done.stderr
+
+
+def test_cuda_asks_for_a_gpu_and_a_site_for_memory(recipe, tmp_path: Path) -> None:
+    body = """
+cpu_cmd="echo cpu" gpu_cmd="echo gpu" job_options=([train_encoder]="--mem 8G")
+job exp/a steps/train_encoder.py --device cuda x
+job exp/a steps/train_encoder.py --device cpu x
+job exp/a steps/score_trials.py x
+"""
+    assert recipe(body).stdout.splitlines() == [
+        "gpu --mem 8G exp/a/log/train_encoder.log steps/train_encoder.py --device cuda x",
+        "cpu --mem 8G exp/a/log/train_encoder.log steps/train_encoder.py --device cpu x",
+        "cpu exp/a/log/score_trials.log steps/score_trials.py x",
+    ]

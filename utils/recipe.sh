@@ -1,5 +1,5 @@
 # Sourced by a recipe: stages, steps with stamps, jobs over a data directory, and a log with time and place.
-# Needs the variables stage, stop_stage, nj, dry_run, list_stages and cpu_cmd.
+# Needs the variables stage, stop_stage, nj, dry_run, list_stages, and cpu_cmd, gpu_cmd, job_options of cmd.sh.
 
 # shellcheck shell=bash disable=SC2154  # the variables are the recipe's
 recipe_steps=0     # steps seen
@@ -124,24 +124,30 @@ steps_wait() {
   exit 1
 }
 
-# job OUT PROGRAM ARGUMENTS...: one job through $cpu_cmd, its log in OUT/log.
-job() {
-  local out=$1 name
-  shift
+# Sets launch: what starts a program's jobs: $gpu_cmd where it is told `--device cuda`, else $cpu_cmd, and what
+# cmd.sh has them ask for.
+use_launcher() { # PROGRAM ARGUMENTS...
+  local name words=" $* "
   name=$(basename "$1" .py)
-  $cpu_cmd "$out/log/$name.log" "$@"
+  read -ra launch <<<"$cpu_cmd"
+  if [[ $words == *" --device cuda"* || $words == *" --device=cuda"* ]]; then read -ra launch <<<"$gpu_cmd"; fi
+  local options
+  read -ra options <<<"${job_options[$name]-}"
+  launch+=("${options[@]}")
 }
 
-# device_job OUT PROGRAM ARGUMENTS...: the same for what trains on $device: with cuda through $gpu_cmd.
-device_job() {
-  local out=$1 name
+# job OUT PROGRAM ARGUMENTS...: one job, its log in OUT/log.
+job() {
+  local out=$1 name launch
   shift
   name=$(basename "$1" .py)
-  if [[ $device == cuda ]]; then
-    $gpu_cmd --gpu 1 "$out/log/$name.log" "$@"
-  else
-    $cpu_cmd "$out/log/$name.log" "$@"
-  fi
+  use_launcher "$@"
+  "${launch[@]}" "$out/log/$name.log" "$@"
+}
+
+# device_job OUT PROGRAM ARGUMENTS...: a job that is told --device.
+device_job() {
+  job "$@"
 }
 
 # over DATA OUT PROGRAM ARGUMENTS...: the program once for each of nj parts of a data directory, in parallel;
@@ -157,7 +163,7 @@ over_pieces() {
 }
 
 run_over() {
-  local data=$1 out=$2 merge_option=$3 name parts arguments=()
+  local data=$1 out=$2 merge_option=$3 name parts arguments=() launch
   shift 3
   name=$(basename "$1" .py)
   parts=$(split_data_dir.py "$data" "$nj")
@@ -166,7 +172,8 @@ run_over() {
     word=${word//%data/$data/split$parts/JOB}
     arguments+=("${word//%out/$out/split$parts/JOB}")
   done
-  $cpu_cmd "JOB=1:$parts" "$out/log/$name.JOB.log" "${arguments[@]}"
+  use_launcher "${arguments[@]}"
+  "${launch[@]}" "JOB=1:$parts" "$out/log/$name.JOB.log" "${arguments[@]}"
   merge_split_dirs.py ${merge_option:+"$merge_option"} "$out" "$parts" --expect "$data"
 }
 

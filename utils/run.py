@@ -4,12 +4,12 @@
 
   run.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...
 
-JOB (any name) stands for the number of the job, in LOG and in the command's words, wherever it is a
-token of its own (x.JOB.log, split4/JOB) or is written {JOB}; /data/MYJOBS stays as it is. The job
-also finds it in its environment as $JOB. The words are given to the command as they are: no shell
-reads them (use: bash -c '...'). Returns when all jobs have ended: 0 when every one returned 0, else
-1 with the end of the first failing log. After a failure no more jobs are started. When this program
-is stopped (INT, TERM, HUP), its jobs are stopped with it.
+JOB (any name; JOB=1:3,7 gives a list) stands for the number of the job, in LOG and in the command's
+words, wherever it is a token of its own (x.JOB.log, split4/JOB) or is written {JOB}; /data/MYJOBS
+stays as it is. The job also finds it in its environment as $JOB. The words are given to the command
+as they are: no shell reads them (use: bash -c '...'). Returns when all jobs have ended: 0 when
+every one returned 0, else 1 with the end of the first failing log. After a failure no more jobs are
+started. When this program is stopped (INT, TERM, HUP), its jobs are stopped with it.
 
 Options:
   --max-jobs-run N   jobs at a time (default: number of processors / threads)
@@ -20,7 +20,6 @@ Options:
 
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -33,82 +32,26 @@ from typing import IO
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import run_program
+from utils.launching import (
+    STOP_SIGNALS,
+    Progress,
+    Request,
+    clear_logs,
+    failure_lines,
+    log_foot,
+    log_head,
+    parse_request,
+)
 
-OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
-TAIL = 20  # lines of the first failing log that are shown
 GRACE = 10  # seconds between asking jobs to stop and killing them
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@dataclass(frozen=True)
-class Request:
-    """A parsed command line. `numbers` are the jobs' numbers; `name` stands for them."""
-
-    options: dict[str, str]
-    name: str
-    numbers: range
-    log: str
-    command: list[str]
-
-    def substitute(self, word: str, by: str) -> str:
-        """`word` with the job's name as a token, or in braces, replaced; `$JOB` is the shell's."""
-        if not self.name:
-            return word
-        name = re.escape(self.name)
-        token = rf"(?<!\$)\{{{name}\}}|(?<![A-Za-z0-9$])(?<!\$\{{){name}(?![A-Za-z0-9])"
-        return re.sub(token, lambda _: by, word)
-
-    def count(self, option: str, default: int) -> int:
-        """The value of an option that is a whole number."""
-        text = self.options.get(option, str(default))
-        if not (text.isascii() and text.isdigit()):
-            raise UserError(f"--{option} {text}: a whole number is expected")
-        return int(text)
-
-
-def parse_request(argv: Sequence[str]) -> Request:
-    """Parse `[--option value]... [JOB=a:b] log command...`; UserError for anything else."""
-    words = list(argv)
-    options: dict[str, str] = {}
-    name, numbers = "", range(1, 2)
-    while words:
-        array = re.fullmatch(r"([A-Za-z_]\w*)=(\d+)(?::(\d+))?", words[0])
-        if words[0].startswith("--"):
-            option, equals, value = words.pop(0)[2:].partition("=")
-            if option not in OPTIONS:
-                raise UserError(f"--{option}: no such option; known: --{', --'.join(OPTIONS)}")
-            if not equals and (not words or words[0].startswith("--")):
-                raise UserError(f"--{option}: the value is missing")
-            options[option] = value if equals else words.pop(0)
-        elif array and not name:
-            name, first, last = array[1], int(array[2]), int(array[3] or array[2])
-            if not 1 <= first <= last:
-                raise UserError(f"{words[0]}: job numbers go up, from 1")
-            numbers = range(first, last + 1)
-            words.pop(0)
-        else:
-            break
-    if len(words) < 2 or not words[0]:
-        raise UserError("a log file and a command are expected; see --help")
-    request = Request(options, name, numbers, words[0], words[1:])
-    if len(numbers) > 1 and request.substitute(request.log, "1") == request.log:
-        raise UserError(
-            f"{request.log}: the log of {len(numbers)} jobs must have {name} in its name"
-        )
-    if "config" in options and not Path(options["config"]).is_file():
-        raise UserError(f"--config {options['config']}: no such file")
-    return request
 
 
 def jobs_at_a_time(request: Request) -> int:
     """How many jobs run at once."""
     threads = max(1, request.count("num-threads", 1))
     default = max(1, len(os.sched_getaffinity(0)) // threads)
-    most = request.count("max-jobs-run", 1 if request.count("gpu", 0) else default)
-    if most < 1:
-        raise UserError("--max-jobs-run: at least 1 is needed")
-    return most
+    return request.most(1 if request.count("gpu", 0) else default)
 
 
 @dataclass
@@ -132,6 +75,7 @@ class Launcher:
     def run(self) -> None:
         """Run until every job has ended, or the running ones after a failure or a signal."""
         pending = list(self.request.numbers)
+        progress = Progress("run.py", self.request.log, len(pending))
         while pending or self.running:
             failed = any(self.codes.values())
             while pending and len(self.running) < self.most and not (failed or self.stopped_by):
@@ -140,6 +84,7 @@ class Launcher:
             if not self.running:
                 break
             self._wait()
+            progress.tell(len(self.codes))
 
     def stop(self, signum: int, _frame: FrameType | None = None) -> None:
         """Handle a signal: ask every job's process group to end, and kill them after a while."""
@@ -155,9 +100,8 @@ class Launcher:
     def _start(self, number: int) -> None:
         request = self.request
         words = [request.substitute(word, str(number)) for word in request.command]
-        path = Path(request.substitute(request.log, str(number)))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(f"# {shlex.join(words)}\n# Started at {time.ctime()}\n#\n".encode())
+        path = request.log_of(number)
+        path.write_bytes(log_head(words))
         log = path.open("a+b", buffering=0)
         started = time.time()
         try:
@@ -191,24 +135,11 @@ class Launcher:
 
     def _close(self, number: int, log: IO[bytes], started: float, code: int) -> None:
         threads = self.request.count("num-threads", 1)
-        seconds = round(time.time() - started)
         log.seek(-1, os.SEEK_END)
         new_line = "" if log.read(1) == b"\n" else "\n"
-        log.write(
-            f"{new_line}{_explain(code)}# Accounting: time={seconds} threads={threads}\n"
-            f"# Ended (code {code}) at {time.ctime()}\n".encode()
-        )
+        log.write(log_foot(code, time.time() - started, threads, new_line))
         log.close()
         self.codes[number] = code
-
-
-def _explain(code: int) -> str:
-    """A line on an exit code above 128: the job, or what ran in its shell, was killed."""
-    if code == 128 + signal.SIGKILL:
-        return "# Killed (SIGKILL); out of memory? Then run fewer jobs at a time (--nj)\n"
-    if code - 128 in signal.valid_signals():
-        return f"# Killed ({signal.Signals(code - 128).name})\n"
-    return ""
 
 
 def _signal_group(pid: int, signum: int) -> None:
@@ -218,23 +149,6 @@ def _signal_group(pid: int, signum: int) -> None:
         return  # it has just ended
 
 
-def report_failure(request: Request, codes: dict[int, int]) -> None:
-    """Say on standard error how many jobs failed, and show the end of the first failing log."""
-    failed = sorted(number for number, code in codes.items() if code)
-    not_started = len(request.numbers) - len(codes)
-    first = request.substitute(request.log, str(failed[0]))
-    print(
-        f"run.py: {len(failed)} / {len(request.numbers)} failed"
-        + (f" ({not_started} not started)" if not_started else "")
-        + f", log is in {request.substitute(request.log, '*')}",
-        file=sys.stderr,
-    )
-    lines = Path(first).read_text(encoding="utf-8", errors="replace").splitlines()
-    print(f"run.py: the end of {first}:", file=sys.stderr)
-    for line in lines[-TAIL:]:
-        print(f"  {line}", file=sys.stderr)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     words = sys.argv[1:] if argv is None else list(argv)
@@ -242,7 +156,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0
     request = parse_request(words)
-    launcher = Launcher(request, jobs_at_a_time(request))
+    most = jobs_at_a_time(request)
+    clear_logs(request)
+    launcher = Launcher(request, most)
     before: dict[int, Callable[..., object] | int | None] = {
         signum: signal.signal(signum, launcher.stop) for signum in STOP_SIGNALS
     }
@@ -256,8 +172,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = signal.Signals(launcher.stopped_by).name
         print(f"run.py: stopped by {name}; its jobs were stopped too", file=sys.stderr)
         return 128 + launcher.stopped_by
-    if any(launcher.codes.values()):
-        report_failure(request, launcher.codes)
+    failed = {number: "" for number, code in launcher.codes.items() if code}
+    if failed:
+        not_started = len(request.numbers) - len(launcher.codes)
+        for line in failure_lines(request, failed, not_started):
+            print(line if line.startswith("  ") else f"run.py: {line}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""utils/run.py: Kaldi's launcher contract, without its silent failures."""
+"""Kaldi's launcher contract, without its silent failures: run.py, and slurm.py on a real Slurm."""
 
 import os
 import re
@@ -12,17 +12,35 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHER = [sys.executable, str(ROOT / "utils" / "run.py")]
+LAUNCHERS = ("run.py", "slurm.py")
+RUN = [sys.executable, str(ROOT / "utils/run.py")]
 PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.fixture(params=LAUNCHERS)
+def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """Name and environment of a launcher; slurm.py finds its conf/slurm.conf."""
+    if request.param == "run.py":
+        return request.param, dict(os.environ)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/slurm.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
+    return request.param, request.getfixturevalue("slurm")
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(launcher: tuple[str, dict[str, str]], tmp_path: Path) -> Run:
+    name, environment = launcher
+
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*LAUNCHER, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [sys.executable, str(ROOT / "utils" / name), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
 
     return call
@@ -69,7 +87,7 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--max-job-run", "2", "x.log", "ls"], "--max-job-run: no such option; known: --max-jobs"),
+        (["--max-job-run", "2", "x.log", "ls"], "--max-job-run: no such option"),
         (["--mem"], "--mem: the value is missing"),
         (["--mem", "--gpu", "1", "x.log", "ls"], "--mem: the value is missing"),
         (["--num-threads", "two", "x.log", "ls"], "--num-threads two: a whole number is expected"),
@@ -89,11 +107,11 @@ def test_option_typos_are_not_swallowed(
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} <= {"conf"}
 
 
 def test_options_and_job_in_either_order(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "c.conf").touch()
+    (tmp_path / "c.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
     options = ["--mem", "2G", "--num-threads=3", "JOB=1:2", "--time", "1:0:0", "--config", "c.conf"]
     assert run(*options, "--gpu", "0", "x.JOB.log", "true").returncode == 0
     assert "threads=3" in (tmp_path / "x.2.log").read_text()
@@ -106,8 +124,8 @@ def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(
     done = run("--max-jobs-run", "1", "JOB=1:5", "log/x.JOB.log", "bash", "-c", script, "JOB")
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    assert lines[0] == "run.py: 1 / 5 failed (3 not started), log is in log/x.*.log"
-    assert lines[1] == "run.py: the end of log/x.2.log:"
+    assert lines[0].endswith(".py: 1 / 5 failed (3 not started), log is in log/x.*.log")
+    assert lines[1].endswith(".py: the end of log/x.2.log:")
     assert len(lines) == 22
     assert lines[-3] == "  line 40 of 2"
     assert lines[-1].startswith("  # Ended (code 1) at ")
@@ -149,10 +167,10 @@ def _gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_launcher_leaves_no_job_running(tmp_path: Path, signum: int) -> None:
+def test_a_stopped_run_py_leaves_no_job_running(tmp_path: Path, signum: int) -> None:
     """SIGTERM to run.pl: its jobs keep running."""
     script = "sleep 300 & echo $! >pid.JOB.tmp; mv pid.JOB.tmp pid.JOB; wait"
-    command = [*LAUNCHER, "--max-jobs-run", "2", "JOB=1:3", "x.JOB.log", "bash", "-c", script]
+    command = [*RUN, "--max-jobs-run", "2", "JOB=1:3", "x.JOB.log", "bash", "-c", script]
     launcher = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     files = [tmp_path / "pid.1", tmp_path / "pid.2"]
     deadline = time.monotonic() + 30

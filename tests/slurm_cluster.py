@@ -1,0 +1,135 @@
+"""A real Slurm of one node, started and stopped by whoever asks: no root, munge or database.
+
+Everything of it lies in one folder; ports are free ones; both daemons are ended by the ids in their
+pid files. Authentication is off (auth/none): for tests and benchmarks only.
+"""
+
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
+SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+START_LIMIT = 30  # seconds
+
+CONF = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool
+SlurmctldPidFile={root}/slurmctld.pid
+SlurmdPidFile={root}/slurmd.pid
+SlurmctldLogFile={root}/slurmctld.log
+SlurmdLogFile={root}/slurmd.log
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+KillWait=5
+MaxArraySize={max_array_size}
+MinJobAge={min_job_age}
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES State=UP
+"""
+
+
+def why_no_slurm() -> str:
+    """Why no Slurm can be started here; empty where it can."""
+    missing = [name for name in PROGRAMS if shutil.which(name, path=SEARCH) is None]
+    if not missing:
+        return ""
+    return (
+        f"no Slurm to start ({', '.join(missing)} not found); "
+        "Debian: apt-get install --no-install-recommends slurm-wlm"
+    )
+
+
+@contextmanager
+def local_slurm(
+    folder: Path, *, cpus: int = 8, max_array_size: int = 1001, min_job_age: int = 300
+) -> Iterator[dict[str, str]]:
+    """Start a Slurm in a folder that must be empty; give the environment that its clients need."""
+    (folder / "state").mkdir(parents=True)
+    (folder / "spool").mkdir()
+    host = socket.gethostname().split(".")[0]
+    with ExitStack() as stack:
+        holders = [stack.enter_context(socket.socket()) for _ in range(2)]
+        for holder in holders:
+            holder.bind(("127.0.0.1", 0))
+        ports = [holder.getsockname()[1] for holder in holders]
+    (folder / "slurm.conf").write_text(
+        CONF.format(
+            host=host,
+            ports=ports,
+            user=getpass.getuser(),
+            root=folder,
+            cpus=cpus,
+            max_array_size=max_array_size,
+            min_job_age=min_job_age,
+        )
+    )
+    env = {**os.environ, "PATH": SEARCH, "SLURM_CONF": str(folder / "slurm.conf")}
+    for name in [name for name in env if name.startswith(("SBATCH_", "SQUEUE_"))]:
+        del env[name]
+    try:
+        subprocess.run(["slurmctld", "-c"], env=env, check=True, cwd=folder)
+        subprocess.run(["slurmd"], env=env, check=True, cwd=folder)
+        _wait_until_idle(folder, env)
+        yield env
+    finally:
+        for name in ("slurmd.pid", "slurmctld.pid"):
+            _stop(folder / name)
+
+
+def _wait_until_idle(folder: Path, env: dict[str, str]) -> None:
+    deadline = time.monotonic() + START_LIMIT
+    while True:
+        done = subprocess.run(["sinfo", "-h", "-o", "%T"], env=env, capture_output=True, text=True)
+        if done.stdout.strip() == "idle":
+            return
+        if time.monotonic() > deadline:
+            log = (folder / "slurmctld.log").read_text(errors="replace")
+            raise RuntimeError(f"Slurm did not start: {done.stderr}\n{log[-2000:]}")
+        time.sleep(0.1)
+
+
+def _stop(pid_file: Path) -> None:
+    if not pid_file.exists():
+        return
+    pid = int(pid_file.read_text())
+    try:
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and not _ended(pid):
+            time.sleep(0.05)
+        if not _ended(pid):
+            os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # it ended by itself
+
+
+def _ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"  # a daemon's parent may not reap it

@@ -1,0 +1,200 @@
+"""utils/slurm.py on a real Slurm: what ends a job, what a signal leaves, limits of arrays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.slurm_cluster import local_slurm, why_no_slurm
+from utils.cli import UserError
+from utils.slurm import plan_arrays
+from utils.slurm_config import read_slurm_config
+
+ROOT = Path(__file__).resolve().parents[1]
+SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
+CONF = ROOT / "egs/TEMPLATE/conf/slurm.conf"
+NOTICED = 15  # seconds
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/slurm.conf").symlink_to(CONF)
+
+    def call(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+        env = {**slurm, **environment}
+        return subprocess.Popen(
+            [*SLURM_PY, *arguments], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True
+        )
+
+    return call
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
+    words = ["squeue", "-h", "-r", "-t", states, "-n", name, "-o", "%F"]
+    return subprocess.run(words, env=slurm, capture_output=True, text=True).stdout.split()
+
+
+def test_a_cancelled_task_is_noticed(start: Start, slurm: dict[str, str], tmp_path: Path) -> None:
+    """slurm.pl had not noticed a cancelled job after 200 s."""
+    with start(
+        "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((60 * (JOB - 1)))"
+    ) as run:
+        wait_for(lambda: (tmp_path / "log/cancelled.2.log").exists())
+        subprocess.run(["scancel", f"{jobs(slurm, 'cancelled.all')[0]}_2"], env=slurm, check=True)
+        _, errors = run.communicate(timeout=NOTICED)
+    assert run.returncode == 1
+    assert "1 / 2 failed (2: CANCELLED), log is in log/cancelled.*.log" in errors
+    assert "CANCELLED: somebody cancelled it" in errors
+    assert "# Ended (code 143)" in (tmp_path / "log/cancelled.2.log").read_text()
+
+
+def test_what_killed_a_task_together_with_its_launcher_is_named(
+    start: Start, tmp_path: Path
+) -> None:
+    """As the kernel does when memory runs out: nothing is left to write the log's end."""
+    with start("killed.log", "bash", "-c", "kill -9 $PPID; sleep 1") as run:
+        _, errors = run.communicate(timeout=NOTICED + 5)
+    assert run.returncode == 1
+    assert "1 / 1 failed (1: FAILED), log is in killed.log" in errors
+    assert "# Slurm: FAILED" in (tmp_path / "killed.log").read_text()
+    assert "# Ended (code 137)" in (tmp_path / "killed.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_task_over_its_time_is_named(start: Start) -> None:
+    with start("--time", "0:05", "late.log", "sleep", "300") as run:
+        _, errors = run.communicate(timeout=120)
+    assert run.returncode == 1
+    assert "1 / 1 failed (1: TIMEOUT)" in errors
+    assert "TIMEOUT: raise --time" in errors
+    assert "DUE TO TIME LIMIT" in errors
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_launcher_cancels_what_it_submitted(
+    start: Start, slurm: dict[str, str], tmp_path: Path, signum: int
+) -> None:
+    name = f"stopped_{int(signum)}"
+    script = "sleep 300 & echo $! >pid.tmp; mv pid.tmp pid.JOB; wait"
+    with start("--max-jobs-run", "1", "JOB=1:3", f"{name}.JOB.log", "bash", "-c", script) as run:
+        wait_for((tmp_path / "pid.1").exists)
+        os.kill(run.pid, signum)
+        _, errors = run.communicate(timeout=30)
+    assert run.returncode == 128 + signum
+    assert f"stopped by {signal.Signals(signum).name}; its jobs were cancelled" in errors
+    assert jobs(slurm, f"{name}.all", "PENDING,RUNNING") == []
+    child = Path(f"/proc/{(tmp_path / 'pid.1').read_text().strip()}/stat")
+    wait_for(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_a_squeue_that_fails_now_and_then_is_no_failure(
+    start: Start, slurm: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    squeue = tmp_path / "bin/squeue"
+    squeue.write_text(
+        f"#!/bin/bash\necho >>{tmp_path}/asked\n[[ $(wc -l <{tmp_path}/asked) -gt 3 ]] "
+        "|| { echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1; }\n"
+        f'PATH={slurm["PATH"]} exec squeue "$@"\n'
+    )
+    squeue.chmod(0o755)
+    path = f"{tmp_path}/bin:{slurm['PATH']}"
+    with start("JOB=1:2", "x.JOB.log", "sleep", "2", PATH=path) as run:
+        _, errors = run.communicate(timeout=30)
+    assert (run.returncode, errors) == (0, "")
+    assert (tmp_path / "asked").read_text().count("\n") > 3
+
+
+def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:
+    for options, words in (
+        (["--gpu", "1"], "Invalid generic resource"),
+        (["--partition", "nowhere"], "invalid partition specified: nowhere"),
+    ):
+        with start(*options, "x.log", "true") as run:
+            _, errors = run.communicate(timeout=30)
+        assert run.returncode == 2
+        assert words in errors
+        assert errors.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path) -> None:
+    """MaxArraySize 4: indices to 3; MinJobAge 2 s: squeue forgets, and the logs' feet judge."""
+    if reason := why_no_slurm():
+        pytest.skip(reason)
+    script = ["bash", "-c", "sleep $((JOB % 3 * 3)); echo this is $JOB"]
+    with local_slurm(tmp_path / "slurm", max_array_size=4, min_job_age=2) as environment:
+        done = subprocess.run(
+            [*SLURM_PY, "--config", CONF, "--max-jobs-run", "3", "JOB=1:8", "x.JOB.log", *script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    for number in range(1, 9):
+        assert f"this is {number}\n" in (tmp_path / f"x.{number}.log").read_text()
+
+
+def test_plan_of_arrays() -> None:
+    assert plan_arrays(range(1, 2502), 1000) == [
+        (0, list(range(1, 1001))),
+        (1000, list(range(1, 1001))),
+        (2000, list(range(1, 502))),
+    ]
+
+
+def test_configuration_is_kaldis_language(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(
+        "# ours\ncommand sbatch --export=PATH # so\noption mem=* --mem-per-cpu $0\noption mem=0\n"
+        "option gpu=0 -p shared\noption gpu=* -p gpu --gres=gpu:$0\ndefault gpu=0\n"
+    )
+    config = read_slurm_config(path)
+    assert config.submit_words({}) == ["sbatch", "--export=PATH", "-p", "shared"]
+    words = config.submit_words({"gpu": "2", "mem": "4G", "max-jobs-run": "3"})
+    assert words == ["sbatch", "--export=PATH", "-p", "gpu", "--gres=gpu:2", "--mem-per-cpu", "4G"]
+    assert config.submit_words({"mem": "0", "gpu": "0"}) == [
+        "sbatch",
+        "--export=PATH",
+        "-p",
+        "shared",
+    ]
+    with pytest.raises(UserError, match=r"--time: no such option in .*known: --config, --gpu"):
+        config.submit_words({"time": "1:0:0"})
+    for text, message in (
+        ("option mem=* $0\n", "no line 'command"),
+        ("command sbatch\noption mem\n", ":2: 'option mem': expected"),
+        ("command sbatch 'x\n", ":1: .*No closing quotation"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            read_slurm_config(path)
+
+
+def test_no_partition_is_assumed() -> None:
+    assert read_slurm_config(CONF).submit_words({}) == ["sbatch", "--export=ALL"]
+
+
+def test_without_a_configuration_it_says_where_one_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*SLURM_PY, "x.log", "true"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "conf/slurm.conf: no such file; link or copy egs/TEMPLATE/conf/slurm.conf" in done.stderr

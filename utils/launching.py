@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all launchers share: the command line, the head and foot of logs, and how failures are told.
+
+Contract (Kaldi's): `LAUNCHER [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...`.
+"""
+
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.cli import UserError
+from utils.progress import clock_time
+
+OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
+TAIL = 20  # lines of the first failing log that are shown
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ARRAY = re.compile(r"([A-Za-z_]\w*)=(\d+(?::\d+)?(?:,\d+(?::\d+)?)*)")
+_FOOT = re.compile(rb"^# Ended \(code (\d+)\) at ", re.MULTILINE)
+_FOOT_BYTES = 400  # the foot stands in so many last bytes
+
+
+@dataclass(frozen=True)
+class Request:
+    """A parsed command line. `numbers` are the jobs' numbers, ascending; `name` stands for them."""
+
+    options: dict[str, str]
+    name: str
+    numbers: Sequence[int]
+    log: str
+    command: list[str]
+
+    def substitute(self, word: str, by: str) -> str:
+        """`word` with the job's name as a token, or in braces, replaced; `$JOB` is the shell's."""
+        if not self.name:
+            return word
+        name = re.escape(self.name)
+        token = rf"(?<!\$)\{{{name}\}}|(?<![A-Za-z0-9$])(?<!\$\{{){name}(?![A-Za-z0-9])"
+        return re.sub(token, lambda _: by, word)
+
+    def log_of(self, number: int) -> Path:
+        """The log of a job."""
+        return Path(self.substitute(self.log, str(number)))
+
+    def count(self, option: str, default: int) -> int:
+        """The value of an option that is a whole number."""
+        text = self.options.get(option, str(default))
+        if not (text.isascii() and text.isdigit()):
+            raise UserError(f"--{option} {text}: a whole number is expected")
+        return int(text)
+
+    def most(self, default: int) -> int:
+        """Jobs at a time: --max-jobs-run, or a default."""
+        most = self.count("max-jobs-run", default)
+        if most < 1:
+            raise UserError("--max-jobs-run: at least 1 is needed")
+        return most
+
+
+def parse_request(
+    argv: Sequence[str], known: Collection[str] | None = OPTIONS, default_config: str = ""
+) -> Request:
+    """Parse `[--option value]... [JOB=a:b] log command...`; UserError for anything else.
+
+    JOB may also list numbers and ranges (JOB=1:3,7), as utils/retry.py does. `known` None: any
+    option passes, for launchers whose configuration tells what is known.
+    """
+    words = list(argv)
+    options: dict[str, str] = {}
+    name, numbers = "", [1]
+    while words:
+        array = _ARRAY.fullmatch(words[0])
+        if words[0].startswith("--"):
+            option, equals, value = words.pop(0)[2:].partition("=")
+            if known is not None and option not in known:
+                raise UserError(f"--{option}: no such option; known: --{', --'.join(known)}")
+            if not equals and (not words or words[0].startswith("--")):
+                raise UserError(f"--{option}: the value is missing")
+            options[option] = value if equals else words.pop(0)
+        elif array and not name:
+            name, numbers = array[1], _parse_numbers(words.pop(0), array[2])
+        else:
+            break
+    if len(words) < 2 or not words[0]:
+        raise UserError("a log file and a command are expected; see --help")
+    request = Request(options, name, numbers, words[0], words[1:])
+    if len(numbers) > 1 and request.substitute(request.log, "1") == request.log:
+        raise UserError(
+            f"{request.log}: the log of {len(numbers)} jobs must have {name} in its name"
+        )
+    config = options.get("config", default_config)
+    if config and not Path(config).is_file():
+        raise UserError(
+            f"--config {config}: no such file"
+            + ("" if "config" in options else "; link or copy egs/TEMPLATE/conf/slurm.conf there")
+        )
+    return request
+
+
+def _parse_numbers(word: str, text: str) -> list[int]:
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition(":")
+        if not 1 <= int(first) <= int(last or first):
+            raise UserError(f"{word}: job numbers go up, from 1")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return sorted(numbers)
+
+
+def show_numbers(numbers: Collection[int], range_mark: str = ":") -> str:
+    """Numbers as a list of ranges.
+
+    >>> show_numbers([1, 2, 3, 7])
+    '1:3,7'
+    """
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}{range_mark}{b}" for a, b in ranges)
+
+
+def clear_logs(request: Request) -> None:
+    """Make the logs' folder and remove older logs: a log says how the job of *this* call ended."""
+    for number in request.numbers:
+        path = request.log_of(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+
+
+def log_head(words: Sequence[str]) -> bytes:
+    """The first lines of a job's log."""
+    return os.fsencode(f"# {shlex.join(words)}\n# Started at {time.ctime()}\n#\n")
+
+
+def log_foot(code: int, seconds: float, threads: int, note: str = "") -> bytes:
+    """The last lines of a job's log; `note` says more about the end than its code does."""
+    return (
+        f"{note}{_explain(code)}# Accounting: time={round(seconds)} threads={threads}\n"
+        f"# Ended (code {code}) at {time.ctime()}\n"
+    ).encode()
+
+
+def ended_code(log: Path) -> int | None:
+    """The exit code in a log's foot; None where there is no foot (yet), or no log."""
+    try:
+        with log.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - _FOOT_BYTES))
+            found = _FOOT.findall(stream.read())
+    except OSError:
+        return None
+    return int(found[-1]) if found else None
+
+
+def _explain(code: int) -> str:
+    """A line on an exit code above 128: the job, or what ran in its shell, was killed."""
+    if code == 128 + signal.SIGKILL:
+        return "# Killed (SIGKILL); out of memory? Then run fewer jobs at a time (--nj)\n"
+    if code - 128 in signal.valid_signals():
+        return f"# Killed ({signal.Signals(code - 128).name})\n"
+    return ""
+
+
+def failure_lines(
+    request: Request, failed: Mapping[int, str], not_started: int, total: int | None = None
+) -> list[str]:
+    """How many jobs failed, and the end of the first failing log.
+
+    failed: job -> what happened where the log does not say it, else an empty string.
+    """
+    numbers = sorted(failed)
+    states = ", ".join(f"{number}: {failed[number]}" for number in numbers if failed[number])
+    lines = [
+        f"{len(failed)} / {total or len(request.numbers)} failed"
+        + (f" ({not_started} not started)" if not_started else "")
+        + (f" ({states})" if states else "")
+        + f", log is in {request.substitute(request.log, '*')}"
+    ]
+    first = request.log_of(numbers[0])
+    if not first.exists():
+        return [*lines, f"{first}: was not written"]
+    text = first.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [*lines, f"the end of {first}:", *(f"  {line}" for line in text[-TAIL:])]
+
+
+class Progress:
+    """Now and then a line on standard error: how many jobs have ended, and when the rest will.
+
+    At most one a minute; the time left takes the jobs to come to be as fast as those that ended.
+    """
+
+    APART = 60.0
+
+    def __init__(self, program: str, log: str, total: int) -> None:
+        self.program, self.log, self.total = program, log, total
+        self.started = self.last = time.monotonic()
+
+    def tell(self, done: int, more: str = "") -> None:
+        """Write a line if the last one is a minute old."""
+        now = time.monotonic()
+        if now - self.last < self.APART:
+            return
+        self.last = now
+        seconds = now - self.started
+        left = f", {clock_time(seconds * (self.total - done) / done)} left" if done else ""
+        line = f"{self.log}: {done} of {self.total} jobs ended in {clock_time(seconds)}{left}{more}"
+        print(f"{self.program}: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Run a command as a Slurm job, or as an array of them; the same contract as utils/run.py.
+
+  slurm.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...
+
+JOB, LOG and the command's words are treated as run.py does it: the job is run.py on the node,
+started in the folder of this call after its path.sh, where there is one. Returns when all jobs have
+ended: 0 when every one returned 0, else 1 with what happened (FAILED, TIMEOUT, OUT_OF_MEMORY,
+CANCELLED, NODE_FAIL ...) and the end of the first failing log. After a failure the jobs that wait
+are cancelled. When this program is stopped (INT, TERM, HUP), all that it submitted is cancelled.
+
+Options are those of the configuration (--config FILE, by default conf/slurm.conf), which maps them
+to sbatch's: usually --mem 4G, --time 8:00:00, --num-threads N, --gpu N, --partition X, --account X.
+  --max-jobs-run N   jobs at a time (default: as many as the cluster gives)
+"""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, run_program
+from utils.launching import (
+    STOP_SIGNALS,
+    Progress,
+    Request,
+    clear_logs,
+    ended_code,
+    failure_lines,
+    log_foot,
+    parse_request,
+    show_numbers,
+)
+from utils.slurm_config import read_slurm_config
+
+CONFIG = "conf/slurm.conf"
+FIRST_WAIT, LONGEST_WAIT, GROWTH = 0.1, 4.0, 1.3  # seconds between two looks
+LOG_WAIT = 60.0  # a shared file system may show a log so much later than Slurm its end
+KILLED_LOG_WAIT = 5.0  # the same for a job that failed: its log is only shown
+TRIES = 4  # of a command that the controller did not answer
+CANCEL_WAIT = 15.0
+IN_LOG = "in the log"  # a failure about which the log says all
+ACTIVE = frozenset(
+    (
+        *("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"),
+        *("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "SPECIAL_EXIT"),
+        "STAGE_OUT",
+    )
+)
+ADVICE = {
+    "TIMEOUT": "raise --time (cmd.sh, or the defaults of the configuration)",
+    "OUT_OF_MEMORY": "raise --mem (cmd.sh, or the defaults of the configuration)",
+    "NODE_FAIL": "the node failed, not the job; give the same command again",
+    "PREEMPTED": "another job took the node; give the same command again",
+    "CANCELLED": "somebody cancelled it (scancel), or Slurm did",
+    "LOST": "Slurm no longer knows it, and its log has no end",
+    "NO LOG": "it completed, but its log is not seen here; is the file system shared?",
+}
+Task = tuple[str, str]  # id of the job or array, index in the array or N/A
+
+
+class Slurm:
+    """Slurm's commands. They run in sessions of their own, so that Ctrl-C does not cut them off."""
+
+    def __init__(self) -> None:
+        self.silent_since: float | None = None
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run one command; UserError where it is not installed."""
+        try:
+            return subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise UserError(f"{words[0]}: not found; is this a machine of the cluster?") from error
+
+    def largest_index(self) -> int:
+        """The highest index that an array may have (MaxArraySize - 1)."""
+        done = self.call("scontrol", "show", "config")
+        found = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.MULTILINE)
+        return max(1, int(found[1]) - 1) if found else 1000
+
+    def submit(self, words: Sequence[str]) -> str:
+        """Submit; the id of the job. UserError with sbatch's own words where it refuses."""
+        for attempt in range(TRIES):
+            done = self.call(*words)
+            if done.returncode == 0:
+                return done.stdout.strip().splitlines()[-1].partition(";")[0]
+            message = " ".join(done.stderr.split())
+            # Only where nothing can have been submitted: a second try must not submit twice.
+            if not re.search(r"Unable to contact|Connection refused", message):
+                break
+            time.sleep(2**attempt)
+        raise UserError(f"not submitted: {message} (command: {shlex.join(words)})")
+
+    def states(self, ids: Sequence[str]) -> dict[Task, tuple[str, str]] | None:
+        """State and reason of all tasks that Slurm still knows; None where it did not answer."""
+        done = self.call(
+            "squeue", "-h", "-r", "-t", "all", "-j", ",".join(ids), "-o", "%F|%K|%T|%r"
+        )
+        if done.returncode != 0 and "Invalid job id" in done.stderr:
+            return {}  # forgotten already (MinJobAge)
+        if done.returncode != 0:
+            return None
+        rows = [line.split("|", 3) for line in done.stdout.splitlines()]
+        return {(row[0], row[1]): (row[2], row[3]) for row in rows if len(row) == 4}
+
+    def cancel(self, ids: Sequence[str], *options: str) -> None:
+        """Cancel jobs; a line on standard error where that was impossible."""
+        for attempt in range(TRIES):
+            done = self.call("scancel", *options, *ids)
+            if done.returncode == 0 or "Invalid job id" in done.stderr:
+                return
+            time.sleep(2**attempt)
+        tell(f"could not cancel: {' '.join(done.stderr.split())}; do it: scancel {' '.join(ids)}")
+
+
+def tell(line: str) -> None:
+    """A line to standard error."""
+    print(line if line.startswith("  ") else f"slurm.py: {line}", file=sys.stderr)
+
+
+def scheduler_file(request: Request, suffix: str) -> Path:
+    """The job's script (.sh), or Slurm's own output (.log): in `q` beside the log or `log/`."""
+    log = Path(request.substitute(request.log, "all"))
+    folder = request.log_of(request.numbers[0]).parent
+    stem = re.sub(r"[^\w.-]+", "_", log.stem)
+    return (folder.parent if folder.name == "log" else folder) / "q" / f"{stem}{suffix}"
+
+
+def job_script(request: Request) -> bytes:
+    """The script of a job. Its argument is the job's number, or +OFFSET of the array's index."""
+    here = Path(__file__).resolve().parent
+    words = [sys.executable, str(here / "run.py")]
+    words += ["--num-threads", str(request.count("num-threads", 1))]
+    name = f'{request.name}="$number" ' if request.name else ""
+    return os.fsencode(
+        "#!/usr/bin/env bash\n"
+        "number=$1\n"
+        "[[ $number != +* ]] || number=$((SLURM_ARRAY_TASK_ID + number))\n"
+        f"cd -- {shlex.quote(os.getcwd())} || exit 1\n"  # noqa: PTH109 - as the shell sees it
+        "[[ ! -f path.sh ]] || . ./path.sh\n"
+        f"exec {shlex.join(words)} {name}{shlex.join([request.log, *request.command])}\n"
+    )
+
+
+def plan_arrays(numbers: Sequence[int], largest: int) -> list[tuple[int, list[int]]]:
+    """Arrays of at most `largest` jobs: (offset, indices), number = offset + index.
+
+    >>> plan_arrays([1, 2, 3, 4, 7], 3)
+    [(0, [1, 2, 3]), (3, [1]), (6, [1])]
+    """
+    arrays: dict[int, list[int]] = {}
+    for number in numbers:
+        offset = (number - 1) // largest * largest
+        arrays.setdefault(offset, []).append(number - offset)
+    return list(arrays.items())
+
+
+@dataclass
+class Launcher:
+    """Submits the jobs of a request and follows each to its end.
+
+    ended: number -> empty where all is well, else what happened; not_started: cancelled by us.
+    """
+
+    request: Request
+    submit_words: list[str]
+    slurm: Slurm = field(default_factory=Slurm)
+    tasks: dict[Task, int] = field(default_factory=dict)
+    ended: dict[int, str] = field(default_factory=dict)
+    not_started: set[int] = field(default_factory=set)
+    stopped_by: int = 0
+    _first_seen: dict[int, float] = field(default_factory=dict)
+    _wake: threading.Event = field(default_factory=threading.Event)
+    _cancelled: bool = False
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all that was submitted."""
+        return list(dict.fromkeys(job for job, _ in self.tasks))
+
+    def stop(self, signum: int, _frame: FrameType | None = None) -> None:
+        """Handle a signal: wake the loop, which cancels everything."""
+        self.stopped_by = self.stopped_by or signum
+        self._wake.set()
+
+    def run(self) -> None:
+        """Submit, and wait until every job has ended, or a signal came."""
+        most = self.request.most(0) if "max-jobs-run" in self.request.options else 0
+        arrays: list[tuple[int, list[int]]] = [(0, list(self.request.numbers))]
+        if len(self.request.numbers) > 1:
+            arrays = plan_arrays(self.request.numbers, self.slurm.largest_index())
+        try:
+            # With a limit the arrays go one after the other: Slurm's own limit is one of an array.
+            for wave in [[array] for array in arrays] if most else [arrays]:
+                for array in wave:
+                    if not self.stopped_by:
+                        self._submit(*array, most)
+                self._wait()
+                if self.stopped_by or any(self.ended.values()):
+                    break
+        finally:
+            if self.ids and len(self.ended) + len(self.not_started) < len(self.tasks):
+                self._cancel_all()
+        submitted = set(self.tasks.values())
+        self.not_started |= set(self.request.numbers) - submitted
+
+    def _submit(self, offset: int, indices: Sequence[int], most: int) -> None:
+        script = scheduler_file(self.request, ".sh")
+        output = str(scheduler_file(self.request, ".log").absolute()).replace("%", "%%")
+        words = [*self.submit_words, "--parsable", "--no-requeue", "--job-name", script.stem]
+        words += ["--output", output, "--open-mode=append"]
+        if len(self.request.numbers) == 1:
+            job = self.slurm.submit([*words, str(script), str(self.request.numbers[0])])
+            self.tasks[job, "N/A"] = self.request.numbers[0]
+            return
+        limit = f"%{most}" if most else ""
+        words += [f"--array={show_numbers(indices, '-')}{limit}", str(script), f"+{offset}"]
+        job = self.slurm.submit(words)
+        self.tasks.update({(job, str(index)): offset + index for index in indices})
+
+    def write_script(self) -> None:
+        """Put the jobs' script in place, and remove what an older call left beside it."""
+        script = scheduler_file(self.request, ".sh")
+        script.parent.mkdir(parents=True, exist_ok=True)
+        scheduler_file(self.request, ".log").unlink(missing_ok=True)
+        script.write_bytes(job_script(self.request))
+
+    def _wait(self) -> None:
+        progress = Progress("slurm.py", self.request.log, len(self.request.numbers))
+        wait = FIRST_WAIT
+        while not self.stopped_by:
+            states = self.slurm.states(self.ids)
+            self._note_silence(states is None)
+            for task, number in self.tasks.items():
+                if number not in self.ended and number not in self.not_started:
+                    self._judge(number, states, task)
+            if len(self.ended) + len(self.not_started) == len(self.tasks):
+                return
+            if any(self.ended.values()) and not self._cancelled:
+                self._cancelled = True
+                self.slurm.cancel(self.ids, "--state=PENDING")
+            waiting = [reason for state, reason in (states or {}).values() if state == "PENDING"]
+            reasons = ", ".join(sorted(set(waiting)))
+            progress.tell(len(self.ended), f", {len(waiting)} waiting ({reasons})" * bool(waiting))
+            self._wake.wait(wait)
+            wait = min(LONGEST_WAIT, wait * GROWTH)
+
+    def _judge(self, number: int, states: dict[Task, tuple[str, str]] | None, task: Task) -> None:
+        """Note the end of a job, if it ended: by Slurm's state first, else by its log's foot."""
+        log = self.request.log_of(number)
+        state = None if states is None else _state_of(task, states)
+        if state in ACTIVE:
+            return
+        if state == "CANCELLED" and self._cancelled and not log.exists():
+            self.not_started.add(number)
+            return
+        code = ended_code(log)
+        if code is not None and (state is None or state in ("LOST", "COMPLETED")):
+            self.ended[number] = "" if code == 0 else IN_LOG
+        elif state is not None:
+            since = self._first_seen.setdefault(number, time.monotonic())
+            limit = LOG_WAIT if state in ("LOST", "COMPLETED") else KILLED_LOG_WAIT
+            if code is None and time.monotonic() - since < limit:
+                return
+            state = "NO LOG" if state == "COMPLETED" else state
+            self.ended[number] = IN_LOG if state == "FAILED" and code else state
+            if code is None:
+                _close_log(log, state, self.request.count("num-threads", 1))
+
+    def _note_silence(self, silent: bool) -> None:
+        """Say so when Slurm has not answered for a minute; the jobs go on meanwhile."""
+        now = time.monotonic()
+        if not silent:
+            self.slurm.silent_since = None
+        elif self.slurm.silent_since is None:
+            self.slurm.silent_since = now
+        elif now - self.slurm.silent_since > LOG_WAIT:
+            tell(f"squeue has not answered for {LOG_WAIT:.0f} s; still waiting for {self.ids}")
+            self.slurm.silent_since = now
+
+    def _cancel_all(self) -> None:
+        self.slurm.cancel(self.ids)
+        deadline = time.monotonic() + CANCEL_WAIT
+        while time.monotonic() < deadline:
+            states = self.slurm.states(self.ids)
+            if states is not None and not any(state in ACTIVE for state, _ in states.values()):
+                return
+            time.sleep(0.2)
+        tell(f"cancelled, but not all ended within {CANCEL_WAIT:.0f} s: squeue -j {self.ids}")
+
+
+def _state_of(task: Task, states: dict[Task, tuple[str, str]]) -> str:
+    """A task's state. Tasks cancelled before they began share one line, of the array as a whole."""
+    whole = states.get((task[0], "N/A"), ("LOST", ""))
+    return states.get(task, whole)[0]
+
+
+def _close_log(log: Path, state: str, threads: int) -> None:
+    """Give the log of a job that was killed the foot that it could not write itself."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as stream:
+        new_line = "\n" if stream.tell() else ""
+        note = (
+            f"{new_line}# Slurm: {state}{'; ' if state in ADVICE else ''}{ADVICE.get(state, '')}\n"
+        )
+        stream.write(log_foot(128 + signal.SIGKILL, 0, threads, note))
+
+
+def refresh_folders(words: Sequence[str]) -> None:
+    """List the folders that the command names: a network file system then asks its server again."""
+    for folder in {Path(word).parent for word in words if "/" in word and "\n" not in word}:
+        if folder.is_dir():
+            os.listdir(folder)  # noqa: PTH208 - opening it is what counts
+
+
+def report(launcher: Launcher) -> int:
+    """Say what failed; the exit status."""
+    request = launcher.request
+    if launcher.stopped_by:
+        name = signal.Signals(launcher.stopped_by).name
+        tell(f"stopped by {name}; its jobs were cancelled")
+        return 128 + launcher.stopped_by
+    states = {number: state for number, state in launcher.ended.items() if state}
+    if not states:
+        return 0
+    failed = {number: state.removeprefix(IN_LOG) for number, state in states.items()}
+    for line in failure_lines(request, failed, len(launcher.not_started)):
+        tell(line)
+    for state in sorted({*states.values()} & set(ADVICE)):
+        tell(f"{state}: {ADVICE[state]}")
+    slurms_own = scheduler_file(request, ".log")
+    if any(failed.values()) and slurms_own.exists():
+        said = slurms_own.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in said[-3:]:
+            tell(f"  {slurms_own}: {line}")
+    return 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] in (["--help"], ["-h"]):
+        print(__doc__)
+        return 0
+    request = parse_request(words, None, CONFIG)
+    config = read_slurm_config(request.options.get("config", CONFIG))
+    for option in ("num-threads", "gpu"):
+        request.count(option, 0)
+    request.most(1)
+    launcher = Launcher(request, config.submit_words(request.options))
+    clear_logs(request)
+    launcher.write_script()
+    before: dict[int, Callable[..., object] | int | None] = {
+        signum: signal.signal(signum, launcher.stop) for signum in STOP_SIGNALS
+    }
+    try:
+        launcher.run()
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    refresh_folders([*request.command, request.log])
+    return report(launcher)
+
+
+if __name__ == "__main__":
+    run_program(main)
