@@ -20,6 +20,7 @@ from local.report import draw, pictures_radar
 from local.report.gather import shorten
 from local.report.html import Contents
 from local.report.load import Results, load_results
+from local.report.markdown import render
 from local.report.page import page
 from local.report.players import Players
 from local.report.results import Figure, SpeakerFigure, read_table, write_table
@@ -27,6 +28,7 @@ from local.report.sections import draw_all
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.systems import vocoder_share
+from local.report.tables import PROSODY_TITLE, prosody_table
 from local.report.worst import worst
 from tests.browser import browser, check_page, opened
 
@@ -288,6 +290,31 @@ def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> Non
     assert "Utility: UAR" not in text
     assert "asr_x A WER 20.0 [17.0, 23.0]" in text
     assert "Utility: WER" not in words_of_page(load_results(few))
+
+
+def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
+    few: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(few, folder)
+    made = Made(folder)
+    where = ("prosody", SPLITS[0], "b2", "utility")
+    for metric, value in (("f0_correlation", 0.5), ("voicing_agreement", 0.75)):
+        made.row(where, "OP", metric, value)
+    found = [*read_table(few / "metrics.csv", Figure), *made.figures]
+    write_table(folder / "metrics.csv", Figure, found)
+    results = load_results(folder)
+    assert results.evaluators() == [EVALUATORS[0]]
+    (line,) = prosody_table(results.figures).rows
+    assert [text.split()[0] for text in line[:4]] == [SPLITS[0], "b2", "0.50", "75.0"]
+    assert line[4] == "not measured"
+    text = words_of_page(results)
+    assert text.count(PROSODY_TITLE) == 2  # contents and section
+    assert "Measured by evaluator prosody" not in text
+    said = render(found, "small", {})
+    assert f"## {PROSODY_TITLE}" in said
+    assert "Evaluator prosody" not in said
+    assert PROSODY_TITLE not in words_of_page(load_results(few))
 
 
 def words_of_page(results: Results) -> str:

@@ -22,9 +22,11 @@ bootstrap=1000                     # resamplings of the speakers for the 95 % in
 corpus_name=                       # name in tables (conf/recipe.conf)
 evaluation=                        # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
 train_set=train                    # data/<train_set> trains the evaluator and is the pool of voices
+genders="f m"                      # whose trials there are; a corpus of one gender names it in conf/recipe.conf
 prepare_options=                   # further options of prepare.sh
 voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
+prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 lda_dim=100                        # dimensions that the PLDA back end keeps, at most
 cohort_size=100                    # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
@@ -39,16 +41,24 @@ list_stages=false                  # only list the stages
 . utils/recipe.sh
 . local/recipe.sh
 . local/attackers.sh
+. local/prosody.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
 
 first=${evaluators%% *}
 voice_encoder=${voice_encoder:-${first%/*}}
-sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
+sets=("${evaluation}_enrolls")
+for gender in $genders; do
+  [[ $gender == [fm] ]] || die "--genders: '$gender' of '$genders'; known: f, m"
+  sets+=("${evaluation}_trials_$gender")
+done
+[[ ${#sets[@]} -gt 1 ]] || die "--genders: names none; known: f, m"
 
 # What is compared, and the sets that it takes: `-` for the original, else the system that protected it.
 parts=()
-for evaluator in $evaluators; do parts+=("$evaluator f" "$evaluator m"); done
+for evaluator in $evaluators; do
+  for gender in $genders; do parts+=("$evaluator $gender"); done
+done
 pairs=("original OO - -") # system condition rows columns
 for system in $systems; do
   [[ -f conf/systems/$system.yaml ]] || die "conf/systems/$system.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
@@ -61,7 +71,9 @@ recipe_start "$command_line"
 if in_stage 0 "prepare the corpus"; then
   read -ra options <<<"$prepare_options"
   [[ -z $corpus ]] || options+=(--corpus "$corpus")
-  step "data/$train_set" --also "data/${sets[0]}" --also "data/${sets[1]}" --also "data/${sets[2]}" -- \
+  also=()
+  for set in "${sets[@]}"; do also+=(--also "data/$set"); done
+  step "data/$train_set" "${also[@]}" -- \
     ./prepare.sh --nj "$nj" --download "$download" --seed "$seed" "${options[@]}"
 fi
 
@@ -115,7 +127,9 @@ if in_stage 7 "x-vectors of the protected speech"; then
     use_evaluator "$evaluator"
     for system in $systems; do
       protected_sets=("${sets[@]/%/_$system}")
-      ! is_random "$system" || protected_sets+=("${sets[1]}_${system}_draw1" "${sets[2]}_${system}_draw1")
+      if is_random "$system"; then
+        for set in "${sets[@]:1}"; do protected_sets+=("${set}_${system}_draw1"); done
+      fi
       for set in "${protected_sets[@]}"; do make_xvectors "$set"; done
     done
     use_attacks "$evaluator"
@@ -183,6 +197,7 @@ if in_stage 9 "privacy metrics"; then
 fi
 
 if in_stage 10 "utility"; then
+  ! $prosody || make_prosody
   log "word error rate and emotion are not measured by this recipe yet; the report says so"
 fi
 
@@ -202,6 +217,10 @@ if in_stage 11 "results and report"; then
       ! use_two_runs "$system" || gather+=(--runs "data/$trials/trials" "$run0" "$run1")
     done
   done
+  if $prosody; then
+    find_prosody
+    folders+=("${prosody_folders[@]}")
+  fi
   for system in $systems; do
     for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
   done

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local.report.results import Figure, Row, SpeakerFigure, logger, read_table
-from local.report.words import UTILITY_METRICS, parse, target_voices
+from local.report.words import UTILITY, UTILITY_METRICS, parse, target_voices
 from utils.cli import UserError
 
 
@@ -73,7 +73,7 @@ class Results:
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""
-        own = (f.evaluator for f in self.figures if f.metric not in UTILITY_METRICS)
+        own = (f.evaluator for f in self.figures if f.attacker != UTILITY)
         return list(dict.fromkeys(own))
 
     def utility(self, split: str, system: str, metric: str) -> Value | None:

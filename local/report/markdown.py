@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from local.report import tables
 from local.report.results import Figure
-from local.report.words import UTILITY_METRICS
+from local.report.words import UTILITY
 
 READING = """\
 Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the
@@ -43,7 +43,7 @@ def render(
 ) -> str:
     """The whole report in Markdown. `origin`: lines of the provenance block, name to value; notes:
     what systems say of themselves."""
-    privacy = [f for f in figures if f.metric not in UTILITY_METRICS]
+    privacy = [f for f in figures if f.attacker != UTILITY]
     parts = [f"# Results on {corpus}", READING]
     if notes:
         parts.append("\n".join(f"- **{system}**: {note}" for system, note in notes))
@@ -54,6 +54,9 @@ def render(
     useful = tables.utility_table(figures)
     if useful.rows:
         parts.append(f"## Utility\n\n{useful.markdown()}")
+    prosody = tables.prosody_table(figures)
+    if prosody.rows:
+        parts.append(f"## {tables.PROSODY_TITLE}\n\n{prosody.markdown()}")
     parts += [
         "## Not measured",
         ("" if useful.rows else "Utility (word error rate, emotion). ")

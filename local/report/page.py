@@ -48,6 +48,12 @@ def _page(results: Results, sections: dict[str, list[Section]], players: Players
         lines = [html.row(r[:1], map(html.plain, r[1:])) for r in useful]
         at, header = contents.add("Utility"), tables.UTILITY_HEADER
         body.append(html.section("Utility", at, html.table("Utility", header, lines)))
+    prosody = tables.prosody_table(results.figures)
+    if prosody.rows:
+        lines = [html.row(r[:2], map(html.plain, r[2:])) for r in prosody.rows]
+        name = tables.PROSODY_TITLE
+        table = html.table(name, prosody.header, lines)
+        body.append(html.section(name, contents.add(name), table))
     body += [_missing(results, contents), _origin(results, contents)]
     title = f"Privacy report: {results.corpus or 'no corpus named'}"
     store = players.store() + "\n" if players else ""

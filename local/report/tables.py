@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from local.report.results import Figure
-from local.report.words import UTILITY_METRICS
+from local.report.words import UTILITY, UTILITY_METRICS
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
@@ -77,6 +77,15 @@ LEGAL_COLUMNS = tuple(
         ("singling out", "singling_out"),
     )
     for what, chance in ((" (%)", ""), (": chance", "chance_"))
+)
+PROSODY_TITLE = "Prosody and quality: protected speech beside its original"
+PROSODY_COLUMNS = (
+    Column("correlation of log F0", "f0_correlation", digits=2),
+    Column("voicing agreement (%)", "voicing_agreement", 100, 1),
+    Column("duration drift (%)", "duration_drift", 100, 2),
+    Column("level change (dB)", "level_change", digits=1),
+    Column("clipped samples (%)", "clipping", 100, 3),
+    Column("clipped, original (%)", "clipping_original", 100, 3),
 )
 CONDITION = {"unprotected": "OO", "ignorant": "OA", "lazy_informed": "AA"}
 
@@ -210,6 +219,13 @@ def utility_table(figures: Iterable[Figure]) -> Table:
         if f.metric in UTILITY_METRICS
     ]  # fmt: skip
     return Table(UTILITY_HEADER, rows, 5)
+
+
+def prosody_table(figures: Iterable[Figure]) -> Table:
+    """What protection did to pitch, length and level (docs/utility.md), a row a protected split."""
+    own = group(f for f in figures if f.attacker == UTILITY and f.evaluator == "prosody")
+    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    return _table(own, [UTILITY], PROSODY_COLUMNS, counts=counts)
 
 
 def legal_table(table: Figures) -> Table:

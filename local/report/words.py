@@ -16,6 +16,7 @@ PROTECTED = tuple(name for name in ATTACKERS if name != "unprotected")  # weakes
 
 
 UTILITY_METRICS = ("wer", "uar")  # word error rate; unweighted average recall of emotions
+UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
 TARGET = re.compile(r"const_\d+")  # a system that converts all speech to one target voice
 _TARGETS = 3  # from so many on, they are shown together, by target
 

@@ -1,0 +1,160 @@
+"""Prosody and quality: by hand, on tones, undefined cases, bad input, and in the report."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local.compute_prosody import main as compute_prosody
+from local.metrics.prosody import KEYS, prosody_figures, read_prosody
+from steps.audio import write_wav
+from steps.compare_prosody import main as compare_prosody
+from steps.synthesis.prosody import COLUMNS, compare, compare_contours
+from utils.cli import LossError, UserError
+from utils.datadir import write_data_dir
+
+NOTHING = {"duration_change": 0.0, "level_change": 0.0, "clipping": 0.0, "clipping_original": 0.0}
+RATE = 16000
+
+
+def sung(semitones: float = 3.0, seconds: float = 1.0, base: float = 150.0) -> np.ndarray:
+    """A buzz whose pitch swings by some semitones."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    f0 = base * 2 ** (semitones / 12 * np.sin(2 * np.pi * 2 * t / seconds))
+    phase = 2 * np.pi * np.cumsum(f0) / RATE
+    return 0.1 * sum(np.sin(k * phase) / k for k in range(1, 8))
+
+
+def test_contours_by_hand() -> None:
+    a = np.array([0.0, 100.0, 200.0, 400.0, 0.0, 150.0])
+    b = np.array([0.0, 200.0, 100.0, 400.0, 90.0, 0.0])
+    found = compare_contours(a, b, **NOTHING)
+    # In octaves above 100 Hz: (0, 1, 2) and (1, 0, 2): covariance 1/3, variances 2/3.
+    assert found.f0_correlation == pytest.approx(0.5)
+    assert found.voicing_agreement == pytest.approx(4 / 6)
+    assert (found.n_frames, found.n_voiced_both) == (6, 3)
+
+
+def test_transposition_level_and_speed_do_not_count_as_pitch() -> None:
+    a = np.array([0.0, 100.0, 110.0, 130.0, 120.0, 0.0])
+    assert compare_contours(a, 2.5 * a, **NOTHING).f0_correlation == pytest.approx(1.0)
+    assert compare_contours(a, np.repeat(a, 2), **NOTHING).f0_correlation == pytest.approx(1.0)
+    # Upside down
+    inverted = np.where(a > 0, 10000 / np.maximum(a, 1), 0.0)
+    assert compare_contours(a, inverted, **NOTHING).f0_correlation == pytest.approx(-1.0)
+
+
+def test_undefined_without_common_voicing_or_with_a_monotone() -> None:
+    a = np.array([0.0, 100.0, 110.0])
+    for b in (np.array([90.0, 0.0, 0.0]), np.array([0.0, 90.0, 90.0]), np.zeros(3)):
+        assert math.isnan(compare_contours(a, b, **NOTHING).f0_correlation)
+    with pytest.raises(UserError, match="empty"):
+        compare_contours(a, np.zeros(0), **NOTHING)
+
+
+def test_signals() -> None:
+    wave = sung()
+    same = compare(wave, wave)
+    assert (same.f0_correlation, same.voicing_agreement) == (pytest.approx(1), 1)
+    assert (same.duration_change, same.level_change, same.clipping) == (0, 0, 0)
+    assert same.n_voiced_both > 80
+    half = compare(wave, 0.5 * wave)
+    assert half.level_change == pytest.approx(20 * math.log10(0.5))
+    assert compare(wave, sung(seconds=1.25)).duration_change == pytest.approx(0.25)
+    assert compare(wave, sung(seconds=1.25)).f0_correlation > 0.95
+    assert compare(wave, sung(semitones=-3)).f0_correlation < -0.9
+    loud = np.clip(20 * wave, -1, 1)
+    assert compare(wave, loud).clipping == pytest.approx((np.abs(20 * wave) >= 1).mean(), abs=0.01)
+    silent = compare(wave, np.zeros_like(wave))
+    assert math.isnan(silent.level_change)
+    assert math.isnan(silent.f0_correlation)
+
+
+def test_columns_are_those_that_are_read() -> None:
+    assert COLUMNS == KEYS
+
+
+def row(correlation: float, change: float = 0.0) -> np.ndarray:
+    return np.array([correlation, 1.0, change, 0.0, 0.0, 0.0, 10, 5])
+
+
+def test_means_over_utterances_and_intervals_over_speakers() -> None:
+    table = {"a1": row(0.2, 0.1), "a2": row(0.4, -0.1), "b1": row(0.9), "b2": row(math.nan)}
+    utt2spk = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+    found = prosody_figures(table, utt2spk, n_bootstrap=200)
+    assert found["f0_correlation"] == pytest.approx(0.5)
+    assert found["duration_change"] == pytest.approx(0)
+    assert found["duration_drift"] == pytest.approx(0.05)
+    assert found["n_undefined"] == {"f0_correlation": 1}
+    per_speaker = found["f0_correlation_per_speaker"]
+    assert per_speaker == {"a": pytest.approx(0.3), "b": pytest.approx(0.9)}
+    # Two speakers: a resample is a twice, both, or b twice.
+    assert found["intervals"]["f0_correlation"] == pytest.approx([0.3, 0.9])  # type: ignore[index]
+    nothing = prosody_figures({"a1": row(math.nan)}, utt2spk)
+    assert math.isnan(nothing["f0_correlation"])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Data directories `o` and `p` of two speakers with two utterances; p an octave higher."""
+    for name, base in (("o", 110.0), ("p", 220.0)):
+        wav = {}
+        for number, utt in enumerate(("f1-1", "f1-2", "f2-1", "f2-2")):
+            wav[utt] = str(tmp_path / name / "wav" / f"{utt}.wav")
+            write_wav(wav[utt], sung(1 + number, 0.5, base))
+        utt2spk = {utt: utt[:2] for utt in wav}
+        write_data_dir(tmp_path / name, {"wav.scp": wav, "utt2spk": utt2spk})
+    return tmp_path
+
+
+def test_programs(data: Path) -> None:
+    out = data / "out"
+    assert compare_prosody([str(data / "o"), str(data / "p"), str(out)]) == 0
+    assert set(read_prosody(out / "prosody")) == {"f1-1", "f1-2", "f2-1", "f2-2"}
+    options = ["--utt2spk", str(data / "o/utt2spk"), "--bootstrap", "20"]
+    assert compute_prosody([*options, str(out / "prosody"), str(out / "metrics.json")]) == 0
+    figures = json.loads((out / "metrics.json").read_text())
+    assert figures["f0_correlation"] > 0.95
+    assert (figures["n_speakers"], figures["n_segments"]) == (2, 4)
+    assert set(figures["intervals"]) >= {"f0_correlation", "clipping"}
+
+
+def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data / "p/wav/f1-2.wav").write_text("no audio")
+    command = [str(data / "o"), str(data / "p"), str(data / "out")]
+    with pytest.raises(LossError, match=r"1 of 4 utterances lost, 0 allowed.*f1-2"):
+        compare_prosody(command)
+    assert not (data / "out/prosody").exists()
+    assert compare_prosody(["--allow-loss", "1", *command]) == 0
+    assert "read 4 utterances / written 3 comparisons / skipped 1" in capsys.readouterr().out
+    assert (data / "out/skipped.txt").read_text().startswith("f1-2 ")
+
+
+HEADER = f"# utterance {' '.join(KEYS)}"
+LINE = "u 1 1 0 0 0 0 5 5"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "lists no utterance"),
+        ("# other\n", ":1: not a table"),
+        (f"{HEADER}\nf1-1 1 1\n", ":2: 3 fields where 9"),
+        (f"{HEADER}\nf1-1 x 1 0 0 0 0 5 5\n", ":2: could not convert"),
+        (f"{HEADER}\n{LINE}\n{LINE}\n", ":3: u is listed"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "prosody"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_prosody(path)
+
+
+def test_an_utterance_of_nobody(data: Path) -> None:
+    compare_prosody([str(data / "o"), str(data / "p"), str(data / "out")])
+    (data / "utt2spk").write_text("f1-1 f1\n")
+    with pytest.raises(UserError, match="has no utterance f1-2"):
+        compute_prosody(["--utt2spk", str(data / "utt2spk"), str(data / "out/prosody"), "-"])
