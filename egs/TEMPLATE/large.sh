@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# EER and D_ECE against the number of speakers (paper 004: Fig. 9), with simulated speakers, without speech.
+# It takes the corpus, the encoder and the x-vectors that run.sh makes, and makes what is missing.
+#   ./large.sh                                        everything that is not up to date
+#   ./large.sh --sizes "50 200 1000 3000 10000"       as far as Fig. 9 goes: 358,482 utterances, minutes for each curve
+#   ./large.sh --voice-encoder given:FOLDER           x-vectors that another toolkit made
+# What is simulated and what it cannot tell: docs/large.md. Results: exp/large/<encoder>/results/RESULTS.md,
+# large.csv and large.pdf.
+set -euo pipefail
+
+stage=0                                               # first stage to run
+stop_stage=2                                          # last stage to run
+generators="random average wgan idmap_mlp idmap_diff" # what is compared: conf/systems/<generator>.yaml
+sizes="50 200 1000"                                   # numbers of speakers, ascending
+populations=5                                         # simulated populations of each size
+voices="two same"                                     # pseudo-speakers of a person: see docs/large.md
+leak=0                                                # part of the source speaker that protected x-vectors keep
+voice_encoder=                                        # encoder of the x-vectors, named as in --evaluators; empty: that of the first evaluator
+evaluators="ecapa_mini/plda"                          # the first one's back end scores
+nj=$(env -u OMP_NUM_THREADS nproc)                    # jobs at a time
+device=cpu                                            # where encoders are trained: cpu or cuda
+seed=0                                                # of everything random
+corpus_name=                                          # name in tables (conf/recipe.conf)
+evaluation=                                           # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
+train_set=train                                       # data/<train_set> is the pool of voices, and trains generators
+chunk_seconds=                                        # as run.sh has it
+lda_dim=100                                           # as run.sh has it
+cohort_size=100                                       # as run.sh has it
+bootstrap=1000                                        # as run.sh has it
+dry_run=false                                         # only say what would be done
+list_stages=false                                     # only list the stages
+
+. ./path.sh
+. ./cmd.sh
+# shellcheck source=/dev/null
+. conf/recipe.conf
+. utils/parse_options.sh
+. utils/recipe.sh
+. local/recipe.sh
+[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
+[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+for generator in $generators; do
+  [[ -f conf/systems/$generator.yaml ]] || die "conf/systems/$generator.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+done
+for word in $voices; do
+  [[ $word == two || $word == same ]] || die "--voices '$word': known: two, same"
+done
+recipe_start "$command_line"
+
+first=${evaluators%% *}
+voice_encoder=${voice_encoder:-${first%/*}}
+sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
+for set in "$train_set" "${sets[@]}"; do
+  [[ -d data/$set ]] || $list_stages || die "data/$set is missing; make it with ./run.sh --stop-stage 0"
+done
+read -ra sizes_given <<<"$sizes"
+use_evaluator "$voice_encoder/${first##*/}"
+out=exp/large/$name
+declare -A needs_of
+for generator in $generators; do
+  $list_stages || use_system "$generator" # takes seconds
+  needs_of[$generator]=${needs-}
+done
+
+# Sets resources: what a generator is given beside the sources.
+use_generator() { # GENERATOR
+  local need
+  resources=(--pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
+  for need in ${needs_of[$1]}; do
+    case $need in
+      backend) resources+=(--pool-backend "exp/backends/$name") ;;
+      generator:*) resources+=(--generator "exp/generators/$name/${need#*:}") ;;
+    esac
+  done
+}
+
+if in_stage 0 "x-vectors, back end, trained generators"; then
+  make xvectors
+  make pool_speakers
+  [[ $backend == cosine ]] || make backend
+  for generator in $generators; do
+    for need in ${needs_of[$generator]}; do
+      case $need in backend | generator:*) make "$need" ;; esac
+    done
+  done
+fi
+
+how=(--seed "$seed" --backend "$scorer" --asnorm "$asnorm" --populations "$populations")
+for set in "${sets[@]}"; do how+=(--sources "$xvectors/$set" "data/$set"); done
+how+=(--sizes "${sizes_given[@]}" --)
+if in_stage 1 "EER and D_ECE by number of speakers"; then
+  for system in real original; do
+    kind=()
+    [[ $system == original ]] || kind=(--real)
+    step "$out/$label/$system" -- job "$out/$label/$system" local/measure_large.py "${kind[@]}" "${how[@]}" \
+      "$out/$label/$system/curve.tsv"
+  done
+  for generator in $generators; do
+    use_generator "$generator"
+    for word in $voices; do
+      folder=$out/$label/${generator}_$word
+      step "$folder" -- job "$folder" local/measure_large.py --conf "conf/systems/$generator.yaml" \
+        --voices "$word" --leak "$leak" "${resources[@]}" "${how[@]}" "$folder/curve.tsv"
+    done
+  done
+fi
+
+if in_stage 2 "tables and figure"; then
+  gather=(--corpus-name "$corpus_name" --encoder "$name" --scorer "$backend" --leak "$leak")
+  for system in real original; do gather+=(--curve "$system" "$out/$label/$system/curve.tsv"); done
+  for generator in $generators; do
+    for word in $voices; do gather+=(--curve "$generator" "$out/$label/${generator}_$word/curve.tsv"); done
+  done
+  step "$out/results" -- job "$out/results" local/collect_large.py "${gather[@]}" "$out/results"
+fi
+recipe_end
+if [[ $stop_stage -ge 2 ]] && ! $dry_run && ! $list_stages; then
+  log "results: $PWD/$out/results/RESULTS.md"
+fi

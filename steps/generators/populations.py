@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enrolment and trial x-vectors of simulated speakers, original or with pseudo-speakers.
+
+Original: x = m + y + e (`steps/speaker/population.py`). Protected: x = p + leak y + e, p the
+pseudo-speaker's vector, e a residual within speakers as in original speech. What a synthesiser
+keeps of the source speaker is only in `leak`, a number that has to be given.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.anonymisers.source import Source
+from steps.anonymisers.strategy import Key
+from steps.generators.sampling import Sampler
+from steps.generators.speakers import generate_one
+from steps.speaker.large import Side
+from steps.speaker.population import ANYBODY, Population
+from utils.seeds import make_rng
+
+Float64 = npt.NDArray[np.float64]
+ENROLS, UTTERANCES = 10, 35.8482  # of a speaker on average: 358,482 of 10,000 (004, section V-J)
+TWO, SAME = "two", "same"  # pseudo-speakers of a person: one in enrolment, one in trials; or one
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How speakers speak. sampler: None leaves them original; voices: `two` or `same`."""
+
+    sampler: Sampler | None
+    voices: str
+    leak: float
+    seed: int
+
+
+def n_trials(speaker: int) -> int:
+    """Trial utterances of the speaker at a place: 25 or 26, 25.8482 on average.
+
+    >>> sum(n_trials(s) for s in range(10_000))
+    258482
+    """
+    each = round((UTTERANCES - ENROLS) * 10_000)
+    return (speaker + 1) * each // 10_000 - speaker * each // 10_000
+
+
+def make_population(
+    population: Population, recipe: Recipe, n_speakers: int, number: int
+) -> tuple[Side, Side]:
+    """Both sides of population `number`: every enrolment and every trial utterance.
+
+    Each population has draws of its own, the same for all systems and ways.
+    """
+    rng = make_rng(recipe.seed, "large", f"speakers {n_speakers}", f"population {number}")
+    voices, genders = population.speakers(n_speakers, rng)
+    sides = []
+    for side, counts in (
+        ("enrol", np.full(n_speakers, ENROLS)),
+        ("trial", np.array([n_trials(s) for s in range(n_speakers)])),
+    ):
+        residuals = population.residuals(int(counts.sum()), rng)
+        of = np.repeat(np.arange(n_speakers), counts)
+        if recipe.sampler is None:
+            centres = voices
+        else:
+            mean = np.add.reduceat(residuals, np.cumsum(counts) - counts) / counts[:, None]
+            name = side if recipe.voices == TWO else "both"
+            centres = _pseudo(recipe, voices + mean, genders, (str(n_speakers), str(number), name))
+            own = np.stack([population.means[gender] for gender in genders])
+            centres = centres + recipe.leak * (voices - own)
+        vectors = (centres[of] + residuals).astype(np.float32)
+        ids = [f"{side}-{i:07d}" for i in range(len(of))]
+        speakers = [f"s{s:06d}" for s in of.tolist()]
+        sides.append(Side(ids, speakers, vectors, np.ones(len(of)), [genders[s] for s in of]))
+    return sides[0], sides[1]
+
+
+def _pseudo(
+    recipe: Recipe, sources: Float64, genders: list[str], where: tuple[str, ...]
+) -> Float64:
+    """Pseudo-speakers (n, d), asked for as a system asks: key, mean x-vector of the source."""
+    sampler = recipe.sampler
+    assert sampler is not None
+    vectors = []
+    for place, (source, gender) in enumerate(zip(sources, genders, strict=True)):
+        names = ("large", *where, str(place))
+        key = Key(sampler.settings.level, names, names)
+        who = Source(f"simulated {place}", None if gender == ANYBODY else gender, source)
+        vectors.append(
+            generate_one(sampler.generator, sampler.settings, key, who, recipe.seed, 0)[0]
+        )
+    return np.stack(vectors).astype(np.float64)
