@@ -132,9 +132,15 @@ original, protected with protected; the attacker is ignorant: trained on origina
 
 - `two`: a person has one pseudo-speaker in enrolment and another in trials, as in the tests of
   the VoicePrivacy Challenges. An EER of 50 % says that the generator leaves nothing of the source;
-  one below says that the choice itself betrays him.
+  one below, that the choice itself betrays him. Pairs of both genders are trials, so a system that
+  keeps the gender (`gender: same`) stays below 50 % for that alone.
 - `same`: one pseudo-speaker in both. This is no protection but a test of uniqueness: the EER says
   how well people are told apart by their pseudo-speakers; **here lower means more unique**.
+  Where nothing is drawn (`average`) the source's x-vector of each side decides, so both are one.
+
+Where `original` lies below `real`, simulated speech is easier than real speech, as is to be expected
+of a normal distribution, alike for all speakers, without sessions or outliers. Then believe
+comparisons within the model only, not levels.
 
 What this cannot tell: simulated speakers are independent and alike in distribution, so the expected
 EER does not depend on their number, and a fall as in 004, which comes from other corpora and from
