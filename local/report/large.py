@@ -138,8 +138,9 @@ original, protected with protected; the attacker is ignorant: trained on origina
   how well people are told apart by their pseudo-speakers; **here lower means more unique**.
   Where nothing is drawn (`average`) the source's x-vector of each side decides, so both are one.
 
-Where `original` lies below `real`, simulated speech is easier than real speech, as is to be expected
-of a normal distribution, alike for all speakers, without sessions or outliers. Then believe
+Where `original` lies below `real`, simulated speech is easier than real speech, as
+is to be expected of a normal distribution, alike for all speakers, without sessions or
+outliers. Then believe
 comparisons within the model only, not levels.
 
 What this cannot tell: simulated speakers are independent and alike in distribution, so the expected
