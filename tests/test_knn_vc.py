@@ -20,13 +20,15 @@ from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.anonymisers.source import Resources, Source
 from steps.anonymisers.strategy import Key, make_keys
 from steps.synthesis import matching, wavlm
+from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.knn_world import Voice, WorldConverter, match_envelope
 from steps.synthesis.matching import METRICS, FrameIndex, average, nearest_frames
-from steps.synthesis.voice_pool import VoicePool, match_vectors
+from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import WorldFrames, analyse, pack
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
+from utils.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
@@ -194,6 +196,44 @@ class TestAcceptance11:
         )
         expected = analyse(wave).envelope[10:-10, 1:25]
         assert np.abs(own - expected).mean() < 0.25 * np.abs(other - expected).mean()
+
+
+class TestSourceShare:
+    """What of the source's own frames comes along, moved to the voice's mean and deviation."""
+
+    @staticmethod
+    def convert(share: float, envelope: np.ndarray | None = None) -> tuple[np.ndarray, Voice]:
+        source = random_frames(1, 200).envelope if envelope is None else envelope
+        codes = 3 * random_frames(2, 400).envelope + 1
+        voice = Voice(FrameIndex(match_vectors(codes)), codes)
+        return match_envelope(source, [voice], (1.0,), 4, share), voice
+
+    def test_alone_it_has_the_voices_mean_and_deviation(self) -> None:
+        out, voice = self.convert(1.0)
+        source = random_frames(1, 200).envelope
+        spoken = out[loud_frames(source), 1:]
+        np.testing.assert_allclose(spoken.mean(axis=0), voice.mean[1:])
+        np.testing.assert_allclose(spoken.std(axis=0), voice.sd[1:])
+        for place in range(1, 40):  # and nothing else changed
+            assert np.corrcoef(out[:, place], source[:, place])[0, 1] == pytest.approx(1)
+
+    def test_shares_add_up(self) -> None:
+        none, some, all_ = (self.convert(share)[0] for share in (0.0, 0.25, 1.0))
+        np.testing.assert_allclose(some, 0.75 * none + 0.25 * all_)
+        assert np.abs(none - all_)[:, 1:].max() > 1
+
+    def test_sound_that_never_changes_becomes_the_voices_mean(self) -> None:
+        out, voice = self.convert(1.0, np.tile(np.linspace(-9, 2, 40), (50, 1)))
+        np.testing.assert_allclose(out[:, 1:], np.tile(voice.mean[1:], (50, 1)))
+
+    def test_the_form_of_the_specification_takes_none(self) -> None:
+        described = {
+            name: KnnVc.describe(read_settings(SYSTEMS / f"{name}.yaml"), name)
+            for name in ("knnvc", "knnvc_plain")
+        }
+        assert described["knnvc"] == described["knnvc_plain"]
+        assert read_settings(SYSTEMS / "knnvc_plain.yaml")["source_share"] == 0
+        assert "source_share" not in read_settings(SYSTEMS / "knnvc.yaml")
 
 
 class TestTargets:
@@ -382,7 +422,8 @@ class TestSound:
         assert (out[30:, 0] - envelope[30:, 0]).min() > 5
 
     def test_mix_is_a_weighted_mean_and_pool_is_a_union(self, load, pool: Path) -> None:
-        wave, converter = say(1), WorldConverter(VoicePool.load(pool), 4, "linear", 30000)
+        wave = say(1)
+        converter = WorldConverter(VoicePool.load(pool), 4, "linear", 30000, SOURCE_SHARE)
         got = {}
         for kind in ("mix", "pool"):
             system = load(f"fusion: 2\nfusion_kind: {kind}\n")
@@ -521,6 +562,8 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
         ("vocoder: prematched", "vocoder: only features: wavlm has it"),
         ("features: wavlm\nwavlm_sha256: abc", "wavlm_sha256: 'abc'; 64 digits 0-9, a-f"),
         ("peak: 2", "peak: 2; it must be above 0 and at most 1"),
+        ("source_share: 1.5", "source_share: 1.5; it must be from 0 to 1"),
+        ("features: wavlm\nsource_share: 0.4", "features: wavlm takes the voice's frames only"),
         ("voices: 3", "voices: unknown setting"),
     ],
 )

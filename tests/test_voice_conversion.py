@@ -458,6 +458,7 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
         ("neighbours: 0\n", "neighbours: 0; it must be 1 or more"),
         ("k: 0\n", "k: 0; it must be 1 or more"),
         ("temperature: 0\n", "temperature: 0; it must be above 0"),
+        ("source_share: -1\n", "source_share: -1; it must be from 0 to 1"),
         ("f0: log\n", "f0: 'log' is unknown; known: none, linear, percentile"),
         ("gender: female\n", "gender: 'female' is unknown; known: same, other, random, any"),
         ("level: position\n", "level: 'position' is unknown; known: utt, spk, perm, const"),

@@ -18,6 +18,7 @@ from steps.anonymisers.registry import Description
 from steps.anonymisers.source import Resources, Source
 from steps.anonymisers.strategy import LEVELS, Key
 from steps.generators.gender import POLICIES, choose_gender
+from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -46,6 +47,7 @@ class Settings:
     fusion: int = 1
     fusion_kind: str | None = None
     max_frames: int = 30000
+    source_share: float | None = None
     wavlm: str | None = None
     wavlm_sha256: str | None = None
     vocoder: str | None = None
@@ -222,6 +224,8 @@ def check_settings(settings: Settings, path: StrPath) -> Settings:
             raise UserError(f"{path}: {name}: {value}; it must be at least {least}")
     if settings.max_frames < settings.k:
         raise UserError(f"{path}: max_frames: {settings.max_frames}; k is {settings.k}")
+    if settings.source_share is not None and not 0 <= settings.source_share <= 1:
+        raise UserError(f"{path}: source_share: {settings.source_share:g}; it must be from 0 to 1")
     if not 0 < settings.peak <= 1:
         raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
     if settings.fusion_kind and settings.fusion == 1:
@@ -249,6 +253,8 @@ def _check_features(settings: Settings, path: StrPath) -> Settings:
     given = [name for name in _WAVLM_ONLY if getattr(settings, name) is not None]
     if given and not wavlm:
         raise UserError(f"{path}: {given[0]}: only features: wavlm has it")
+    if wavlm and settings.source_share:
+        raise UserError(f"{path}: source_share: features: wavlm takes the voice's frames only")
     f0 = settings.f0 or ("none" if wavlm else "linear")
     known = ("none",) if wavlm else (*TRANSFORMS, "none")
     if f0 not in known:
@@ -261,7 +267,10 @@ def _check_features(settings: Settings, path: StrPath) -> Settings:
         if value is not None and not (len(value) == 64 and set(value) <= set("0123456789abcdef")):
             raise UserError(f"{path}: {name}: {value!r}; 64 digits 0-9, a-f are expected")
     vocoder = settings.vocoder or ("prematched" if wavlm else None)
-    return replace(settings, f0=f0, vocoder=vocoder)
+    share = settings.source_share
+    if share is None:
+        share = 0.0 if wavlm else SOURCE_SHARE
+    return replace(settings, f0=f0, vocoder=vocoder, source_share=share)
 
 
 def _needs(settings: Settings) -> tuple[str, ...]:
@@ -285,4 +294,7 @@ def _load_converter(settings: Settings, pool: Path) -> Converter:
     from steps.synthesis.voice_pool import VoicePool
 
     assert settings.f0 is not None
-    return WorldConverter(VoicePool.load(pool), settings.k, settings.f0, settings.max_frames)
+    assert settings.source_share is not None
+    return WorldConverter(
+        VoicePool.load(pool), settings.k, settings.f0, settings.max_frames, settings.source_share
+    )

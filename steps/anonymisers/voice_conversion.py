@@ -18,7 +18,7 @@ from steps.generators.base import GENDERS, Generator, add_note
 from steps.generators.gender import POLICIES, choose_gender
 from steps.generators.pool import PoolGenerator
 from steps.generators.registry import describe_generator, load_generator
-from steps.synthesis.base import F0Map, Synthesiser, Target
+from steps.synthesis.base import SOURCE_SHARE, F0Map, Synthesiser, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.voice_pool import VoicePool
@@ -55,6 +55,7 @@ class Settings:
     temperature: float = 0.05
     k: int = 4
     max_frames: int = 6000
+    source_share: float = SOURCE_SHARE
     peak: float = 0.95
 
 
@@ -265,7 +266,7 @@ def _load_synthesiser(
     settings: Settings, pool: VoicePool, resources: Resources, path: StrPath
 ) -> Synthesiser:
     if settings.synthesiser == "world":
-        return WorldSynthesiser(pool, settings.k, settings.max_frames)
+        return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
     from steps.synthesis.trained import load_synthesiser  # loads torch
 
     return load_synthesiser(resources.folder("synthesiser", str(path)))
@@ -313,6 +314,8 @@ def _check(settings: Settings, path: StrPath) -> None:
         value = getattr(settings, name)
         if value is not None and value < 1:
             raise UserError(f"{path}: {name}: {value}; it must be 1 or more")
+    if not 0 <= settings.source_share <= 1:
+        raise UserError(f"{path}: source_share: {settings.source_share:g}; it must be from 0 to 1")
     if not settings.temperature > 0:
         raise UserError(f"{path}: temperature: {settings.temperature:g}; it must be above 0")
     if not 0 < settings.peak <= 1:

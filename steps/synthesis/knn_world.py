@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """kNN voice conversion on WORLD frames: no network and no download, a stand-in for kNN-VC.
 
-Each frame of the source becomes the mean of its k nearest frames of the target voice; energy
-contour, timing and aperiodicity stay the source's; the pitch takes the target's range.
+Each frame of the source becomes the mean of its k nearest frames of the target voice, and of
+itself, moved to where the voice's frames lie (mean and deviation), by a share. The second part
+keeps the words: a voice of a few seconds has no frame that is near to each of the source's.
+Energy contour, timing and aperiodicity stay the source's; the pitch takes the target's range.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,14 +22,21 @@ from utils.cli import UserError
 
 FloatArray = npt.NDArray[np.float64]
 _CACHED_VOICES = 4
+_SMALLEST_SD = 1e-6
 
 
 @dataclass(frozen=True)
 class Voice:
-    """Frames to search, and the codes (M, 40) that stand for them."""
+    """Frames to search, and the codes (M, 40) that stand for them, with their mean and sd (40,)."""
 
     index: FrameIndex
     codes: FloatArray
+    mean: FloatArray = field(init=False)
+    sd: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", self.codes.mean(axis=0))
+        object.__setattr__(self, "sd", self.codes.std(axis=0))
 
 
 class WorldConverter:
@@ -38,9 +47,15 @@ class WorldConverter:
         "vocoder, not of WavLM, and no neural vocoder is used; figures are not those of kNN-VC"
     )
 
-    def __init__(self, pool: VoicePool, k: int, f0: str, max_frames: int) -> None:
-        """f0: linear, percentile or none. max_frames: of a voice that are searched."""
+    def __init__(
+        self, pool: VoicePool, k: int, f0: str, max_frames: int, source_share: float = 0.0
+    ) -> None:
+        """f0: linear, percentile or none. max_frames: of a voice that are searched.
+
+        source_share: see `match_envelope`.
+        """
         self._pool, self._k, self._f0, self._max_frames = pool, k, f0, max_frames
+        self._share = source_share
         self.speakers = pool.speakers
         self._voice = lru_cache(_CACHED_VOICES)(self._load)
 
@@ -65,9 +80,8 @@ class WorldConverter:
         if not np.any(wave):
             return np.zeros(len(wave))
         source = analyse(wave)
-        envelope = match_envelope(
-            source.envelope, [self._voice(tuple(group)) for group in voices], weights, self._k
-        )
+        groups = [self._voice(tuple(group)) for group in voices]
+        envelope = match_envelope(source.envelope, groups, weights, self._k, self._share)
         f0 = source.f0
         if self._f0 != "none":
             assert source_f0 is not None
@@ -95,22 +109,34 @@ class WorldConverter:
 
 
 def match_envelope(
-    envelope: FloatArray, voices: Sequence[Voice], weights: Sequence[float], k: int
+    envelope: FloatArray,
+    voices: Sequence[Voice],
+    weights: Sequence[float],
+    k: int,
+    source_share: float = 0.0,
 ) -> FloatArray:
     """Codes (T, 40) of the source -> those said by the voices, each of which has a weight.
 
-    The mean of the k nearest frames of a voice, weighted over voices; coefficient 0 is the
-    source's, moved by a constant to the voices' mean (of frames that are not quiet, both).
-    Digital silence keeps its own, so that it stays silent.
+    The mean of the k nearest frames of a voice, and with `source_share` (0 ... 1) the source's own
+    frame, each coefficient moved to the mean and standard deviation of the voice's; weighted over
+    voices. Coefficient 0 is the source's, moved by a constant to the voices' mean (of frames that
+    are not quiet, both). Digital silence keeps its own, so that it stays silent.
     """
-    queries = match_vectors(envelope)
+    loud = loud_frames(envelope)
+    counted = envelope[loud] if len(loud) else envelope
+    mean, sd = counted.mean(axis=0), np.maximum(counted.std(axis=0), _SMALLEST_SD)
     out = np.zeros_like(envelope)
     level = 0.0
+    queries = match_vectors(envelope)
     for voice, weight in zip(voices, weights, strict=True):
-        out += weight * average(voice.codes, voice.index.search(queries, k))
-        level += weight * float(voice.codes[:, 0].mean())
-    loud = loud_frames(envelope)
-    shift = level - float(envelope[loud, 0].mean()) if len(loud) else 0.0
+        if source_share < 1:
+            found = voice.index.search(queries, k)
+            out += weight * (1 - source_share) * average(voice.codes, found)
+        if source_share > 0:
+            moved = (envelope - mean) / sd * voice.sd + voice.mean
+            out += weight * source_share * moved
+        level += weight * float(voice.mean[0])
+    shift = level - float(mean[0]) if len(loud) else 0.0
     out[:, 0] = envelope[:, 0] + np.where(silent_frames(envelope), 0.0, shift)
     return out
 

@@ -19,18 +19,22 @@ _CACHED_VOICES = 16  # of at most max_frames each
 
 
 class WorldSynthesiser:
-    """Each frame of the source becomes the weighted mean of like frames of the target's voices."""
+    """Each frame of the source becomes the weighted mean of what each of the target's voices makes
+    of it (`knn_world`)."""
 
     needs: tuple[str, ...] = ("pool",)
 
-    def __init__(self, pool: VoicePool, k: int = 4, max_frames: int = 6000) -> None:
+    def __init__(
+        self, pool: VoicePool, k: int = 4, max_frames: int = 6000, source_share: float = 0.0
+    ) -> None:
         """Take voices from `pool`.
 
         k: frames of a voice that are averaged for one of the source (all, if it has fewer).
         max_frames: of a voice that are searched, evenly spread over what there is, so that the cost
-        does not grow with the pool's hours.
+        does not grow with the pool's hours. source_share: see `knn_world.match_envelope`.
         """
         self._pool, self._k, self._max_frames = pool, k, max_frames
+        self._share = source_share
         self._voice = lru_cache(_CACHED_VOICES)(self._load)
 
     def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
@@ -47,12 +51,11 @@ class WorldSynthesiser:
     def mix(self, envelope: FloatArray, target: Target) -> FloatArray:
         """Codes (T, 40) of the source -> the sum of w_r times those of voice r.
 
-        A voice's code is the mean of its k frames nearest to the source's; coefficient 0 as in
-        `knn_world.match_envelope`.
+        A voice's code is what `knn_world.match_envelope` makes of the source's.
         """
         voices = [self._voice(speaker) for speaker in target.voices]
         k = min(self._k, *(len(voice.index) for voice in voices))
-        return match_envelope(envelope, voices, target.weights.tolist(), k)
+        return match_envelope(envelope, voices, target.weights.tolist(), k, self._share)
 
     def _load(self, speaker: str) -> Voice:
         frames = self._pool.frames(speaker)
