@@ -164,8 +164,8 @@ def _count_parts(args: argparse.Namespace, numbers: Sequence[int]) -> None:
 
 
 def _figures(args: argparse.Namespace) -> None:
-    from local.metrics.output import to_json
     from local.metrics.histograms import report, widest
+    from local.metrics.output import to_json
     from steps.speaker.large import read_total
 
     total = read_total(args.plan, args.parts)
