@@ -4,7 +4,7 @@
 
 DATA is a data directory with the evaluation speech (wav.scp utt2spk spk2gender ...). For E = OUT
 the data directories E_enrolls (with `enrolls`), E_trials_f and E_trials_m (with `trials`, lines
-`<enrolled speaker> <utterance> target|nontarget`) are written.
+`<enrolled speaker> <utterance> target|nontarget`) are written; with `--genders m` only E_trials_m.
 
 By the rules: each speaker who has enough speech is enrolled with --enrol-utts utterances, the
 others have trial utterances only; no utterance is in both roles, nor, with --sessions, any
@@ -61,20 +61,21 @@ def official_lists(data: DataDir, folder: Path, evaluation: str) -> Lists:
         [
             [f"{old} -> {new}" for old, new in zip(*counts, strict=True)]
             for counts in zip(before, after, strict=True)
-        ]
+        ],
+        list(lists.trials),
     )
     return lists
 
 
 def count_all(lists: Lists, utt2spk: Mapping[str, str]) -> list[tuple[int, ...]]:
     """What is counted, in the order of COUNTED, for each gender."""
-    return [astuple(count_lists(lists, gender, utt2spk)) for gender in GENDERS]
+    return [astuple(count_lists(lists, gender, utt2spk)) for gender in lists.trials]
 
 
-def print_counts(cells: Sequence[Sequence[object]]) -> None:
-    """A small table of what is counted: a row for each of COUNTED, a column for each gender."""
+def print_counts(cells: Sequence[Sequence[object]], of: Sequence[str]) -> None:
+    """A small table of what is counted: a row for each of COUNTED, a column a gender."""
     for name, *row in zip(COUNTED, *cells, strict=True):
-        genders = zip(GENDERS, row, strict=True)
+        genders = zip(of, row, strict=True)
         print(
             f"  {name:<20}  "
             + "  ".join(f"{gender} {cell!s:<15}" for gender, cell in genders).rstrip()
@@ -87,7 +88,7 @@ def ruled_lists(
     """Lists by the rules; prints what they hold and who has trial utterances only."""
     lists = make_lists(data.utt2spk, data.spk2gender or {}, rules, seed, sessions)
     print(f"lists for {data.path}: seed {seed}, {rules.enrol_utts} enrolment utterances a speaker")
-    print_counts(count_all(lists, data.utt2spk))
+    print_counts(count_all(lists, data.utt2spk), list(lists.trials))
     if lists.trial_only:
         print(f"  {len(lists.trial_only)} speakers are not enrolled and have trials only:")
         for speaker, reason in lists.trial_only.items():
@@ -96,10 +97,10 @@ def ruled_lists(
 
 
 def write_sets(data: DataDir, out: Path, lists: Lists) -> None:
-    """Write the three data directories of the evaluation."""
+    """Write the data directories of the evaluation: enrolment, and trials of each gender."""
     enrol = [utt for utts in lists.enrolment.values() for utt in utts]
     _write(data, Path(f"{out}_enrolls"), enrol, enrolls=True)
-    for gender in GENDERS:
+    for gender in lists.trials:
         utts = lists.trial_utts(gender)
         _write(data, Path(f"{out}_trials_{gender}"), utts, lists.trials[gender])
 
@@ -158,6 +159,10 @@ def get_parser() -> argparse.ArgumentParser:
         help="enrol so many speakers of each gender; without it all who have enough utterances",
     )  # fmt: skip
     parser.add_argument(
+        "--genders", nargs="+", choices=GENDERS, default=list(GENDERS), metavar="G",
+        help="whose trials are made; a corpus of one gender says which",
+    )  # fmt: skip
+    parser.add_argument(
         "--sessions", type=Path, metavar="UTT2SESSION",
         help="table of each utterance's session: enrolment and trials are of different sessions",
     )  # fmt: skip
@@ -188,7 +193,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         lists = official_lists(data, args.official, args.out.name)
     else:
         sessions = None if args.sessions is None else read_map(args.sessions)
-        rules = Rules(args.enrol_utts, args.min_trial_utts, args.enrol_speakers)
+        rules = Rules(
+            args.enrol_utts, args.min_trial_utts, args.enrol_speakers, tuple(args.genders)
+        )
         if args.speakers is not None:
             data, rest = split_off_rest(data, args.speakers, rules, args.seed, sessions)
         lists = ruled_lists(data, rules, args.seed, sessions)

@@ -28,12 +28,13 @@ class Rules:
 
     enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: what an enrolled
     speaker must have left for trials. enrol_speakers: so many of each gender are enrolled; None:
-    all who can be.
+    all who can be. genders: whose trials there are; a speaker of another one is an error.
     """
 
     enrol_utts: int = 5
     min_trial_utts: int = 1
     enrol_speakers: int | None = None
+    genders: Sequence[str] = GENDERS
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,12 @@ def make_lists(
     order.
     """
     spk2utt = invert(utt2spk)
+    for speaker in spk2utt:
+        if spk2gender[speaker] not in rules.genders:
+            raise UserError(
+                f"{speaker}: the gender is {spk2gender[speaker]}, but lists are made for "
+                f"{' '.join(rules.genders)} only (--genders)"
+            )
     splits = {
         speaker: split_speaker(speaker, utts, sessions or {}, rules, seed)
         for speaker, utts in spk2utt.items()
@@ -162,9 +169,11 @@ def make_lists(
     chosen = {speaker for speaker, split in splits.items() if not isinstance(split, str)}
     if rules.enrol_speakers is not None:
         able = {speaker: spk2gender[speaker] for speaker in chosen}
-        chosen = choose_speakers(able, rules.enrol_speakers, seed, "enrolment-speakers")
+        chosen = choose_speakers(
+            able, rules.enrol_speakers, seed, "enrolment-speakers", rules.genders
+        )
     enrolment: dict[str, list[str]] = {}
-    trial: dict[str, list[str]] = {gender: [] for gender in GENDERS}
+    trial: dict[str, list[str]] = {gender: [] for gender in rules.genders}
     trial_only: dict[str, str] = {}
     for speaker, split in splits.items():
         if isinstance(split, str) or speaker not in chosen:
@@ -196,18 +205,23 @@ def choose_evaluation(
         if isinstance(split_speaker(speaker, utts, sessions or {}, rules, seed), str)
     ]
     able = {spk: gender for spk, gender in spk2gender.items() if spk not in set(unable)}
-    return choose_speakers(able, per_gender, seed, "evaluation-speakers"), unable
+    chosen = choose_speakers(able, per_gender, seed, "evaluation-speakers", rules.genders)
+    return chosen, unable
 
 
 def choose_speakers(
-    spk2gender: Mapping[str, str], per_gender: int, seed: int, purpose: str
+    spk2gender: Mapping[str, str],
+    per_gender: int,
+    seed: int,
+    purpose: str,
+    genders: Sequence[str] = GENDERS,
 ) -> set[str]:
     """So many speakers of each gender, by a seeded choice that does not depend on order.
 
     Raises UserError with both numbers when a gender has fewer.
     """
     chosen: set[str] = set()
-    for gender in GENDERS:
+    for gender in genders:
         speakers = [speaker for speaker, own in spk2gender.items() if own == gender]
         if len(speakers) < per_gender:
             raise UserError(
@@ -292,7 +306,7 @@ def check_agreement(kind: str, ours: Mapping[str, str], theirs: Mapping[str, str
 def check_lists(lists: Lists) -> None:
     """UserError unless each gender has trials of both kinds and no utterance has two roles."""
     enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
-    for gender in GENDERS:
+    for gender in lists.trials:
         labels = {label for _, _, label in lists.trials[gender]}
         for label in (TARGET, NONTARGET):
             if label not in labels:
