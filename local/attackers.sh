@@ -26,6 +26,19 @@ use_attacks() { # ENCODER/BACKEND
   done
 }
 
+# Whether the figures of a folder are of an attack of this run (attacks), or of no attack: those of an
+# attacker whom an earlier run had and this one has not might be of other speech.
+is_asked() { # exp/metrics/SYSTEM/ATTACKER.LABEL/CONDITION/SPLIT
+  local who=${1#exp/metrics/} line system_of attacker_of
+  system_of=${who%%/*} attacker_of=${who#*/}
+  attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#legal_}
+  [[ $attacker_of == @(ignorant|lazy_informed|semi_informed*|white_box*) ]] || return 0
+  for line in "${attacks[@]}"; do
+    [[ $line != "$system_of $attacker_of "* ]] || return 0
+  done
+  return 1
+}
+
 # Sets system, attacker, condition, enrol, trial, how and training_level of a line of attacks, and what
 # use_informed sets. The evaluator has to be in use as it came (use_evaluator, use_part).
 use_attack() { # LINE

@@ -8,8 +8,8 @@ metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains 
 per_speaker.csv figures of one speaker a row
 figures.json    what the pictures need: matrices, zoo points, ECE profiles, histograms, rank curves
 clips/          short clips of the worst-protected speakers (MP3), listed in clips.json
-run.json        command, commit, versions, settings of the systems, how each figure was made, and
-                what is missing
+run.json        command, commit, versions, settings of the systems, how each figure was made, what
+                each attack was (attacker.json beside its scores), and what is missing
 
 Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp;
 one that has neither is left out with a warning, and the report names it.
@@ -25,6 +25,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.report.clips import cut_clips, load_speech
 from local.report.gather import gather
+from local.report.origin import attacks as records_of
 from local.report.origin import origin, settings_of_systems, steps
 from local.report.results import Figure, SpeakerFigure, tabulate_all, write_table
 from utils.cli import UserError, make_parser, run_program
@@ -89,12 +90,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_table(args.out / "per_speaker.csv", SpeakerFigure, speakers)
     _write_json(args.out / "figures.json", pictures)
     _write_json(args.out / "clips.json", clips)
+    records, no_records = records_of([scores for _, scores in attacks])
     run = {
         "corpus": args.corpus_name,
         "origin": origin(args.command_log),
         "systems": settings_of_systems(args.speech),
         "steps": steps(used),
-        "missing": [*missing, *no_pictures, *no_clips],
+        "attacks": records,
+        "missing": [*missing, *no_pictures, *no_clips, *no_records],
     }
     _write_json(args.out / "run.json", run)
     write_table(args.out / "metrics.csv", Figure, figures)

@@ -137,6 +137,7 @@ class Run:
     ) -> None:
         folder = self.scores(system, attacker, condition)
         trials, scores = write_scores(folder, models(enrol), trial)
+        (folder / "attacker.json").write_text(json.dumps({"attacker": attacker}))
         command = ["verification", *self.of(), trials, scores]
         self.metrics(system, attacker, condition, command)
         self.words += ["--attack", trials, folder]
@@ -272,6 +273,7 @@ class TestCollect:
         assert set(run["systems"]) == set(SYSTEMS)
         assert run["missing"] == []
         assert len(run["steps"]) == 10
+        assert {a["attacker"] for a in run["attacks"]} == {"unprotected", "ignorant", "lazy_informed"}
         assert run["origin"]["command"] == "not recorded"
 
     def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:

@@ -208,7 +208,9 @@ if in_stage 11 "results and report"; then
   for part in "${parts[@]}"; do
     use_part "$part"
     use_attacks "${part% *}"
-    for system in original $systems; do folders+=("exp/metrics/$system"/*".$label"/*/"$split"); done
+    for system in original $systems; do
+      for folder in "exp/metrics/$system"/*".$label"/*/"$split"; do ! is_asked "$folder" || folders+=("$folder"); done
+    done
     for attack in "${attacks[@]}"; do
       read -r system attacker condition _ <<<"$attack"
       gather+=(--attack "data/$trials/trials" "exp/scores/$system/$attacker.$label/$condition/$split")

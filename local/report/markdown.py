@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from local.report import tables
+from local.report import strongest, tables
 from local.report.results import Figure
-from local.report.words import UTILITY
+from local.report.words import UTILITY, absent, attacker, enumerate_words
 
 READING = """\
 Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the
@@ -15,9 +15,10 @@ voices differ as much as original ones). **D_ECE**: expected disclosure, from 0 
 bit. **l_w**: worst-case evidence (decimal logarithm), with its ZEBRA tag. **linkability**: D_sys,
 from 0 to 1. Attackers: *unprotected* original enrolment and trials (OO); *ignorant* original
 enrolment, protected trials (OA); *lazy-informed* both protected, with different draws where the
-system is random (AA). Attack figures come from the enrolment-trial lists; DeID and G_VD from all
-pairs of trial segments. No attacker here was trained on protected speech: a semi-informed one
-would do better.
+system is random (AA); *semi-informed* the same, with an evaluator trained on protected speech, and
+*white-box* on speech of the very target voice: from scratch, *(fine-tuned)*, or only its *(back
+end)*. Attack figures come from the enrolment-trial lists; DeID and G_VD from all pairs of trial
+segments.
 """
 
 
@@ -47,6 +48,9 @@ def render(
     parts = [f"# Results on {corpus}", READING]
     if notes:
         parts.append("\n".join(f"- **{system}**: {note}" for system, note in notes))
+    best = strongest.strongest_table(privacy)
+    if best.rows:
+        parts.append(f"## {strongest.TITLE}\n\n{best.markdown()}\n\n{strongest.READING}")
     for evaluator in dict.fromkeys(f.evaluator for f in privacy):
         own = tables.group(f for f in privacy if f.evaluator == evaluator)
         parts.append(f"## Evaluator {evaluator}")
@@ -58,9 +62,15 @@ def render(
     if prosody.rows:
         parts.append(f"## {tables.PROSODY_TITLE}\n\n{prosody.markdown()}")
     parts += [
-        "## Not measured",
-        ("" if useful.rows else "Utility (word error rate, emotion). ")
-        + "Attackers trained on protected speech.",
+        f"## Not measured\n\n{_not_measured(privacy, bool(useful.rows))}",
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _not_measured(privacy: Sequence[Figure], has_utility: bool) -> str:
+    said = [] if has_utility else ["Utility (word error rate, emotion)."]
+    missing = absent({f.attacker for f in privacy})
+    if missing:
+        said.append(f"No {enumerate_words([attacker(name) for name in missing])} attacker.")
+    return " ".join(said) or "Nothing of what this project measures."

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from local.report.results import Json
+from local.report.results import Json, Missing
 from utils.stamps import DONE, provenance
 from utils.tables import read_map
 
@@ -73,6 +73,22 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
             }
         )
     return found
+
+
+def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
+    """attacker.json beside the scores of each attack, and those that have none beside them."""
+    found: list[Json] = []
+    missing: list[Missing] = []
+    for folder in scores:
+        path = folder / "attacker.json"
+        if not (folder / "scores").is_file():
+            continue  # nothing to tell of; that they are missing is said by those who need them
+        try:
+            found.append({"scores": str(folder), **json.loads(path.read_text(encoding="utf-8"))})
+        except (OSError, ValueError) as error:
+            why = f"cannot be read ({error}); run stage 8"
+            missing.append({"what": str(path), "why": why})
+    return found, missing
 
 
 def settings_of_systems(speech: Sequence[Sequence[str]]) -> dict[str, Json]:

@@ -7,7 +7,7 @@ from html import escape
 from itertools import chain
 from pathlib import Path
 
-from local.report import html, summary, systems, tables
+from local.report import html, strongest, summary, systems, tables
 from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
@@ -73,7 +73,7 @@ def _page(results: Results, sections: dict[str, list[Section]], players: Players
 
 def _summary(results: Results, contents: Contents) -> str:
     anchor = contents.add("Summary")
-    parts = []
+    parts = _strongest(results)
     for evaluator in results.evaluators():
         rows = summary.rows(results, evaluator)
         if not rows:
@@ -97,6 +97,19 @@ def _summary(results: Results, contents: Contents) -> str:
     box = element("h3", "What was not measured") + html.items(missing)
     parts.append(raw("div", box, class_="box warn prose"))
     return html.section("Summary", anchor, *parts)
+
+
+def _strongest(results: Results) -> list[str]:
+    """The report's first table."""
+    found = strongest.strongest_table(results.figures)
+    if not found.rows:
+        return []
+    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in found.rows]
+    return [
+        element("h3", strongest.TITLE),
+        html.table(strongest.TITLE, found.header, lines),
+        element("p", strongest.READING, class_="soft"),
+    ]
 
 
 def _findings(said: Sequence[str], table: str) -> list[str]:
@@ -226,6 +239,7 @@ def _origin(results: Results, contents: Contents) -> str:
     for name, settings in (systems if isinstance(systems, dict) else {}).items():
         text = json.dumps(settings, ensure_ascii=False, sort_keys=True)
         parts.append(element("h3", f"Settings of {name}") + raw("p", element("code", text)))
+    parts += _attacks(results)
     steps = results.run.get("steps")
     fields = ("folder", "settings", "command", "finished", "host")
     lines = [
@@ -239,6 +253,35 @@ def _origin(results: Results, contents: Contents) -> str:
         head = element("summary", f"How each of {len(lines)} comparisons was made")
         parts.append(raw("details", head + note + table))
     return html.section("Where this comes from", anchor, *parts)
+
+
+def _attacks(results: Results) -> list[str]:
+    """Sets, draws and models of each attack, folded."""
+    told = results.run.get("attacks")
+    records = [r for r in (told if isinstance(told, list) else []) if isinstance(r, dict)]
+    if not records:
+        return []
+    header = ["scores", "enrolment", "trials", "draws", "trained on", "encoder", "back end"]
+    lines = []
+    for r in records:
+        sides = [_set_of(r.get(side)) for side in ("enrolment_set", "trial_set")]
+        compared, encoder = r.get("comparison") or {}, r.get("encoder") or {}
+        texts = [*sides, str(compared.get("draws")), _set_of(r.get("training_set")),
+                 str(encoder.get("encoder")), str(r.get("backend"))]  # fmt: skip
+        lines.append(html.row([str(r.get("scores"))], map(html.plain, texts)))
+    head = element("summary", f"What each of {len(lines)} attacks was")
+    return [raw("details", head + html.table("What each attack was", header, lines))]
+
+
+def _set_of(record: object) -> str:
+    """A set of an attack: its folder, and seed, draw and level where it is protected."""
+    if not isinstance(record, dict):
+        return "original speech"
+    text = f"{record.get('data')}: {record.get('n_speakers')} speakers"
+    if record.get("protected"):
+        text += f", level {record.get('key_level')}, seed {record.get('seed')}"
+        text += f", draw {record.get('draw')}"
+    return text
 
 
 def _counts(results: Results) -> list[tuple[str, str]]:

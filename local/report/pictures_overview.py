@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from local.report import draw
 from local.report.draw import Picture
 from local.report.load import NOTHING, Results, Value
-from local.report.words import PROTECTED, attacker, enumerate_words, number, percent
+from local.report.words import PROTECTED, absent, attacker, enumerate_words, number, percent
 
 _FEW = 5  # systems whose markers have room beside each other
 
@@ -98,7 +98,9 @@ def _scatter_finding(
 def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) -> Picture | None:
     """EER under attackers of rising knowledge, a line a system; gaps are said in words."""
     known = results.attackers(evaluator)
-    order = [*PROTECTED, *(a for a in known if a not in (*PROTECTED, "unprotected"))]
+    # Where one kind of an attacker was run, the other kinds of him need no empty place.
+    order = [a for a in PROTECTED if a in known or a in absent(known)]
+    order += [a for a in known if a not in (*PROTECTED, "unprotected")]
     measured = [a for a in order if a in known]
     if not measured:
         return None
@@ -117,7 +119,8 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
     for i, system in enumerate(systems):
         _eer_line(axes, results, (evaluator, split, system), measured, order, i, len(systems))
     names = [
-        attacker(a).replace("-i", "-\ni") + ("" if a in measured else "\n(not\nmeasured)")
+        attacker(a).replace("-i", "-\ni").replace(" (", "\n(")
+        + ("" if a in measured else "\n(not\nmeasured)")
         for a in order
     ]
     axes.set_xticks(range(len(order)), names)

@@ -37,12 +37,14 @@ def _by_speaker(
 def _measured(
     results: Results, evaluator: str, split: str, systems: Sequence[str]
 ) -> tuple[str, Rings]:
-    """The best-informed attacker measured, and the linkability of each speaker, by system."""
+    """The best-informed attacker of those on most systems; linkability by system and speaker."""
+    best: tuple[str, Rings] = "", {}
     for attack in reversed(PROTECTED):
-        if attack in results.attackers(evaluator):
-            found = {s: _by_speaker(results, evaluator, split, s, attack) for s in systems}
-            return attack, {s: values for s, values in found.items() if values}
-    return "", {}
+        found = {s: _by_speaker(results, evaluator, split, s, attack) for s in systems}
+        rings = {s: values for s, values in found.items() if values}
+        if len(rings) > len(best[1]):
+            best = attack, rings
+    return best
 
 
 def _values(ring: Mapping[str, float], names: Sequence[str]) -> Float64:

@@ -107,8 +107,8 @@ _OVERVIEW = (
 _ATTACKERS = (
     "How often the attacker errs, by what the attacker knows. The ignorant one compares protected "
     "with original speech; the lazy-informed one protects the enrolment too; a semi-informed one "
-    "would train on protected speech, a white-box one would know the parameters. Judge a system by "
-    "its lowest point."
+    "trains on protected speech, and a white-box one knows the target voice as well. Judge a "
+    "system by its lowest point."
 )
 _SIMILARITY = (
     "Each cell is the similarity of two speakers, 0 to 1, on one colour scale. A bright diagonal "

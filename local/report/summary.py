@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from local.report.load import Results, Value
 from local.report.speakers import worst_first
 from local.report.words import (
-    ATTACKERS,
-    PROTECTED,
     UTILITY_METRICS,
+    absent,
     attacker,
     enumerate_words,
     number,
@@ -230,13 +229,16 @@ def not_measured(results: Results) -> list[str]:
         said.append("Emotion: whether it is still heard.")
     for evaluator in results.evaluators():
         known = results.attackers(evaluator)
-        missing = [ATTACKERS[a] for a in PROTECTED if a not in known]
+        missing = absent(known)
         if missing:
-            said.append(
-                f"Evaluator {evaluator}: no {enumerate_words(missing)} attacker. An attacker who "
-                "trains on protected speech may do better than those here: take the figures as the "
-                "most privacy that there is, not the least."
-            )
+            names = enumerate_words([attacker(name) for name in missing])
+            text = f"Evaluator {evaluator}: no {names} attacker."
+            if "semi_informed" in missing:
+                text += (
+                    " An attacker who trains on protected speech may do better than those here: "
+                    "take the figures as the most privacy that there is, not the least."
+                )
+            said.append(text)
     undefined = [f for f in results.figures if f.value == ""]
     shown = {m.metric for m in MEASURES} | {"linkability"}
     named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in undefined if f.metric in shown})

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report.results import Figure
 from local.report.words import UTILITY, UTILITY_METRICS
 
@@ -87,7 +88,9 @@ PROSODY_COLUMNS = (
     Column("clipped samples (%)", "clipping", 100, 3),
     Column("clipped, original (%)", "clipping_original", 100, 3),
 )
-CONDITION = {"unprotected": "OO", "ignorant": "OA", "lazy_informed": "AA"}
+CONDITION = {"unprotected": UNPROTECTED.condition} | {
+    name: made.condition for name, made in ATTACKERS.items()
+}
 
 
 def _number(text: str, scale: float, digits: int) -> str:

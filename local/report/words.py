@@ -3,16 +3,15 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-ATTACKERS = {
-    "unprotected": "unprotected",
-    "ignorant": "ignorant",
-    "lazy_informed": "lazy-informed",
-    "semi_informed": "semi-informed",
-    "white_box": "white-box",
+from local.protocols import attackers
+
+PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
+ATTACKERS = {"unprotected": "unprotected"} | {
+    name: made.words for name, made in attackers.ATTACKERS.items()
 }
-PROTECTED = tuple(name for name in ATTACKERS if name != "unprotected")  # weakest first
+CORE = ("ignorant", "lazy_informed", "semi_informed", "white_box")  # whose absence is worth a word
 
 
 UTILITY_METRICS = ("wer", "uar")  # word error rate; unweighted average recall of emotions
@@ -30,6 +29,11 @@ def target_voices(systems: Iterable[str]) -> list[str]:
 def attacker(name: str) -> str:
     """An attacker as it is called in sentences."""
     return ATTACKERS.get(name, name.replace("_", "-"))
+
+
+def absent(known: Collection[str]) -> list[str]:
+    """Attackers worth a word of whom there is no kind among those known."""
+    return [core for core in CORE if not any(name.startswith(core) for name in known)]
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -121,7 +121,8 @@ class VoiceConversion:
         generator = values["generator"]
         assert isinstance(generator, dict)  # _parse has looked at it
         wanted = describe_generator(generator, path)
-        levels = tuple(name for name in LEVELS if name != "const" or "xvectors" not in wanted)
+        constant = "xvectors" not in wanted and values.get("gender") in (None, "random", ANY)
+        levels = tuple(name for name in LEVELS if name != "const" or constant)
         return Description(
             str(settings.level), needs, () if generator["name"] == CONSTANT else levels
         )

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The strongest attacker of each system: a safeguard is as good as its best attacker."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from local.report.results import Figure
+from local.report.tables import MISSING, UNDEFINED, Column, Table, cell
+from local.report.words import attacker, parse
+
+TITLE = "Strongest attackers"
+READING = (
+    "Of all attackers and evaluators that were run: the one with the lowest EER, and the one with "
+    "the highest D_ECE (the same, or another). Best of several on the same trials, so chance "
+    "favours it a little; each one's own figures are in the tables. Who was not run may do better."
+)
+EER = Column("lowest EER (%)", "eer", 100, 1)
+D_ECE = Column("highest D_ECE (bit)", "d_ece")
+HEADER = [
+    "split", "system", EER.title, "attacker", "evaluator",
+    D_ECE.title, "attacker", "evaluator", "EER unprotected (%)", "compared", "speakers",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """On a system and split. None where nothing is defined; eers: how many were compared."""
+
+    split: str
+    system: str
+    eer: Figure | None
+    d_ece: Figure | None
+    eers: int
+
+
+def strongest(figures: Iterable[Figure]) -> list[Strongest]:
+    """For each protected system and split, by split; of equal ones the first in the table."""
+    attacks = [
+        f
+        for f in figures
+        if f.metric in ("eer", "d_ece") and f.attacker != "unprotected" and f.system != "original"
+    ]
+    found = []
+    for split in sorted({f.split for f in attacks}):
+        for system in dict.fromkeys(f.system for f in attacks if f.split == split):
+            own = [f for f in attacks if (f.split, f.system) == (split, system)]
+            eers = [f for f in own if f.metric == "eer"]
+            found.append(
+                Strongest(
+                    split,
+                    system,
+                    _best(eers, -1),
+                    _best([f for f in own if f.metric == "d_ece"], 1),
+                    len(eers),
+                )
+            )
+    return found
+
+
+def _best(figures: list[Figure], sign: int) -> Figure | None:
+    defined = [f for f in figures if math.isfinite(parse(f.value))]
+    return max(defined, key=lambda f: sign * parse(f.value), default=None)
+
+
+def strongest_table(figures: Iterable[Figure]) -> Table:
+    """A row a system and split."""
+    figures = list(figures)
+    unprotected = {
+        (f.split, f.evaluator): f
+        for f in figures
+        if (f.attacker, f.metric) == ("unprotected", "eer")
+    }
+    rows = []
+    for s in strongest(figures):
+        before = unprotected.get((s.split, s.eer.evaluator)) if s.eer else None
+        speakers = s.eer.n_speakers if s.eer else ""
+        rows.append(
+            [s.split, s.system, *_named(s.eer, EER), *_named(s.d_ece, D_ECE),
+             MISSING if before is None else cell(before, EER), str(s.eers), speakers]
+        )  # fmt: skip
+    return Table(HEADER, rows)
+
+
+def _named(figure: Figure | None, column: Column) -> list[str]:
+    """Value with interval, attacker, evaluator."""
+    if figure is None:
+        return [UNDEFINED, "-", "-"]
+    return [cell(figure, column), attacker(figure.attacker), figure.evaluator]
