@@ -273,7 +273,8 @@ class TestCollect:
         assert set(run["systems"]) == set(SYSTEMS)
         assert run["missing"] == []
         assert len(run["steps"]) == 10
-        assert {a["attacker"] for a in run["attacks"]} == {"unprotected", "ignorant", "lazy_informed"}
+        attackers = {a["attacker"] for a in run["attacks"]}
+        assert attackers == {"unprotected", "ignorant", "lazy_informed"}
         assert run["origin"]["command"] == "not recorded"
 
     def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:
