@@ -229,11 +229,12 @@ class TestSourceShare:
     def test_the_form_of_the_specification_takes_none(self) -> None:
         described = {
             name: KnnVc.describe(read_settings(SYSTEMS / f"{name}.yaml"), name)
-            for name in ("knnvc", "knnvc_plain")
+            for name in ("knnvc", "knnvc_clear")
         }
-        assert described["knnvc"] == described["knnvc_plain"]
-        assert read_settings(SYSTEMS / "knnvc_plain.yaml")["source_share"] == 0
+        assert described["knnvc"] == described["knnvc_clear"]
+        assert read_settings(SYSTEMS / "knnvc_clear.yaml")["source_share"] == 0.4
         assert "source_share" not in read_settings(SYSTEMS / "knnvc.yaml")
+        assert SOURCE_SHARE == 0
 
 
 class TestTargets:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from steps.synthesis.f0 import F0Stats
 
 FloatArray = npt.NDArray[np.float64]
-SOURCE_SHARE = 0.4
+SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
 F0Map = Callable[[FloatArray], FloatArray]
 """The source's F0 contour (T,) in Hz, 0 unvoiced -> the contour (T,) that is wanted."""
