@@ -274,6 +274,16 @@ def test_equal_input_gives_equal_bits(trained: Path) -> None:
     assert np.allclose(scaled, outs[0], atol=1e-5)  # the length of the x-vector does not count
 
 
+def test_the_content_is_seen_through_the_warp_of_the_target(trained: Path) -> None:
+    synthesiser, wave = NsfSynthesiser.load(trained), voice(0.5, 130, 500)
+    plain = synthesiser.convert(wave, some_target(), keep)
+    same = replace(some_target(), warp=warp_matrix(np.ones(5)))
+    moved = replace(some_target(), warp=warp_matrix(np.full(5, 1.15)))
+    # Without a change of the axis the matrix is that of a cosine series read where it was.
+    assert np.allclose(synthesiser.convert(wave, same, keep), plain, atol=1e-3)
+    assert not np.allclose(synthesiser.convert(wave, moved, keep), plain, atol=1e-2)
+
+
 def test_blocks_change_nothing(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wave, synthesiser = voice(1.3, 120, 500), NsfSynthesiser.load(trained)
     whole = synthesiser.convert(wave, some_target(), keep)

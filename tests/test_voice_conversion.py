@@ -1,6 +1,7 @@
 """B1: pseudo-speakers by key, the voices near them, their F0, and frames mixed by WORLD."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -443,6 +444,7 @@ def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_pat
         ("b1_sparse", "spk", ("pool", "xvectors", "backend", "f0")),
         ("b1_cross", "spk", ("pool", "xvectors", "backend", "f0")),
         ("b1_nsf", "spk", ("pool", "xvectors", "backend", "synthesiser:nsf_mini")),
+        ("b1_nsf_bend", "spk", ("pool", "f0", "synthesiser:nsf_mini")),
         ("const_01", "const", ("pool",)),
         ("const_01_f0", "const", ("pool", "f0")),
     ],
@@ -462,6 +464,8 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
         ("f0: log\n", "f0: 'log' is unknown; known: none, linear, percentile"),
         ("gender: female\n", "gender: 'female' is unknown; known: same, other, random, any"),
         ("level: position\n", "level: 'position' is unknown; known: utt, spk, perm, const"),
+        ("content_bend: 0.6\n", "content_bend: 0.6; it must be from 0 to 0.5"),
+        ("content_scale: 0.1\n", "content_scale: 0.1: frames of the pool are matched as they are"),
         ("synthesiser: x\n", "synthesiser: 'x' is unknown; known: world, and nsf_<name>"),
         ("level: const\n", "level: const: one voice for all cannot depend on who speaks"),
         ("voices: 3\n", "voices: unknown setting"),
@@ -556,3 +560,25 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
         load_anonymiser(path, resources=Resources(pool, (pool,)))
     with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
+
+
+def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(pool: Path) -> None:
+    """Equal keys have one, another speaker or draw another; without it none is given."""
+    voices, synthesiser = VoicePool.load(pool), Recorder()
+    plain = Settings("voice_conversion", "nsf_mini", "spk", "other", "none", 2, 0.05)
+    bent = replace(plain, content_scale=0.1, content_bend=0.05)
+
+    def warp(settings: Settings, speaker: str = "s1", utt: str = "s1-1", draw: int = 0) -> object:
+        generator = Model()
+        generator.is_random = False
+        system = VoiceConversion(settings, generator, voices, synthesiser, draw=draw)
+        assert system.is_random is (settings is bent)
+        system.transform(say(1, 150, 0.1), key(spk=speaker, utt=utt), source(gender="f"))
+        return synthesiser.target.warp
+
+    assert warp(plain) is None
+    first = warp(bent)
+    assert isinstance(first, np.ndarray) and first.shape == (40, 40)
+    assert np.array_equal(first, warp(bent, utt="s1-2"))
+    assert not np.allclose(first, warp(bent, speaker="s2"))
+    assert not np.allclose(first, warp(bent, draw=1))

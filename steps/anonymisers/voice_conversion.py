@@ -40,6 +40,7 @@ CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 ANY = "any"  # gender: voices are chosen without regard to it
 R = 8  # default of `neighbours`
 _CACHED = 1024  # pseudo-speakers that are kept
+_LARGEST_BEND = 0.5  # formants that move by half are no speech
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Settings:
     k: int = 4
     max_frames: int = 6000
     source_share: float = SOURCE_SHARE
+    content_scale: float = 0.0
+    content_bend: float = 0.0
     peak: float = 0.95
 
 
@@ -89,7 +92,9 @@ class VoiceConversion:
         generator.fit(pool.xvectors, pool.speakers, self._genders)
         self.level = str(settings.level)
         self.output = OutputLevel(peak=settings.peak)
-        self.is_random = generator.is_random or settings.gender == "random"
+        self.is_random = (
+            generator.is_random or settings.gender == "random" or _bends(settings)
+        )
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
 
@@ -164,9 +169,19 @@ class VoiceConversion:
             y, drawn = self._generator.generate(key, source.xvector, source.gender, gender, exclude)
         voices, weights = self._nearest(y, gender, exclude)
         f0 = self._f0_stats(drawn, voices, weights)
+        warp = self._warp(key)
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         info = {"pseudo": _digest(y), "target_gender": gender or "-", "voices": named, **drawn}
-        return Pseudo(Target(y, voices, weights, f0), info)
+        return Pseudo(Target(y, voices, weights, f0, warp), info)
+
+    def _warp(self, key: Key) -> FloatArray | None:
+        """The change of vocal tract that comes with a pseudo-speaker, so that few formants stay."""
+        if not _bends(self._settings):
+            return None
+        from steps.synthesis.content import draw_warp
+
+        rng = make_rng(self._seed, "voice_conversion content", f"draw {self._draw}", *key.parts)
+        return draw_warp(rng, self._settings.content_scale, self._settings.content_bend)
 
     def _target_gender(self, key: Key, gender: str | None) -> str | None:
         """A coin is tossed once a speaker, also where every utterance has its own voice."""
@@ -252,6 +267,10 @@ def _digest(y: FloatArray) -> str:
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
+def _bends(settings: Settings) -> bool:
+    return settings.content_scale > 0 or settings.content_bend > 0
+
+
 def _genders(pool: VoicePool) -> tuple[str | None, ...]:
     """Of all speakers; None where the pool does not know it."""
     known: list[str | None] = []
@@ -317,6 +336,17 @@ def _check(settings: Settings, path: StrPath) -> None:
             raise UserError(f"{path}: {name}: {value}; it must be 1 or more")
     if not 0 <= settings.source_share <= 1:
         raise UserError(f"{path}: source_share: {settings.source_share:g}; it must be from 0 to 1")
+    for name in ("content_scale", "content_bend"):
+        value = getattr(settings, name)
+        if not 0 <= value <= _LARGEST_BEND:
+            raise UserError(
+                f"{path}: {name}: {value:g}; it must be from 0 to {_LARGEST_BEND:g} (of log Hz)"
+            )
+        if value and settings.synthesiser == "world":
+            raise UserError(
+                f"{path}: {name}: {value:g}: frames of the pool are matched as they are; it is of "
+                "synthesiser: nsf_<name>"
+            )
     if not settings.temperature > 0:
         raise UserError(f"{path}: temperature: {settings.temperature:g}; it must be above 0")
     if not 0 < settings.peak <= 1:

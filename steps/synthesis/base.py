@@ -22,13 +22,16 @@ class Target:
     """A pseudo-speaker.
 
     xvector: (d,) float64. voices: the real voices nearest to it, R pool speakers. weights: (R,)
-    of the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker.
+    of the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker. warp: (40, 40) change of the
+    vocal tract that the content of whoever is converted to him is seen through, or None; see
+    `content.draw_warp`.
     """
 
     xvector: FloatArray
     voices: tuple[str, ...]
     weights: FloatArray
     f0: F0Stats
+    warp: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.voices),):

@@ -241,13 +241,13 @@ class NsfSynthesiser:
     def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
         """See Synthesiser. The noise is seeded by the samples.
 
-        Of the target only the x-vector counts; UserError where its length is not the one that was
+        Of the target x-vector and warp count; UserError where the length is not the one that was
         trained on. Where a peak would pass 0.99 the whole is made softer.
         """
         unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
         speaker = self.network.place(unit)
         contour, envelope = analyse_content(wave)
-        content = extract_content(envelope, self.config.cepstra)
+        content = extract_content(envelope, self.config.cepstra, target.warp)
         if not content.has_speech:
             return np.zeros(len(wave))
         seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
