@@ -92,9 +92,7 @@ class VoiceConversion:
         generator.fit(pool.xvectors, pool.speakers, self._genders)
         self.level = str(settings.level)
         self.output = OutputLevel(peak=settings.peak)
-        self.is_random = (
-            generator.is_random or settings.gender == "random" or _bends(settings)
-        )
+        self.is_random = generator.is_random or settings.gender == "random" or _bends(settings)
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
 
