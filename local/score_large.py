@@ -14,7 +14,6 @@ docs/large.md.
 """
 
 import argparse
-import json
 import logging
 import sys
 from collections.abc import Sequence
@@ -23,9 +22,8 @@ from typing import Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import make_parser, run_program
 from utils.progress import progress
-from utils.tables import atomic_write
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
 
@@ -165,7 +163,7 @@ def _count_parts(args: argparse.Namespace, numbers: Sequence[int]) -> None:
 
 def _figures(args: argparse.Namespace) -> None:
     from local.metrics.histograms import report, widest
-    from local.metrics.output import to_json
+    from local.metrics.output import write_figures
     from steps.speaker.large import read_total
 
     total = read_total(args.plan, args.parts)
@@ -178,11 +176,7 @@ def _figures(args: argparse.Namespace) -> None:
             "few bins; give prepare a closer --range, or --first-pass",
             *made["bounds"]["eer"], *ends,
         )  # fmt: skip
-    try:
-        with atomic_write(args.out) as stream:
-            stream.write(json.dumps(to_json(made), indent=1, allow_nan=False) + "\n")
-    except OSError as error:
-        raise UserError(f"{args.out}: cannot be written: {error.strerror}") from error
+    write_figures(str(args.out), made)
     low, high = made["bounds"]["eer"]
     print(f"EER {100 * made['eer']:.4f} % (exactly: from {100 * low:.4f} to {100 * high:.4f})")
 

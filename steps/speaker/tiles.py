@@ -5,8 +5,9 @@ Scores are inner products of rows and columns (`steps/speaker/backends.py`), in 
 stand by speaker, so that a row's target pairs are one range of columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -111,11 +112,10 @@ def count_cell(sides: Sides, cell: Cell, bins: Bins) -> Counts:
     scale = np.float32(bins.n / (bins.high - bins.low))
     place = np.empty(TILE, np.int32)
     tile = np.empty(TILE * TILE, np.float32)
-    for top in range(*cell.rows, TILE):
-        rows = slice(top, min(top + TILE, cell.rows[1]))
-        for start in range(*cell.columns, TILE):
-            columns = slice(start, min(start + TILE, cell.columns[1]))
-            shape = (rows.stop - top, columns.stop - start)
+    for rows in _stretches(cell.rows, TILE):
+        for columns in _stretches(cell.columns, TILE):
+            start = columns.start
+            shape = (rows.stop - rows.start, columns.stop - start)
             scores = tile[: shape[0] * shape[1]].reshape(shape)
             np.matmul(sides.left[rows], sides.right[columns].T, out=scores)
             _count_tile(
@@ -124,6 +124,13 @@ def count_cell(sides: Sides, cell: Cell, bins: Bins) -> Counts:
                 *(place, counts.places, counts.extremes),
             )
     return counts
+
+
+def _stretches(ends: tuple[int, int], most: int) -> Iterator[slice]:
+    """Equally long ones, of at most so many; a narrow last tile would be slow."""
+    number = -(-(ends[1] - ends[0]) // most)
+    at = [ends[0] + (ends[1] - ends[0]) * i // number for i in range(number + 1)]
+    yield from (slice(a, b) for a, b in pairwise(at))
 
 
 def count_cell_torch(sides: Any, cell: Cell, bins: Bins) -> Counts:
@@ -135,13 +142,11 @@ def count_cell_torch(sides: Any, cell: Cell, bins: Bins) -> Counts:
 
     counts = Counts.empty(bins)
     scale = bins.n / (bins.high - bins.low)
-    for top in range(*cell.rows, GPU_TILE):
-        rows = slice(top, min(top + GPU_TILE, cell.rows[1]))
-        for start in range(*cell.columns, GPU_TILE):
-            columns = slice(start, min(start + GPU_TILE, cell.columns[1]))
+    for rows in _stretches(cell.rows, GPU_TILE):
+        for columns in _stretches(cell.columns, GPU_TILE):
             scores = sides.left[rows] @ sides.right[columns].T
             place = ((scores - bins.low) * scale).clamp_(-1, bins.n).add_(1).int()
-            every = torch.arange(start, columns.stop, device=scores.device)
+            every = torch.arange(columns.start, columns.stop, device=scores.device)
             mate = (every >= sides.first[rows, None]) & (every < sides.last[rows, None])
             trial = every != sides.same[rows, None]
             for kind, mask in ((NONTARGET, ~mate), (TARGET, mate & trial)):
