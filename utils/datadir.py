@@ -193,8 +193,10 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
         "speaker": {data.utt2spk[utt] for utt in chosen},
         "recording": {segments[utt].split()[0] for utt in chosen} if segments else chosen,
     }
+    ordered = {what: sort_ids(keys) for what, keys in kept.items()}
+    # Through the chosen keys, not the table: splitting calls this once for each of many parts.
     tables = {
-        name: {key: value for key, value in table.items() if key in kept[FILES[name].key]}
+        name: {key: table[key] for key in ordered[FILES[name].key] if key in table}
         for name, table in data.tables.items()
     }
     tables = {name: table for name, table in tables.items() if table or FILES[name].complete}
