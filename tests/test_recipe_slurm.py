@@ -6,24 +6,49 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_recipe import ROOT, make_corpus_folder
+from tests.test_recipe import ROOT, TINY, make_corpus_folder
+
+# As little speech as gives every step something to do.
+SMALL = """
+corpus_name=smallest
+evaluation=small_test
+genders=f
+evaluators="tiny/plda"
+prepare_options="--evaluation small_test --eval-speakers 4 --eval-utterances 3 \
+--enrol-utterances 1 --train-speakers 6 --train-utterances 3"
+bootstrap=5
+nj=2
+"""
 
 # These hold times: when they were made, or the CPU time of training and digests of what holds it.
 NOT_COMPARED = ("exp/report",)
 TIMED = ("encoder.yaml", "valid_eer.tsv", "attacker.json", "run.json")
 
 
-def run(folder: Path, environment: dict[str, str], *options: str) -> str:
-    done = subprocess.run(
-        ["./run.sh", "--systems", "b2r", *options],
+def make_small_folder(folder: Path) -> None:
+    folder.mkdir()
+    make_corpus_folder(folder)
+    (folder / "conf/recipe.conf").write_text(SMALL)
+    (folder / "conf/encoders/tiny.yaml").write_text(TINY.replace("steps: 30", "steps: 5"))
+    (folder / "conf/slurm.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
+
+
+def start(folder: Path, environment: dict[str, str], backend: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        ["./run.sh", "--systems", "b2"],
         cwd=folder,
-        env=environment,
-        capture_output=True,
+        env={**environment, "cmd_backend": backend},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
-    print(done.stdout[-3000:], done.stderr[-3000:])
-    assert done.returncode == 0
-    return done.stdout
+
+
+def end(started: subprocess.Popen[str]) -> str:
+    said, _ = started.communicate()
+    print(said[-3000:])
+    assert started.returncode == 0
+    return said
 
 
 def written(folder: Path) -> dict[str, dict[str, str]]:
@@ -43,13 +68,14 @@ def written(folder: Path) -> dict[str, dict[str, str]]:
 @pytest.mark.slow
 def test_the_recipe_gives_the_same_under_slurm(tmp_path: Path, slurm: dict[str, str]) -> None:
     folders = {backend: tmp_path / backend for backend in ("local", "slurm")}
-    for backend, folder in folders.items():
-        folder.mkdir()
-        make_corpus_folder(folder)
-        (folder / "conf/slurm.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
-        run(folder, {**slurm, "cmd_backend": backend})
+    for folder in folders.values():
+        make_small_folder(folder)
+    # Side by side: mostly each waits for its programs to start.
+    both = [start(folder, slurm, backend) for backend, folder in folders.items()]
+    for started in both:
+        end(started)
     local, submitted = (written(folder) for folder in folders.values())
-    assert len(local) > 30
+    assert len(local) > 25
     assert submitted.keys() == local.keys()
     different = [
         f"{step}/{name}"
@@ -59,8 +85,7 @@ def test_the_recipe_gives_the_same_under_slurm(tmp_path: Path, slurm: dict[str, 
     ]
     assert different == []
     scripts = list(folders["slurm"].glob("*/**/q/*.sh"))
-    assert len(scripts) > 30
+    assert len(scripts) > 25
     assert not list(folders["local"].glob("*/**/q/*.sh"))
     # The back end is no part of a step: what Slurm made is up to date here.
-    again = run(folders["slurm"], {**slurm, "cmd_backend": "local"})
-    assert "nothing to do" in again
+    assert "nothing to do" in end(start(folders["slurm"], slurm, "local"))
