@@ -53,6 +53,7 @@ FILES: dict[str, FileSpec] = {
     "cmvn.scp": FileSpec("speaker", most=None),
     "utt2uniq": FileSpec("utterance"),
     "utt2lang": FileSpec("utterance"),
+    "utt2emotion": FileSpec("utterance"),
     "utt2warp": FileSpec("utterance"),
     "spk2warp": FileSpec("speaker"),
     "reco2file_and_channel": FileSpec("recording", fewest=4, most=4),

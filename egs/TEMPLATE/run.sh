@@ -27,6 +27,7 @@ prepare_options=                   # further options of prepare.sh
 voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
+emotion=                           # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 lda_dim=100                        # dimensions that the PLDA back end keeps, at most
 cohort_size=100                    # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
@@ -42,6 +43,7 @@ list_stages=false                  # only list the stages
 . local/recipe.sh
 . local/attackers.sh
 . local/prosody.sh
+. local/emotion.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
 
@@ -198,7 +200,8 @@ fi
 
 if in_stage 10 "utility"; then
   ! $prosody || make_prosody
-  log "word error rate and emotion are not measured by this recipe yet; the report says so"
+  make_emotion
+  log "word error rate is not measured by this recipe yet; the report says so"
 fi
 
 if in_stage 11 "results and report"; then
@@ -223,6 +226,7 @@ if in_stage 11 "results and report"; then
     find_prosody
     folders+=("${prosody_folders[@]}")
   fi
+  add_emotion_figures
   for system in $systems; do
     for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
   done

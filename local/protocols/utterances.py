@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The utterances of a corpus as its prepare.sh lists them, each checked before any is written.
 
-The table is tab-separated with a header line: `utt spk audio`, and `gender` and `text` where the
-corpus has them; other columns are ignored. What the corpus lacks is an empty field: it is
+The table is tab-separated with a header line: `utt spk audio`, and `gender`, `text` and `emotion`
+where the corpus has them; other columns are ignored. What the corpus lacks is an empty field: it is
 reported here with what else is wrong, so that nothing is lost on the way without a word.
 """
 
@@ -18,7 +18,7 @@ from utils.datafiles import GENDERS
 from utils.tables import StrPath, read_lines, sort_ids
 
 COLUMNS = ("utt", "spk", "audio")
-OPTIONAL_COLUMNS = ("gender", "text")
+OPTIONAL_COLUMNS = ("gender", "text", "emotion")
 
 Row = dict[str, str]
 
@@ -84,6 +84,8 @@ def find_faults(
             message = f"speaker {spk} has gender {row['gender']!r}{where}, neither f nor m"
         elif "text" in row and not row["text"].split():
             kind, message = "transcript", f"there is no transcript for {row['audio']}"
+        elif "emotion" in row and len(row["emotion"].split()) != 1:
+            kind, message = "emotion", f"its emotion is {row['emotion']!r}; one word is expected"
         elif problem := audio[utt].problem:
             kind, message = "audio", f"{row['audio']} {problem}"
         else:
@@ -122,6 +124,8 @@ def make_tables(
         tables["spk2gender"] = {row["spk"]: row["gender"] for row in rows}
     if "text" in rows[0]:
         tables["text"] = {row["utt"]: " ".join(row["text"].split()) for row in rows}
+    if "emotion" in rows[0]:
+        tables["utt2emotion"] = {row["utt"]: row["emotion"] for row in rows}
     return tables
 
 

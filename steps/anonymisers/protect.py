@@ -18,7 +18,7 @@ from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map
 
 # What stays true of protected speech; features and voice activity of the original do not.
-KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "enrolls")
+KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls")
 
 
 @dataclass

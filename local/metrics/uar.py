@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unweighted average recall of emotions, with intervals over speakers."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from local.metrics.detection import Float64
+from local.metrics.intervals import Figures, interval_report, logger
+from utils.tables import invert
+
+
+def count_confusions(
+    reference: Mapping[str, str], recognised: Mapping[str, str], utt2spk: Mapping[str, str]
+) -> tuple[list[str], list[str], list[str], Float64]:
+    """(speakers, emotions that are there, emotions that were said, counts (S, K, L)).
+
+    Said emotions begin with those that are there, in the same order; the other ones follow.
+    """
+    emotions = sorted(set(reference.values()))
+    said = [*emotions, *sorted({recognised[utt] for utt in reference} - set(emotions))]
+    spk2utt = invert({utt: utt2spk[utt] for utt in reference})
+    counts = np.zeros((len(spk2utt), len(emotions), len(said)))
+    for number, utts in enumerate(spk2utt.values()):
+        for utt in utts:
+            counts[number, emotions.index(reference[utt]), said.index(recognised[utt])] += 1
+    return list(spk2utt), emotions, said, counts
+
+
+def recalls(counts: Float64) -> Float64:
+    """Recall (K,) of each emotion from confusions (K, L), L >= K; NaN where it never occurs."""
+    there = counts.sum(axis=1)
+    right = np.diagonal(counts)
+    each: Float64 = np.full(len(there), math.nan)
+    np.divide(right, there, out=each, where=there > 0)
+    return each
+
+
+def recall_figures(
+    reference: Mapping[str, str],
+    recognised: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """`uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
+
+    reference, recognised, utt2spk: by utterance; all of `reference` are in the others. The mean of
+    `uar` is over the emotions that occur in `reference`. A single one has no UAR: NaN, with a
+    warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
+    of it; `interval_report` counts these.
+    """
+    speakers, emotions, said, counts = count_confusions(reference, recognised, utt2spk)
+    report: dict[str, object] = {
+        **_figures(counts.sum(axis=0), emotions),
+        "chance_uar": 1 / len(emotions) if len(emotions) > 1 else math.nan,
+        "n_speakers": len(speakers),
+        "n_segments": len(reference),
+        "n_emotions": len(emotions),
+        "confusion": {
+            emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
+            for emotion, row in zip(emotions, counts.sum(axis=0), strict=True)
+        },
+    }
+    if len(emotions) < 2:
+        logger.warning("uar is undefined: %s is the only emotion of the reference", emotions[0])
+    if n_bootstrap:
+
+        def evaluate(drawn: Float64) -> Figures:
+            return _figures(np.tensordot(drawn, counts, 1), emotions)
+
+        report |= interval_report(evaluate, len(speakers), n_bootstrap, seed)
+    return report
+
+
+def _figures(counts: Float64, emotions: Sequence[str]) -> Figures:
+    each = recalls(counts)
+    uar = float(each.mean()) if len(emotions) > 1 else math.nan
+    accuracy = float(np.diagonal(counts).sum() / counts.sum())
+    named = {f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)}
+    return {"uar": uar, "accuracy": accuracy, **named}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recogniser of emotions says of utterances, and its files."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from utils.cli import UserError
+from utils.tables import atomic_write, sort_ids, write_map
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """utterance -> probability of each of `labels`; `settings`: how it was made.
+
+    The emotion of an utterance is its most probable one, the first of `labels` where several are.
+    """
+
+    labels: Sequence[str]
+    posteriors: Mapping[str, Sequence[float]]
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def emotions(self) -> dict[str, str]:
+        """utterance -> emotion."""
+        best = (max(range(len(self.labels)), key=p.__getitem__) for p in self.posteriors.values())
+        return dict(zip(self.posteriors, (self.labels[i] for i in best), strict=True))
+
+
+def write_recognised(out: Path, found: Recognised) -> None:
+    """Write recogniser.json, posteriors.tsv (a line an utterance), and last `emotions`."""
+    if not found.posteriors:
+        raise UserError(f"{out}: there is nothing to write; the input has no utterance")
+    (out / "emotions").unlink(missing_ok=True)
+    with atomic_write(out / "recogniser.json") as stream:
+        json.dump({"labels": list(found.labels), **found.settings}, stream, indent=1)
+        stream.write("\n")
+    with atomic_write(out / "posteriors.tsv") as stream:
+        stream.write("\t".join(["#utt", *found.labels]) + "\n")
+        for utt in sort_ids(found.posteriors):
+            stream.write("\t".join([utt, *(f"{p:.6f}" for p in found.posteriors[utt])]) + "\n")
+    write_map(out / "emotions", found.emotions())

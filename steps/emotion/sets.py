@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data directories and their functionals, checked to be of the same utterances."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steps.emotion.classifier import Float32, Labelled, check_functionals
+from utils.archives import read_vectors
+from utils.cli import UserError
+from utils.datadir import describe_difference, load_data_dir
+
+
+def _read(folder: Path, utts: Mapping[str, str], data: Path) -> dict[str, Float32]:
+    path = folder / "functionals.scp"
+    if not path.is_file():
+        raise UserError(f"{path}: is missing; make it with steps/extract_functionals.py")
+    found = read_vectors(path, check_finite=False)
+    check_functionals(path, found)
+    if difference := describe_difference(found, utts, "utterance"):
+        raise UserError(f"{path}: compared with {data}, {difference}; extract them again")
+    return found
+
+
+def read_own(data: Path, folder: Path) -> tuple[dict[str, Float32], dict[str, str]]:
+    """(functionals, speaker) of each utterance of a data directory; UserError where they differ."""
+    utt2spk = load_data_dir(data, need=("utt2spk",), allow_segments=True).utt2spk
+    return _read(folder, utt2spk, data), utt2spk
+
+
+def read_labelled(data: Path, folder: Path) -> Labelled:
+    """A training set: data directory with utt2emotion, and its functionals."""
+    found = load_data_dir(data, need=("utt2spk", "utt2emotion"), allow_segments=True)
+    return Labelled(_read(folder, found.utt2spk, data), found.utt2spk, found.tables["utt2emotion"])

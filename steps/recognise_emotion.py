@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Recognise the emotion of each utterance of a data directory.
+
+RECOGNISER is `functionals`, a linear classifier that is trained here on the sets of --train, for
+each speaker of DATA without that speaker; or `hub:<model>`, a SpeechBrain model of the Hugging
+Face hub or a folder of one (which runs the code that comes with it). DATA needs utt2spk, for a
+model of the hub wav.scp. The sets of --train need utt2emotion. OUT gets `emotions` (<utterance>
+<emotion>), posteriors.tsv (a probability for each emotion) and recogniser.json (how it was made).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, make_parser, run_program
+from utils.datadir import load_data_dir
+from utils.progress import progress
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--features", type=Path, metavar="DIR", help="functionals of DATA (extract_functionals.py)"
+    )
+    parser.add_argument(
+        "--train", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "DIR"),
+        help="a training set and its functionals; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--folds", type=int, default=0, metavar="N",
+        help="parts of DATA's speakers that are left out of training one after the other; 0: each "
+        "speaker alone",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of the folds")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for hub models")
+    parser.add_argument("recogniser", metavar="RECOGNISER")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    ours, trained = args.recogniser == "functionals", args.features is not None or args.train
+    if not ours and not args.recogniser.startswith("hub:"):
+        raise UserError(f"{args.recogniser}: no recogniser; known: functionals, hub:<model>")
+    if ours and (args.features is None or not args.train):
+        raise UserError("functionals: --features DIR and --train DATA DIR are needed")
+    if not ours and trained:
+        raise UserError(f"{args.recogniser}: is trained; leave --features and --train out")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    _check_usage(args)
+    from steps.emotion.result import write_recognised
+
+    if args.recogniser == "functionals":
+        from steps.emotion.classifier import recognise_leaving_out
+        from steps.emotion.sets import read_labelled, read_own
+
+        own, utt2spk = read_own(args.data, args.features)
+        training = [read_labelled(data, folder) for data, folder in args.train]
+        found = recognise_leaving_out(own, utt2spk, training, n_folds=args.folds, seed=args.seed)
+    else:
+        from steps.emotion.hub import recognise_all
+
+        data = load_data_dir(args.data)
+        found = recognise_all(args.recogniser[4:], data.wav, args.device, progress("emotions"))
+    write_recognised(args.out, found)
+    print(f"{args.data}: {len(found.posteriors)} utterances, {len(found.labels)} emotions")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

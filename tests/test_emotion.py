@@ -1,0 +1,291 @@
+"""Emotions: functionals, the classifier that leaves speakers out, hub models, UAR."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import recall_score
+
+from local.compute_uar import main as compute_uar
+from local.metrics.uar import recall_figures
+from steps.audio import write_wav
+from steps.emotion.classifier import Labelled, folds_of, recognise_leaving_out
+from steps.emotion.functionals import NAMES, functionals
+from steps.extract_functionals import main as extract_functionals
+from steps.recognise_emotion import main as recognise_emotion
+from utils.archives import ArchiveWriter, read_vectors
+from utils.cli import LossError, UserError
+from utils.datadir import write_data_dir
+from utils.seeds import make_rng
+from utils.tables import read_map
+
+RATE = 16000
+
+
+def sung(
+    seconds: float = 1.0, f0: float = 150.0, rise: float = 0.0, gap: float = 0.0
+) -> np.ndarray:
+    """A tone with eight harmonics whose log F0 rises by `rise` a second, with a pause in it."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    phase = 2 * np.pi * f0 * (t if rise == 0 else (np.exp(rise * t) - 1) / rise)
+    wave = sum(np.sin(h * phase) / h for h in range(1, 9)) * 0.1
+    middle = len(t) // 2
+    wave[middle : middle + int(gap * RATE)] = 0
+    return np.asarray(wave)
+
+
+def named(samples: np.ndarray) -> dict[str, float]:
+    return dict(zip(NAMES, functionals(samples).tolist(), strict=True))
+
+
+def test_pitch_of_a_known_tone() -> None:
+    flat, rising = named(sung(f0=200.0)), named(sung(rise=0.5))
+    assert flat["log_f0_mean"] == pytest.approx(math.log(200), abs=0.01)
+    assert flat["log_f0_slope"] == pytest.approx(0, abs=0.02)
+    assert rising["log_f0_slope"] == pytest.approx(0.5, abs=0.03)
+    # One unbroken run against two around a pause of 0.3 s.
+    paused = named(sung(seconds=2.0, gap=0.3))
+    assert flat["voiced_runs_a_second"] == pytest.approx(1, abs=0.05)
+    assert paused["voiced_runs_a_second"] == pytest.approx(1, abs=0.05)  # 2 in 2 s
+    assert paused["voiced_share"] == pytest.approx(0.85, abs=0.06)
+    assert flat["voiced_share"] > 0.9
+
+
+def test_level_does_not_count_and_noise_has_no_pitch() -> None:
+    wave = sung(rise=0.3, gap=0.1) + 0.001 * make_rng(0, "noise").standard_normal(RATE)
+    np.testing.assert_allclose(functionals(wave), functionals(0.25 * wave), rtol=1e-3, atol=2e-3)
+    tone, noise = named(wave), named(0.1 * make_rng(0, "noise").standard_normal(RATE))
+    assert noise["alpha_ratio_mean"] < 0 < tone["alpha_ratio_mean"]
+    assert noise["centroid_mean"] == pytest.approx(2, abs=0.1)  # 4 kHz is two octaves above 1
+    click = np.zeros(RATE)
+    click[8000:8400] = 0.1
+    assert math.isnan(named(click)["log_f0_mean"])
+    assert named(click)["voiced_share"] == 0
+    for nothing in (np.zeros(RATE), 0.1 * np.ones(1)):
+        with pytest.raises(UserError, match="no speech"):
+            functionals(nothing)
+
+
+def speaker_set(speakers: str, rng: np.random.Generator) -> Labelled:
+    """Four utterances of each speaker, two an emotion, which the first functional tells apart."""
+    vectors, utt2spk, utt2emotion = {}, {}, {}
+    for spk in speakers:
+        for number in range(4):
+            utt, emotion = f"{spk}-{number}", ("calm", "wild")[number % 2]
+            vectors[utt] = np.zeros(len(NAMES), dtype=np.float32)
+            vectors[utt][0] = number % 2 + 0.1 * rng.standard_normal()
+            utt2spk[utt], utt2emotion[utt] = spk, emotion
+    return Labelled(vectors, utt2spk, utt2emotion)
+
+
+def test_a_speaker_is_never_in_his_own_training() -> None:
+    train = speaker_set("abcd", make_rng(0, "set"))
+    found = recognise_leaving_out(train.functionals, train.utt2spk, [train])
+    assert found.emotions() == dict(train.utt2emotion)
+    folds = found.settings["folds"]
+    assert isinstance(folds, list)
+    assert sorted(fold["left_out"][0] for fold in folds) == list("abcd")
+    assert {fold["n_train_utts"] for fold in folds} == {12}
+    # A speaker with swapped labels: by himself he would be recognised, by the others he is not.
+    swap = {"calm": "wild", "wild": "calm"}
+    odd = {u: swap[e] if train.utt2spk[u] == "a" else e for u, e in train.utt2emotion.items()}
+    found = recognise_leaving_out(
+        train.functionals, train.utt2spk, [Labelled(train.functionals, train.utt2spk, odd)]
+    )
+    assert all(found.emotions()[f"a-{n}"] != odd[f"a-{n}"] for n in range(4))
+
+
+def test_folds_and_order_and_undefined_values() -> None:
+    assert sorted(spk for fold in folds_of(list("abcde"), 2, 0) for spk in fold) == list("abcde")
+    assert folds_of(list("edcba"), 2, 0) == folds_of(list("abcde"), 2, 0)
+    assert {len(fold) for fold in folds_of(list("abcde"), 2, 0)} == {2, 3}
+    train = speaker_set("abcd", make_rng(1, "set"))
+    for vector in train.functionals.values():
+        vector[5] = np.nan
+    turned = Labelled(dict(reversed(train.functionals.items())), train.utt2spk, train.utt2emotion)
+    both = [
+        recognise_leaving_out(one.functionals, train.utt2spk, [one], n_folds=2)
+        for one in (train, turned)
+    ]
+    assert both[0].posteriors == dict(both[1].posteriors)
+    with pytest.raises(UserError, match="in two training sets"):
+        recognise_leaving_out(train.functionals, train.utt2spk, [train, train])
+    with pytest.raises(UserError, match=r"--folds 5: 0 .* to 4"):
+        recognise_leaving_out(train.functionals, train.utt2spk, [train], n_folds=5)
+    small = speaker_set("ab", make_rng(1, "set"))
+    with pytest.raises(UserError, match="there are 1 training speakers with 2 emotions"):
+        recognise_leaving_out(small.functionals, small.utt2spk, [small])
+
+
+def test_uar_by_hand() -> None:
+    # calm: 3 of 4 right; wild: 1 of 2 right; UAR 0.625, accuracy 4/6.
+    reference = dict(zip("abcdef", ["calm"] * 4 + ["wild"] * 2, strict=True))
+    recognised = dict(zip("abcdef", ["calm", "calm", "calm", "wild", "wild", "bored"], strict=True))
+    utt2spk = dict(zip("abcdef", "112212", strict=True))
+    found = recall_figures(reference, recognised, utt2spk, n_bootstrap=100)
+    assert found["uar"] == pytest.approx(0.625)
+    assert found["accuracy"] == pytest.approx(4 / 6)
+    assert (found["recall_calm"], found["recall_wild"]) == (0.75, 0.5)
+    assert (found["chance_uar"], found["n_speakers"], found["n_segments"]) == (0.5, 2, 6)
+    assert found["confusion"] == {
+        "calm": {"calm": 3, "wild": 1}, "wild": {"wild": 1, "bored": 1},
+    }  # fmt: skip
+    # Speaker 1: calm 2/2, wild 1/1; speaker 2: calm 1/2, wild 0/1: resamples lie between.
+    intervals = found["intervals"]
+    assert isinstance(intervals, dict)
+    assert intervals["uar"] == pytest.approx([0.25, 1.0])
+    order = sorted(reference)
+    pairs = [reference[u] for u in order], [recognised[u] for u in order]
+    library = recall_score(*pairs, labels=["calm", "wild"], average="macro")
+    assert found["uar"] == pytest.approx(library)
+    swapped = {u: {"1": "2", "2": "1"}[s] for u, s in utt2spk.items()}
+    assert recall_figures(reference, recognised, swapped)["uar"] == found["uar"]
+
+
+def test_uar_where_an_emotion_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+    one = recall_figures({"a": "calm"}, {"a": "calm"}, {"a": "1"})
+    assert math.isnan(one["uar"])  # type: ignore[arg-type]
+    assert one["recall_calm"] == 1
+    assert "calm is the only emotion" in caplog.text
+    # Speaker 2 alone has no `wild`: a resample of him twice defines no UAR, and is counted.
+    reference = {"a": "calm", "b": "wild", "c": "calm"}
+    utt2spk = {"a": "1", "b": "1", "c": "2"}
+    recall_figures(reference, reference, utt2spk, n_bootstrap=50)
+    assert "uar is undefined in" in caplog.text
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Data directory `d` of four speakers, high voices wild and low ones calm; `train` of two."""
+    for name, speakers in (("d", "abcd"), ("train", "ef")):
+        wav, emotion = {}, {}
+        for spk in speakers:
+            for number in range(4):
+                utt = f"{spk}-{number}"
+                wav[utt] = str(tmp_path / "wav" / f"{utt}.wav")
+                emotion[utt] = ("calm", "wild")[number % 2]
+                f0 = (120.0, 260.0)[number % 2] + 3 * number + ord(spk) - 97
+                noise = 0.001 * make_rng(0, utt).standard_normal(RATE // 2)
+                write_wav(Path(wav[utt]), sung(0.5, f0) + noise)
+        utt2spk = {utt: utt[0] for utt in wav}
+        write_data_dir(
+            tmp_path / name, {"wav.scp": wav, "utt2spk": utt2spk, "utt2emotion": emotion}
+        )
+        assert extract_functionals([str(tmp_path / name), str(tmp_path / f"{name}_f")]) == 0
+    return tmp_path
+
+
+def options(data: Path) -> list[str]:
+    sets = [str(data / name) for name in ("d", "d_f", "train", "train_f")]
+    return ["--features", sets[1], "--train", *sets[:2], "--train", *sets[2:]]
+
+
+def test_programs(data: Path) -> None:
+    assert len(read_vectors(data / "d_f/functionals.scp", check_finite=False)) == 16
+    out = data / "out"
+    assert recognise_emotion([*options(data), "functionals", str(data / "d"), str(out)]) == 0
+    assert read_map(out / "emotions") == read_map(data / "d/utt2emotion")
+    assert (out / "posteriors.tsv").read_text().startswith("#utt\tcalm\twild\na-0\t")
+    told = json.loads((out / "recogniser.json").read_text())
+    assert {fold["n_train_speakers"] for fold in told["folds"]} == {5}
+    json_out = out / "metrics.json"
+    command = ["--bootstrap", "20", str(data / "d"), str(out / "emotions"), str(json_out)]
+    assert compute_uar(command) == 0
+    assert json.loads(json_out.read_text())["uar"] == 1
+    # Two sets are counted together: half of `train` is wrong.
+    (out / "calm").write_text("".join(f"{s}-{n} calm\n" for s in "ef" for n in range(4)))
+    assert compute_uar(["--also", str(data / "train"), str(out / "calm"), *command[2:]]) == 0
+    found = json.loads(json_out.read_text())
+    assert (found["n_segments"], found["recall_wild"]) == (24, pytest.approx(8 / 12))
+
+
+def test_bad_inputs(data: Path) -> None:
+    def fails(*command: object) -> str:
+        with pytest.raises(UserError) as error:
+            recognise_emotion([str(word) for word in command])
+        assert not (data / "out").exists()
+        return str(error.value)
+
+    end = (data / "d", data / "out")
+    assert "no recogniser; known: functionals, hub" in fails("gmm", *end)
+    assert "--features DIR and --train DATA DIR" in fails("functionals", *end)
+    assert "leave --features and --train out" in fails(*options(data), "hub:x", *end)
+    (data / "train/utt2emotion").unlink()
+    assert "utt2emotion: is missing" in fails(*options(data), "functionals", *end)
+    with ArchiveWriter(data / "d_f/functionals") as writer:
+        writer.write("a-0", np.zeros(3))
+    assert "a-0: 3 values, not 64 functionals" in fails(*options(data), "functionals", *end)
+
+
+def test_bad_inputs_of_the_figures(data: Path) -> None:
+    hyp = data / "hyp"
+    hyp.write_text("".join(f"{s}-{n} calm\n" for s in "abc" for n in range(4)))
+    with pytest.raises(LossError, match=r"hyp: compared with .*d-0"):
+        compute_uar([str(data / "d"), str(hyp), "-"])
+    hyp.write_text("".join(f"{s}-{n} calm\n" for s in "abcdx" for n in range(4)))
+    with pytest.raises(UserError, match="x-0"):
+        compute_uar([str(data / "d"), str(hyp), "-"])
+    hyp.write_text("".join(f"{s}-{n} calm\n" for s in "abcd" for n in range(4)))
+    with pytest.raises(UserError, match="a-0 is in another set"):
+        compute_uar(["--also", str(data / "d"), str(hyp), str(data / "d"), str(hyp), "-"])
+
+
+HUB_MODEL = """
+pretrained_path: {folder}
+compute_features: !new:speechbrain.lobes.features.Fbank
+    n_mels: 20
+mean_var_norm: !new:speechbrain.processing.features.InputNormalization
+    norm_type: sentence
+    std_norm: False
+embedding_model: !new:speechbrain.nnet.pooling.StatisticsPooling
+classifier: !new:speechbrain.nnet.linear.Linear
+    input_size: 40
+    n_neurons: 3
+modules:
+    compute_features: !ref <compute_features>
+    mean_var_norm: !ref <mean_var_norm>
+    embedding_model: !ref <embedding_model>
+    classifier: !ref <classifier>
+label_encoder: !new:speechbrain.dataio.encoder.CategoricalEncoder
+pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
+    loadables:
+        label_encoder: !ref <label_encoder>
+    paths:
+        label_encoder: !ref <pretrained_path>/label_encoder.txt
+"""
+INTERFACE = """
+from speechbrain.inference.classifiers import EncoderClassifier
+
+class CustomEncoderWav2vec2Classifier(EncoderClassifier):
+    pass
+"""
+
+
+@pytest.mark.parametrize("own_interface", [False, True])
+def test_a_model_of_the_hub_that_is_here(data: Path, own_interface: bool) -> None:
+    folder = data / "model"
+    folder.mkdir()
+    (folder / "hyperparams.yaml").write_text(HUB_MODEL.format(folder=folder))
+    lines = ["'neu' => 0", "'hap' => 1", "'exc' => 2", "=" * 16, "'starting_index' => 0"]
+    (folder / "label_encoder.txt").write_text("\n".join(lines) + "\n")
+    if own_interface:
+        (folder / "custom_interface.py").write_text(INTERFACE)
+    assert recognise_emotion([f"hub:{folder}", str(data / "d"), str(data / "out")]) == 0
+    header, *rows = (data / "out/posteriors.tsv").read_text().splitlines()
+    assert header == "#utt\thappiness\tneutral"
+    assert len(rows) == 16
+    assert all(sum(map(float, row.split()[1:])) == pytest.approx(1, abs=1e-5) for row in rows)
+    assert set(read_map(data / "out/emotions").values()) <= {"happiness", "neutral"}
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(run_program, data: Path) -> None:  # type: ignore[no-untyped-def]
+    done = run_program(
+        "steps/recognise_emotion.py", "hub:nobody/no-such-model", data / "d", data / "out",
+        HF_HUB_OFFLINE="1", HF_HOME=str(data / "cache"),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "hub:nobody/no-such-model: cannot be loaded (" in done.stderr.splitlines()[-1]
+    assert not (data / "out").exists()
