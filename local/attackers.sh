@@ -92,7 +92,7 @@ make_informed_encoder() { # HOW
   [[ -f $conf ]] || conf=$base_model/encoder.yaml # an encoder that was trained elsewhere
   [[ $1 != finetuned ]] || options+=(--init-from "$base_model")
   use_unseen
-  step "$model" -- device_job "$model" steps/train_encoder.py "${options[@]}" "${unseen[@]}" \
+  step "$model" -- job "$model" steps/train_encoder.py "${options[@]}" "${unseen[@]}" \
     "$conf" "data/$training" "$model"
 }
 

@@ -3,6 +3,10 @@
 
 # shellcheck shell=bash disable=SC2154,SC2034  # the variables are the recipe's
 
+# Of programs that compute as well on a processor; empty there, so that what was made before stays up to date.
+on_device=()
+[[ $device == cpu ]] || on_device=(--device "$device")
+
 # Sets name, model and xvectors of an encoder.
 use_encoder() { # ENCODER
   encoder=$1 name=${1//[:\/]/_} model=$1
@@ -55,7 +59,7 @@ make_xvectors() { # SET
     return
   fi
   step "$xvectors/$1" -- over_then_job "data/$1" "$xvectors/$1" \
-    steps/extract_xvectors.py "$model" %data %out \
+    steps/extract_xvectors.py "${on_device[@]}" "$model" %data %out \
     %then steps/average_xvectors.py "$xvectors/$1" "data/$1" "$xvectors/$1"
 }
 
@@ -86,7 +90,7 @@ make_session_xvectors() { # SET
   fi
   [[ -z $chunk_seconds ]] || how=over_pieces chunks=(--chunk-seconds "$chunk_seconds")
   step "$xvectors/$1" -- "$how" "data/$1" "$xvectors/$1" \
-    steps/extract_xvectors.py "${chunks[@]}" "$model" %data %out
+    steps/extract_xvectors.py "${on_device[@]}" "${chunks[@]}" "$model" %data %out
 }
 
 # The back end OUT, trained on a set's x-vectors.
@@ -105,7 +109,7 @@ make() {
     encoder)
       [[ -f conf/encoders/$encoder.yaml ]] || return 0 # pretrained
       use_unseen
-      step "$model" -- device_job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
+      step "$model" -- job "$model" steps/train_encoder.py --seed "$seed" --device "$device" \
         "${unseen[@]}" "conf/encoders/$encoder.yaml" "$train" "$model"
       ;;
     xvectors)
@@ -148,14 +152,53 @@ make() {
       make training_xvectors
       out=exp/generators/$name/${1#*:}
       if [[ $1 == generator:psd ]] && grep -qs '^ *pooling: xi' "conf/encoders/$encoder.yaml"; then
-        step "$out" -- job "$out" steps/extract_frames.py "$model" "$train" "$out"
+        step "$out" -- job "$out" steps/extract_frames.py "${on_device[@]}" "$model" "$train" "$out"
         return
       fi
-      step "$out" -- job "$out" steps/train_generator.py --seed "$seed" \
+      step "$out" -- job "$out" steps/train_generator.py --seed "$seed" "${on_device[@]}" \
         "conf/generators/${1#*:}.yaml" "$xvectors/$train_set" "$train" "$out"
       ;;
     *) die "conf/systems: '$1' is needed, which this recipe cannot make" ;;
   esac
+}
+
+# Sets needs_of: what each of the recipe's generators (conf/systems/<generator>.yaml) needs.
+find_needs() {
+  local generator
+  declare -gA needs_of
+  for generator in $generators; do
+    $list_stages || use_system "$generator" # takes seconds
+    needs_of[$generator]=${needs-}
+  done
+}
+
+# Makes the pool of speakers, and what the generators need; encoder in use.
+make_generators() {
+  local generator need
+  make pool_speakers
+  for generator in $generators; do
+    for need in ${needs_of[$generator]}; do
+      case $need in backend | generator:*) make "$need" ;; esac
+    done
+  done
+}
+
+# Sets resources (what programs are given that ask a generator without speech: sources, pool, and what it needs)
+# and network (its folder, where it is an index's only, else nothing); encoder in use.
+use_generator() { # GENERATOR
+  local need set
+  network=
+  resources=(--seed "$seed" --pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
+  for set in "${sets[@]}"; do resources+=(--sources "$xvectors/$set" "data/$set"); done
+  for need in ${needs_of[$1]}; do
+    case $need in
+      backend) resources+=(--pool-backend "exp/backends/$name") ;;
+      generator:*)
+        resources+=(--generator "exp/generators/$name/${need#*:}")
+        [[ $need != generator:@(wgan|idmap)* ]] || network=exp/generators/$name/${need#*:}
+        ;;
+    esac
+  done
 }
 
 # The settings of a system: what a study made of them, else the recipe's.

@@ -77,7 +77,7 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
     parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
-    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
+    parser.add_argument("--pool-backend", type=Path, metavar="DIR", help="PLDA of the generator")
     parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of a system's draws")
     parser.add_argument("voices", type=Path, metavar="VOICES")
@@ -148,7 +148,7 @@ def _of_system(args: argparse.Namespace) -> list[Part]:
     sources = [(xvectors, data) for xvectors, data in args.sources]
     resources = Resources(
         xvectors=tuple(xvectors for xvectors, _ in sources),
-        backend=args.backend,
+        backend=args.pool_backend,
         generator=args.generator,
     )
     sampler = load_sampler(

@@ -40,7 +40,7 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
     parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
-    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
+    parser.add_argument("--pool-backend", type=Path, metavar="DIR", help="PLDA of the generator")
     parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("out", type=Path, metavar="OUT")
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sources = [(xvectors, data) for xvectors, data in args.sources]
     resources = Resources(
         xvectors=tuple(xvectors for xvectors, _ in sources),
-        backend=args.backend,
+        backend=args.pool_backend,
         generator=args.generator,
     )
     sampler = load_sampler(

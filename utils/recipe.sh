@@ -145,11 +145,6 @@ job() {
   "${launch[@]}" "$out/log/$name.log" "$@"
 }
 
-# device_job OUT PROGRAM ARGUMENTS...: a job that is told --device.
-device_job() {
-  job "$@"
-}
-
 # over DATA OUT PROGRAM ARGUMENTS...: the program once for each of nj parts of a data directory, in parallel;
 # %data and %out among its arguments stand for the part and for the folder of the part's results,
 # which are then put together in OUT and checked to hold every utterance of DATA (over_pieces: at least

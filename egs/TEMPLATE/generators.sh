@@ -16,7 +16,7 @@ vectors=1000                                              # pseudo-speakers that
 voice_encoder=                                            # encoder of the x-vectors, named as in --evaluators; empty: that of the first evaluator
 evaluators="ecapa_mini/plda"                              # whose DeID and G_VD are shown, as run.sh has them
 nj=$(env -u OMP_NUM_THREADS nproc)                        # jobs at a time
-device=cpu                                                # where encoders are trained: cpu or cuda
+device=cpu                                                # of what can use a GPU: cpu or cuda
 seed=0                                                    # of everything random
 corpus_name=                                              # name in tables (conf/recipe.conf)
 evaluation=                                               # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
@@ -51,38 +51,11 @@ done
 read -ra sizes_given <<<"$sizes"
 use_encoder "$voice_encoder"
 out=exp/generators/$name
-declare -A needs_of
-for generator in $generators; do
-  $list_stages || use_system "$generator" # takes seconds
-  needs_of[$generator]=${needs-}
-done
-
-# Sets resources (what the programs that measure a generator are given) and network (its folder, where it is an
-# index's only, else nothing).
-use_generator() { # GENERATOR
-  local need set
-  network=
-  resources=(--seed "$seed" --pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
-  for set in "${sets[@]}"; do resources+=(--sources "$xvectors/$set" "data/$set"); done
-  for need in ${needs_of[$1]}; do
-    case $need in
-      backend) resources+=(--backend "exp/backends/$name") ;;
-      generator:*)
-        resources+=(--generator "$out/${need#*:}")
-        [[ $need != generator:@(wgan|idmap)* ]] || network=$out/${need#*:}
-        ;;
-    esac
-  done
-}
+find_needs
 
 if in_stage 0 "x-vectors, trained generators"; then
   make xvectors
-  make pool_speakers
-  for generator in $generators; do
-    for need in ${needs_of[$generator]}; do
-      case $need in backend | generator:*) make "$need" ;; esac
-    done
-  done
+  make_generators
 fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then

@@ -18,7 +18,7 @@ leak=0                                                # part of the source speak
 voice_encoder=                                        # encoder of the x-vectors, named as in --evaluators; empty: that of the first evaluator
 evaluators="ecapa_mini/plda"                          # the first one's back end scores
 nj=$(env -u OMP_NUM_THREADS nproc)                    # jobs at a time
-device=cpu                                            # where encoders are trained: cpu or cuda
+device=cpu                                            # of what can use a GPU: cpu or cuda
 seed=0                                                # of everything random
 corpus_name=                                          # name in tables (conf/recipe.conf)
 evaluation=                                           # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
@@ -56,33 +56,12 @@ done
 read -ra sizes_given <<<"$sizes"
 use_evaluator "$voice_encoder/${first##*/}"
 out=exp/large/$name
-declare -A needs_of
-for generator in $generators; do
-  $list_stages || use_system "$generator" # takes seconds
-  needs_of[$generator]=${needs-}
-done
-
-# Sets resources: what a generator is given beside the sources.
-use_generator() { # GENERATOR
-  local need
-  resources=(--pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
-  for need in ${needs_of[$1]}; do
-    case $need in
-      backend) resources+=(--pool-backend "exp/backends/$name") ;;
-      generator:*) resources+=(--generator "exp/generators/$name/${need#*:}") ;;
-    esac
-  done
-}
+find_needs
 
 if in_stage 0 "x-vectors, back end, trained generators"; then
   make xvectors
-  make pool_speakers
   [[ $backend == cosine ]] || make backend
-  for generator in $generators; do
-    for need in ${needs_of[$generator]}; do
-      case $need in backend | generator:*) make "$need" ;; esac
-    done
-  done
+  make_generators
 fi
 
 how=(--seed "$seed" --backend "$scorer" --asnorm "$asnorm" --populations "$populations")
