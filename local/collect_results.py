@@ -8,6 +8,8 @@ metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains 
 per_speaker.csv figures of one speaker a row
 figures.json    what the pictures need: matrices, zoo points, ECE profiles, histograms, rank curves
 clips/          short clips of the worst-protected speakers (MP3), listed in clips.json
+rtf.csv         real-time factors, a stage of a system a row: seconds of computing (wall time of its
+                jobs, added up) a second of audio; read off the logs of the folders of --timed-*
 run.json        command, commit, versions, settings of the systems, how each figure was made, what
                 each attack was (attacker.json beside its scores), and what is missing
 
@@ -27,7 +29,8 @@ from local.report.clips import cut_clips, load_speech
 from local.report.gather import gather
 from local.report.origin import attacks as records_of
 from local.report.origin import origin, settings_of_systems, steps
-from local.report.results import Figure, SpeakerFigure, tabulate_all, write_table
+from local.report.results import Figure, SpeakerFigure, Timing, tabulate_all, write_table
+from local.report.timing import Stage, join_stages, timings
 from utils.cli import UserError, make_parser, run_program
 from utils.tables import atomic_write
 
@@ -48,6 +51,15 @@ def get_parser() -> argparse.ArgumentParser:
         parser, "--speech", ("SYSTEM", "DATA", "PROTECTED_DATA"),
         "data directories of a system: settings, and the speech that clips are cut from",
     )  # fmt: skip
+    for often, text in (
+        ("each", "each time that speech is protected"),
+        ("once", "once, or by the attacker"),
+    ):
+        _add_list(
+            parser, f"--timed-{often}", ("SYSTEM", "STAGE", "AUDIO", "FOLDER"),
+            f"a stage of a system that is done {text}: FOLDER, which a step made with logs, of the "
+            "speech whose durations stand in AUDIO/utt2dur; given again, its folders are added up",
+        )  # fmt: skip
     parser.add_argument(
         "--clips",
         type=int,
@@ -67,6 +79,13 @@ def _add_list(
     parser.add_argument(
         name, nargs=len(words), action="append", metavar=words, help=text, default=[]
     )
+
+
+def _stages(lists: Sequence[Sequence[str]], *, protects: bool) -> list[Stage]:
+    return [
+        Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        for system, name, audio, folder in lists
+    ]
 
 
 def _write_json(path: Path, value: object) -> None:
@@ -91,6 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     _write_json(args.out / "figures.json", pictures)
     _write_json(args.out / "clips.json", clips)
     records, no_records = records_of([scores for _, scores in attacks])
+    timed = [*_stages(args.timed_each, protects=True), *_stages(args.timed_once, protects=False)]
+    times = timings(join_stages(timed), args.corpus_name)
+    write_table(args.out / "rtf.csv", Timing, times)
     run = {
         "corpus": args.corpus_name,
         "origin": origin(args.command_log),

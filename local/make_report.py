@@ -42,7 +42,7 @@ def _markdown(results: Results) -> str:
     origin = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
     n_settings = len({figure.settings for figure in results.figures})
     origin["settings"] = f"{n_settings} digests, in the column `settings` of metrics.csv"
-    return render(results.figures, results.corpus, origin, notes(results))
+    return render(results.figures, results.corpus, origin, notes(results), results.timings)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,6 +22,10 @@ TAIL = 20  # lines of the first failing log that are shown
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)=(\d+(?::\d+)?(?:,\d+(?::\d+)?)*)")
 _FOOT = re.compile(rb"^# Ended \(code (\d+)\) at ", re.MULTILINE)
+_ACCOUNT = re.compile(
+    rb"^# Accounting: time=(\d+(?:\.\d+)?) threads=(\d+)\n# Ended \(code (\d+)\) at ",
+    re.MULTILINE,
+)
 _FOOT_BYTES = 400  # the foot stands in so many last bytes
 
 
@@ -143,21 +147,40 @@ def log_head(words: Sequence[str]) -> bytes:
 def log_foot(code: int, seconds: float, threads: int, note: str = "") -> bytes:
     """The last lines of a job's log; `note` says more about the end than its code does."""
     return (
-        f"{note}{_explain(code)}# Accounting: time={round(seconds)} threads={threads}\n"
+        f"{note}{_explain(code)}# Accounting: time={seconds:.2f} threads={threads}\n"
         f"# Ended (code {code}) at {time.ctime()}\n"
     ).encode()
 
 
 def ended_code(log: Path) -> int | None:
     """The exit code in a log's foot; None where there is no foot (yet), or no log."""
+    found = _FOOT.findall(_end_of(log))
+    return int(found[-1]) if found else None
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the foot of a job's log says. seconds: wall time of the job, start of it included."""
+
+    seconds: float
+    threads: int
+    code: int
+
+
+def read_account(log: Path) -> Account | None:
+    """The account in a log's foot, as Kaldi's has it too; None without a foot, or without a log."""
+    found = _ACCOUNT.findall(_end_of(log))
+    return Account(float(found[-1][0]), *map(int, found[-1][1:])) if found else None
+
+
+def _end_of(log: Path) -> bytes:
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, size - _FOOT_BYTES))
-            found = _FOOT.findall(stream.read())
+            return stream.read()
     except OSError:
-        return None
-    return int(found[-1]) if found else None
+        return b""
 
 
 def _explain(code: int) -> str:

@@ -44,6 +44,7 @@ list_stages=false                  # only list the stages
 . local/attackers.sh
 . local/prosody.sh
 . local/emotion.sh
+. local/timing.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
 
@@ -231,6 +232,7 @@ if in_stage 11 "results and report"; then
     for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
   done
   $report_audio || gather+=(--clips 0)
+  add_all_timed
   step exp/results -- job exp/results local/collect_results.py "${gather[@]}" exp/results "${folders[@]}"
   step exp/report -- job exp/report local/make_report.py exp/results exp/report
 fi

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.report.results import Figure, Row, SpeakerFigure, logger, read_table
+from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
 from local.report.words import UTILITY, UTILITY_METRICS, parse, target_voices
 from utils.cli import UserError
 
@@ -37,6 +37,7 @@ class Results:
     folder: Path
     figures: list[Figure] = field(default_factory=list)
     speakers: list[SpeakerFigure] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
     pictures: dict[str, Any] = field(default_factory=dict)
     clips: list[dict[str, Any]] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
@@ -148,6 +149,8 @@ def load_results(folder: Path) -> Results:
     results = Results(folder)
     results.figures = _table(results, "metrics.csv", Figure)
     results.speakers = _table(results, "per_speaker.csv", SpeakerFigure)
+    if (folder / "rtf.csv").exists():  # results of an older version have none
+        results.timings = _table(results, "rtf.csv", Timing)
     results.pictures = _json(results, "figures.json", dict)
     results.run = _json(results, "run.json", dict)
     results.clips = [c for c in _json(results, "clips.json", list) if isinstance(c, dict)]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from local.report import strongest, tables
-from local.report.results import Figure
+from local.report.results import Figure, Timing
 from local.report.words import UTILITY, absent, attacker, enumerate_words
 
 READING = """\
@@ -41,9 +41,10 @@ def render(
     corpus: str,
     origin: Mapping[str, str],
     notes: Sequence[tuple[str, str]] = (),
+    timings: Sequence[Timing] = (),
 ) -> str:
     """The whole report in Markdown. `origin`: lines of the provenance block, name to value; notes:
-    what systems say of themselves."""
+    what systems say of themselves; timings: real-time factors."""
     privacy = [f for f in figures if f.attacker != UTILITY]
     parts = [f"# Results on {corpus}", READING]
     if notes:
@@ -61,15 +62,20 @@ def render(
     prosody = tables.prosody_table(figures)
     if prosody.rows:
         parts.append(f"## {tables.PROSODY_TITLE}\n\n{prosody.markdown()}")
+    timed = tables.rtf_table(timings)
+    if timed.rows:
+        parts.append(f"## {tables.RTF_TITLE}\n\n{timed.markdown()}\n\n{tables.RTF_READING}")
     parts += [
-        f"## Not measured\n\n{_not_measured(privacy, bool(useful.rows))}",
+        f"## Not measured\n\n{_not_measured(privacy, bool(useful.rows), bool(timed.rows))}",
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _not_measured(privacy: Sequence[Figure], has_utility: bool) -> str:
+def _not_measured(privacy: Sequence[Figure], has_utility: bool, has_times: bool) -> str:
     said = [] if has_utility else ["Utility (word error rate, emotion)."]
+    if not has_times:
+        said.append("Real-time factors.")
     missing = absent({f.attacker for f in privacy})
     if missing:
         said.append(f"No {enumerate_words([attacker(name) for name in missing])} attacker.")

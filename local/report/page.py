@@ -54,6 +54,7 @@ def _page(results: Results, sections: dict[str, list[Section]], players: Players
         name = tables.PROSODY_TITLE
         table = html.table(name, prosody.header, lines)
         body.append(html.section(name, contents.add(name), table))
+    body.append(_times(results, contents))
     body += [_missing(results, contents), _origin(results, contents)]
     title = f"Privacy report: {results.corpus or 'no corpus named'}"
     store = players.store() + "\n" if players else ""
@@ -217,6 +218,16 @@ def _table(title: str, table: tables.Table, contents: Contents) -> str:
         return html.section(title, anchor, element("p", "Not measured."), level=3)
     lines = [html.row(r[:1], map(html.plain, r[1:])) for r in table.rows]
     return html.section(title, anchor, html.table(title, table.header, lines), level=3)
+
+
+def _times(results: Results, contents: Contents) -> str:
+    name = tables.RTF_TITLE
+    at, found = contents.add(name), tables.rtf_table(results.timings)
+    if not found.rows:
+        return html.section(name, at, element("p", "Not measured."))
+    lines = [html.row(r[:2], map(html.plain, r[2:])) for r in found.rows]
+    reading = element("p", tables.RTF_READING, class_="soft")
+    return html.section(name, at, reading, html.table(name, found.header, lines))
 
 
 def _missing(results: Results, contents: Contents) -> str:

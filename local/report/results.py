@@ -57,7 +57,27 @@ class SpeakerFigure(Where):
     settings: str
 
 
-Row = TypeVar("Row", Figure, SpeakerFigure)
+@dataclass(frozen=True)
+class Timing:
+    """How long a stage of a system took; `missing`: why it was not measured.
+
+    rtf: seconds / audio_seconds. seconds: wall time of its jobs, added up; audio_seconds: of the
+    speech before protection; threads: of a job; hosts: where.
+    """
+
+    corpus: str
+    system: str
+    stage: str
+    rtf: str
+    seconds: str
+    audio_seconds: str
+    jobs: str
+    threads: str
+    hosts: str
+    missing: str
+
+
+Row = TypeVar("Row", Figure, SpeakerFigure, Timing)
 
 
 def where_is(folder: Path, corpus: str) -> Where:
@@ -140,7 +160,9 @@ def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigur
 
 
 def write_table(
-    path: Path, kind: type[Figure] | type[SpeakerFigure], rows: Iterable[Where]
+    path: Path,
+    kind: type[Figure] | type[SpeakerFigure] | type[Timing],
+    rows: Iterable[Where] | Iterable[Timing],
 ) -> None:
     """Write rows as CSV with a header, atomically."""
     with atomic_write(path) as stream:
@@ -170,7 +192,7 @@ def tabulate_all(
 
 
 def read_table(path: Path, kind: type[Row]) -> Iterator[Row]:
-    """The rows of a metrics.csv (Figure) or per_speaker.csv (SpeakerFigure).
+    """The rows of a metrics.csv (Figure), per_speaker.csv (SpeakerFigure) or rtf.csv (Timing).
 
     UserError where the file is missing, is no such table, or has other columns.
     """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
-from local.report.results import Figure
+from local.report.results import Figure, Timing
 from local.report.words import UTILITY, UTILITY_METRICS
 
 MISSING = "not measured"
@@ -222,6 +222,29 @@ def utility_table(figures: Iterable[Figure]) -> Table:
         if f.metric in UTILITY_METRICS
     ]  # fmt: skip
     return Table(UTILITY_HEADER, rows, 5)
+
+
+RTF_TITLE = "Real-time factors"
+RTF_READING = (
+    "Seconds of computing for a second of audio: the wall time of all jobs of a stage, added up, "
+    "with the start of the programs, over the length of the speech before protection (of the "
+    "training speech for a pool). Whatever else ran on the machine makes it higher, so compare "
+    "only what was measured side by side. A stage that several systems share stands with each. "
+    "Trainings are not counted."
+)
+RTF_HEADER = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
+
+
+def rtf_table(timings: Iterable[Timing]) -> Table:
+    """Real-time factors, a row a stage of a system; why one was not measured stands in the row."""
+    rows = [
+        [t.system, t.stage, f"{MISSING}: {t.missing}", *["-"] * 5]
+        if t.missing
+        else [t.system, t.stage, f"{float(t.rtf):.3g}", f"{float(t.seconds):.1f}",
+              f"{float(t.audio_seconds):.1f}", t.jobs, t.threads, t.hosts]
+        for t in timings
+    ]  # fmt: skip
+    return Table(RTF_HEADER, rows)
 
 
 def prosody_table(figures: Iterable[Figure]) -> Table:

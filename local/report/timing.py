@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real-time factors: seconds of computing a second of audio, read off the logs of a run.
+
+Only what a log says is a measurement. A stage of which any log is missing, failed, or belongs to
+another run is not measured, and the reason is told.
+"""
+
+import json
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.report.results import Timing
+from utils.cli import UserError
+from utils.launching import read_account
+from utils.stamps import DONE
+from utils.tables import read_map
+
+ALL = "all that protects"  # the sum of the stages that whoever protects speech needs
+_LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
+_PART = re.compile(r"/split(\d+)/(\d+)$")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a system. audio: folders with utt2dur, folders: what it made, one each.
+
+    protects: whether it is repeated for all new speech that is protected.
+    """
+
+    system: str
+    name: str
+    audio: Sequence[Path]
+    folders: Sequence[Path]
+    protects: bool = False
+
+
+def join_stages(stages: Iterable[Stage]) -> list[Stage]:
+    """Stages of one system and name become one, of all their folders; in the order of the first."""
+    groups: dict[tuple[str, str], list[Stage]] = defaultdict(list)
+    for stage in stages:
+        groups[stage.system, stage.name].append(stage)
+    return [
+        Stage(system, name,
+              [folder for stage in own for folder in stage.audio],
+              [folder for stage in own for folder in stage.folders], own[0].protects)
+        for (system, name), own in groups.items()
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """seconds: wall time of all jobs added up; jobs: side by side; threads: of a job, at most."""
+
+    seconds: float
+    jobs: int
+    threads: int
+    hosts: frozenset[str]
+
+    def plus(self, other: "Cost") -> "Cost":
+        """Both, one after the other."""
+        return Cost(
+            self.seconds + other.seconds,
+            max(self.jobs, other.jobs),
+            max(self.threads, other.threads),
+            self.hosts | other.hosts,
+        )
+
+
+def cost_of(folder: Path) -> Cost:
+    """What the logs of a finished step say.
+
+    Raises UserError where the step is not finished, or where a log is missing, has no foot, ended
+    with an error, or is of another number of jobs (an interrupted run before).
+    """
+    host = _host(folder)
+    logs: dict[str, dict[int, Path]] = defaultdict(dict)
+    for path in sorted((folder / "log").glob("*.log")):
+        if match := _LOG.fullmatch(path.name):
+            logs[match["program"]][int(match["job"] or 0)] = path
+    if not logs:
+        raise UserError(f"{folder}/log: holds no log")
+    seconds, most_jobs, threads = 0.0, 0, 0
+    for program, found in sorted(logs.items()):
+        numbers = _numbers(folder, program, found)
+        for number in numbers:
+            account = read_account(found[number])
+            if account is None or account.code != 0:
+                raise UserError(f"{found[number]}: does not end well")
+            seconds += account.seconds
+            threads = max(threads, account.threads)
+        most_jobs = max(most_jobs, len(numbers))
+    return Cost(seconds, most_jobs, threads, frozenset({host}))
+
+
+def _host(folder: Path) -> str:
+    try:
+        stamp = json.loads((folder / DONE).read_text(encoding="utf-8"))
+        return str(stamp["host"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder}: has no stamp of a finished step") from error
+
+
+def _numbers(folder: Path, program: str, logs: dict[int, Path]) -> list[int]:
+    """The jobs of a program's last run; 0 stands for a job without number.
+
+    How many there were stands in each job's command (.../split<jobs>/<job>): what an interrupted
+    run with other jobs left is not counted, and what should be there has to be.
+    """
+    if 0 in logs:
+        return [0]
+    if 1 not in logs:
+        raise UserError(f"{folder}/log/{program}.1.log: is missing")
+    n, _ = _part(logs[1])
+    for number in range(1, n + 1):
+        if number not in logs:
+            raise UserError(f"{folder}/log/{program}.{number}.log: is missing, of {n}")
+        if _part(logs[number]) != (n, number):
+            raise UserError(f"{logs[number]}: is not of job {number} of {n}")
+    return list(range(1, n + 1))
+
+
+def _part(log: Path) -> tuple[int, int]:
+    """(jobs, job) in the command at the head of a log."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as stream:
+            words = shlex.split(stream.readline().removeprefix("# "))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{log}: its head cannot be read") from error
+    for word in words:
+        if match := _PART.search(word):
+            return int(match[1]), int(match[2])
+    raise UserError(f"{log}: its head does not say of which part of the data it is")
+
+
+def seconds_of(folders: Iterable[Path]) -> float:
+    """Seconds of speech: the sum over the tables utt2dur of some folders."""
+    total = 0.0
+    for folder in folders:
+        for utt, text in read_map(folder / "utt2dur").items():
+            try:
+                total += float(text)
+            except ValueError as error:
+                raise UserError(f"{folder}/utt2dur: {utt}: {text} is no duration") from error
+    if total <= 0:
+        raise UserError("no audio: its duration is 0 s")
+    return total
+
+
+def _pseudo_seconds(folders: Iterable[Path]) -> float:
+    """Seconds of the transformation alone, which steps/anonymise.py notes by utterance."""
+    total = 0.0
+    for folder in folders:
+        path = folder / "pseudo.tsv"
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            at = lines[0].split("\t").index("seconds")
+            total += sum(float(line.split("\t")[at]) for line in lines[1:])
+        except (OSError, ValueError, IndexError) as error:
+            raise UserError(f"{path}: does not say the seconds of each utterance") from error
+    return total
+
+
+def measure(stage: Stage, corpus: str) -> Timing:
+    """A row of the table; where it is not measured, with the reason."""
+    try:
+        audio = seconds_of(stage.audio)
+        costs = [cost_of(folder) for folder in stage.folders]
+    except UserError as error:
+        return _unmeasured(stage, corpus, str(error))
+    cost = costs[0]
+    for other in costs[1:]:
+        cost = cost.plus(other)
+    return _timing(stage.system, stage.name, corpus, cost, audio)
+
+
+def _timing(system: str, name: str, corpus: str, cost: Cost, audio: float) -> Timing:
+    return Timing(
+        corpus, system, name, f"{cost.seconds / audio:.6g}", f"{cost.seconds:.2f}", f"{audio:.2f}",
+        str(cost.jobs), str(cost.threads), " ".join(sorted(cost.hosts)), "",
+    )  # fmt: skip
+
+
+def _unmeasured(stage: Stage, corpus: str, why: str) -> Timing:
+    return Timing(corpus, stage.system, stage.name, "", "", "", "", "", "", why)
+
+
+def _transform(stage: Stage, corpus: str) -> Timing:
+    """The same stage without what is around it: start of programs, reading, writing."""
+    inner = Stage(stage.system, f"{stage.name}: transformation alone", stage.audio, stage.folders)
+    try:
+        audio = seconds_of(stage.audio)
+        hosts = frozenset(_host(folder) for folder in stage.folders)
+        seconds = _pseudo_seconds(stage.folders)
+        jobs = max(cost_of(folder).jobs for folder in stage.folders)
+    except UserError as error:
+        return _unmeasured(inner, corpus, str(error))
+    return _timing(stage.system, inner.name, corpus, Cost(seconds, jobs, 1, hosts), audio)
+
+
+def timings(stages: Sequence[Stage], corpus: str) -> list[Timing]:
+    """All rows, system by system; after each system's stages the sum of those that protect."""
+    rows = []
+    for system in dict.fromkeys(stage.system for stage in stages):
+        own = [stage for stage in stages if stage.system == system]
+        for stage in own:
+            rows.append(measure(stage, corpus))
+            if all((folder / "pseudo.tsv").exists() for folder in stage.folders):
+                rows.append(_transform(stage, corpus))
+        protecting = [stage for stage in own if stage.protects]
+        if protecting:
+            folders = [folder for stage in protecting for folder in stage.folders]
+            rows.append(measure(Stage(system, ALL, protecting[0].audio, folders), corpus))
+    return rows
