@@ -3,7 +3,7 @@
 """Score every enrolment x-vector against every trial x-vector without storing scores.
 
   prepare   reads x-vectors and makes a plan, a folder
-  count     counts the scores of part N of M of a plan in histograms; started again after it was
+  count     counts the scores of part N of M of plans in histograms; started again after it was
             killed, it goes on and ends with the same counts
   figures   adds the parts and writes the figures as JSON, each with bounds of its exact value
   run       all three, one part after the other
@@ -41,7 +41,7 @@ def get_parser() -> argparse.ArgumentParser:
         )
         for command, text in (
             (_prepare, "Read x-vectors and make a plan."),
-            (_count, "Count the scores of one part of a plan."),
+            (_count, "Count the scores of one part of each of some plans."),
             (_figures, "Add the parts of a plan and write the figures."),
             (_run, "Prepare, count and write the figures."),
         )
@@ -52,8 +52,11 @@ def get_parser() -> argparse.ArgumentParser:
         command.set_defaults(run=function)
     for command in (prepare, run):
         _add_sides(command)
-    for command in (prepare, count, figures, run):
+    for command in (prepare, figures, run):
         command.add_argument("plan", type=Path, metavar="PLAN", help="folder of the plan")
+    count.add_argument(
+        "plans", type=Path, nargs="+", metavar="PLAN", help="folders of plans, one after the other"
+    )
     count.add_argument("--part", type=_positive, default=1, metavar="N", help="which part")
     for command in (count, run):
         _add_counting(command)
@@ -145,20 +148,24 @@ def _prepare(args: argparse.Namespace) -> None:
 
 
 def _count(args: argparse.Namespace) -> None:
-    _count_parts(args, [args.part])
+    for plan in args.plans:
+        _count_parts(args, plan, [args.part])
 
 
-def _count_parts(args: argparse.Namespace, numbers: Sequence[int]) -> None:
+def _count_parts(args: argparse.Namespace, folder: Path, numbers: Sequence[int]) -> None:
     from steps.speaker.large import count_part, load_plan, part_path
 
-    plan = load_plan(args.plan)
+    plan = load_plan(folder)
     for number in numbers:
         part = count_part(
             plan, plan.part(number, args.parts),
-            checkpoint=part_path(args.plan, number, args.parts), every=args.checkpoint_seconds,
+            checkpoint=part_path(folder, number, args.parts), every=args.checkpoint_seconds,
             device=args.device, wrap=progress("count", unit="cells"),
         )  # fmt: skip
-        print(f"part {number} of {args.parts}: {part.counts.places.sum()} pairs counted")
+        print(
+            f"{folder}: part {number} of {args.parts}: {part.counts.places.sum()} pairs counted",
+            flush=True,
+        )
 
 
 def _figures(args: argparse.Namespace) -> None:
@@ -183,7 +190,7 @@ def _figures(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     _prepare(args)
-    _count_parts(args, range(1, args.parts + 1))
+    _count_parts(args, args.plan, range(1, args.parts + 1))
     _figures(args)
 
 

@@ -1,12 +1,13 @@
 """Simulated speakers: what is fitted comes out again, and the curve against their number."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from local import measure_large
-from local.report.large import read_points
+from local import make_populations, measure_large, score_large
+from local.report.large import Point, read_points
 from steps.generators.populations import Recipe, make_population
 from steps.speaker.population import fit_population
 from tests.test_generators_recipe import words, write_sources
@@ -58,18 +59,31 @@ def test_too_few_x_vectors() -> None:
         fit_population(vectors, utt2spk, genders)
 
 
+def measure(folder: Path, *options: object, parts: int = 1) -> list[Point]:
+    """The three programs, as large.sh calls them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    assert make_populations.main(words(*options, "--", folder)) == 0
+    plans = sorted((folder / "plans").iterdir())
+    for part in range(1, parts + 1):
+        count = ("count", "--part", part, "--parts", parts)
+        assert score_large.main(words(*count, *plans)) == 0
+    curve = folder / "curve.tsv"
+    assert measure_large.main(words("--parts", parts, "--bootstrap", 20, folder, curve)) == 0
+    return read_points("x", curve)
+
+
 def test_curve_of_original_and_of_pseudo_speakers(tmp_path: Path) -> None:
     sources, pool = write_sources(tmp_path / "sources", 12), write_sources(tmp_path / "pool", 8)
-    conf, out = tmp_path / "random.yaml", tmp_path / "out.tsv"
+    conf, out = tmp_path / "random.yaml", tmp_path / "out"
     conf.write_text("generator: {name: random, averaged: 1}\n")
     common = ("--sources", *sources, "--populations", 2)
     given = ("--pool", pool[0], "--pool-data", pool[1], "--conf", conf)
 
     def run(*options: object) -> list[float]:
-        assert measure_large.main(words(*common, *options, "--sizes", 20, 40, "--", out)) == 0
-        points = read_points("x", out)
-        assert [p.speakers for p in points] == [20, 20, 40, 40]
+        points = measure(out, *common, *options, "--sizes", 20, "40:1", parts=2)
+        assert [p.speakers for p in points] == [20, 20, 40]
         assert all(p.eer_least <= p.eer <= p.eer_most for p in points)
+        assert all(p.eer_low < p.eer < p.eer_high for p in points)
         return [p.eer for p in points]
 
     assert max(run()) < 0.5
@@ -81,17 +95,39 @@ def test_curve_of_original_and_of_pseudo_speakers(tmp_path: Path) -> None:
 
 def test_real_x_vectors_and_bad_inputs(tmp_path: Path) -> None:
     one, two = write_sources(tmp_path / "a", 12), write_sources(tmp_path / "b", 12)
-    out = tmp_path / "out.tsv"
+    out = tmp_path / "out"
     both = ("--real", "--sources", *one, "--sources", *two, "--sizes", 6, 100)
     # Both sets have the same ids here: an utterance is not compared with itself.
-    assert measure_large.main(words(*both, "--populations", 3, "--", out)) == 0
-    points = read_points("real", out)
+    points = measure(out, *both, "--populations", 3)
     assert [p.speakers for p in points] == [6, 6, 6, 12]
     assert points[-1].n_target == 12 * 2 * 2 - 24
-    with pytest.raises(UserError, match="two sets"):
-        measure_large.main(words("--real", "--sources", *one, "--", out))
-    with pytest.raises(UserError, match="from 2 speakers"):
-        measure_large.main(words("--sources", *one, "--sizes", 1, "--", out))
-    out.write_text("nonsense\n")
+    for options, message in (
+        (("--real", "--sources", *one), "two sets"),
+        (("--sources", *one, "--sizes", 1), "from 2 speakers"),
+    ):
+        with pytest.raises(UserError, match=message):
+            make_populations.main(words(*options, "--", tmp_path / "bad"))
+    assert not (tmp_path / "bad").exists()
+    (out / "plans/6.0/part.1.of.1.npz").unlink()
+    with pytest.raises(UserError, match=r"6.0/part.1.of.1.npz: is missing; count part 1 of 1"):
+        measure_large.main(words(out, out / "curve.tsv"))
+    (out / "populations.tsv").write_text("nonsense\n")
+    with pytest.raises(UserError, match=r"populations.tsv:1: not a table"):
+        measure_large.main(words(out, out / "curve.tsv"))
+    (out / "curve.tsv").write_text("nonsense\n")
     with pytest.raises(UserError, match="not a table"):
-        read_points("real", out)
+        read_points("real", out / "curve.tsv")
+
+
+def test_whole_plans_are_kept_when_a_stopped_run_goes_on(tmp_path: Path) -> None:
+    command = words("--sources", *write_sources(tmp_path / "a", 12), "--sizes", 6, 8)
+    command += words("--populations", 1, "--", tmp_path / "out")
+    assert make_populations.main(command) == 0
+    whole, stopped = (tmp_path / f"out/plans/{size}.0/plan.json" for size in (6, 8))
+    before = [path.read_text() for path in (whole, stopped)]
+    made = whole.stat().st_mtime_ns
+    stopped.unlink()
+    (tmp_path / "out/populations.tsv").unlink()
+    assert make_populations.main(command) == 0
+    assert whole.stat().st_mtime_ns == made
+    assert [path.read_text() for path in (whole, stopped)] == before

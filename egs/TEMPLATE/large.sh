@@ -2,7 +2,7 @@
 # EER and D_ECE against the number of speakers (paper 004: Fig. 9), with simulated speakers, without speech.
 # It takes the corpus, the encoder and the x-vectors that run.sh makes, and makes what is missing.
 #   ./large.sh                                        everything that is not up to date
-#   ./large.sh --sizes "50 200 1000 3000 10000"       as far as Fig. 9 goes: 358,482 utterances, minutes for each curve
+#   ./large.sh --sizes "50 200 1000 3000 10000:1"     as far as Fig. 9 goes: 358,482 utterances, one population of them
 #   ./large.sh --voice-encoder given:FOLDER           x-vectors that another toolkit made
 # What is simulated and what it cannot tell: docs/large.md. Results: exp/large/<encoder>/results/RESULTS.md,
 # large.csv and large.pdf.
@@ -11,7 +11,7 @@ set -euo pipefail
 stage=0                                               # first stage to run
 stop_stage=2                                          # last stage to run
 generators="random average wgan idmap_mlp idmap_diff" # what is compared: conf/systems/<generator>.yaml
-sizes="50 200 1000"                                   # numbers of speakers, ascending
+sizes="50 200 1000"                                   # numbers of speakers, ascending; 10000:1 has one population
 populations=5                                         # simulated populations of each size
 voices="two same"                                     # pseudo-speakers of a person: see docs/large.md
 leak=0                                                # part of the source speaker that protected x-vectors keep
@@ -64,22 +64,34 @@ if in_stage 0 "x-vectors, back end, trained generators"; then
   make_generators
 fi
 
-how=(--seed "$seed" --backend "$scorer" --asnorm "$asnorm" --populations "$populations")
-for set in "${sets[@]}"; do how+=(--sources "$xvectors/$set" "data/$set"); done
-how+=(--sizes "${sizes_given[@]}" --)
+# Populations in FOLDER, all pairs of each counted in nj parts, figures. A part that was killed goes on from its last
+# checkpoint. The programs are arguments so that the step knows their code.
+measure() { # FOLDER BOOTSTRAP MAKE COUNT FIGURES ARGUMENTS...
+  local folder=$1 launch count=("$4" count "${on_device[@]}" --parts "$nj" --part JOB)
+  job "$folder" "$3" "${@:6}" "$folder"
+  use_launcher "${count[@]}"
+  "${launch[@]}" "JOB=1:$nj" "$folder/log/score_large.JOB.log" "${count[@]}" "$folder"/plans/*
+  job "$folder" "$5" --parts "$nj" --bootstrap "$2" "$folder" "$folder/curve.tsv"
+  rm -r "$folder/plans"
+}
+
+# Makes the curve of a system.
+make_curve() { # NAME OPTIONS...
+  step "$out/$label/$1" -- measure "$out/$label/$1" "$bootstrap" local/make_populations.py local/score_large.py \
+    local/measure_large.py "${@:2}" "${how[@]}"
+}
+
+how=(--backend "$scorer" --asnorm "$asnorm" --populations "$populations" --sizes "${sizes_given[@]}" --)
 if in_stage 1 "EER and D_ECE by number of speakers"; then
-  for system in real original; do
-    kind=()
-    [[ $system == original ]] || kind=(--real)
-    step "$out/$label/$system" -- job "$out/$label/$system" local/measure_large.py "${kind[@]}" "${how[@]}" \
-      "$out/$label/$system/curve.tsv"
-  done
+  original=(--seed "$seed")
+  for set in "${sets[@]}"; do original+=(--sources "$xvectors/$set" "data/$set"); done
+  make_curve real --real "${original[@]}"
+  make_curve original "${original[@]}"
   for generator in $generators; do
     use_generator "$generator"
     for word in $voices; do
-      folder=$out/$label/${generator}_$word
-      step "$folder" -- job "$folder" local/measure_large.py --conf "conf/systems/$generator.yaml" \
-        --voices "$word" --leak "$leak" "${resources[@]}" "${how[@]}" "$folder/curve.tsv"
+      make_curve "${generator}_$word" --conf "conf/systems/$generator.yaml" --voices "$word" --leak "$leak" \
+        "${resources[@]}"
     done
   done
 fi

@@ -21,6 +21,7 @@ from utils.seeds import make_rng
 
 Float64 = npt.NDArray[np.float64]
 ENROLS, UTTERANCES = 10, 35.8482  # of a speaker on average: 358,482 of 10,000 (004, section V-J)
+_SPEAKERS = 256  # made at a time
 TWO, SAME = "two", "same"  # pseudo-speakers of a person: one in enrolment, one in trials; or one
 
 
@@ -52,37 +53,56 @@ def make_population(
     Each population has draws of its own, the same for all systems and ways.
     """
     rng = make_rng(recipe.seed, "large", f"speakers {n_speakers}", f"population {number}")
-    voices, genders = population.speakers(n_speakers, rng)
-    sides = []
-    for side, counts in (
-        ("enrol", np.full(n_speakers, ENROLS)),
-        ("trial", np.array([n_trials(s) for s in range(n_speakers)])),
+    people = population.speakers(n_speakers, rng)
+    where = (str(n_speakers), str(number))
+    enrol = _make_side("enrol", [ENROLS] * n_speakers, population, recipe, people, rng, where)
+    trials = [n_trials(s) for s in range(n_speakers)]
+    return enrol, _make_side("trial", trials, population, recipe, people, rng, where)
+
+
+def _make_side(
+    side: str,
+    counts: list[int],
+    population: Population,
+    recipe: Recipe,
+    people: tuple[Float64, list[str]],
+    rng: np.random.Generator,
+    where: tuple[str, str],
+) -> Side:
+    """Utterances of one side, some speakers at a time, so that only float32 vectors fill memory."""
+    voices, genders = people
+    vectors = np.empty((sum(counts), voices.shape[1]), np.float32)
+    ends = np.cumsum([0, *counts])
+    name = side if recipe.voices == TWO else "both"
+    for some in (
+        range(s, min(s + _SPEAKERS, len(counts))) for s in range(0, len(counts), _SPEAKERS)
     ):
-        residuals = population.residuals(int(counts.sum()), rng)
-        of = np.repeat(np.arange(n_speakers), counts)
-        if recipe.sampler is None:
-            centres = voices
-        else:
-            mean = np.add.reduceat(residuals, np.cumsum(counts) - counts) / counts[:, None]
-            name = side if recipe.voices == TWO else "both"
-            centres = _pseudo(recipe, voices + mean, genders, (str(n_speakers), str(number), name))
-            own = np.stack([population.means[gender] for gender in genders])
-            centres = centres + recipe.leak * (voices - own)
-        vectors = (centres[of] + residuals).astype(np.float32)
-        ids = [f"{side}-{i:07d}" for i in range(len(of))]
-        speakers = [f"s{s:06d}" for s in of.tolist()]
-        sides.append(Side(ids, speakers, vectors, np.ones(len(of)), [genders[s] for s in of]))
-    return sides[0], sides[1]
+        first, last = ends[some.start], ends[some.stop]
+        residuals = population.residuals(int(last - first), rng)
+        each = np.array(counts[some.start : some.stop])
+        centres = voices[some.start : some.stop]
+        if recipe.sampler is not None:
+            own = np.stack([population.means[genders[s]] for s in some])
+            mean = np.add.reduceat(residuals, np.cumsum(each) - each) / each[:, None]
+            leaked = recipe.leak * (centres - own)
+            centres = _pseudo(recipe, centres + mean, genders, some, (*where, name)) + leaked
+        vectors[first:last] = np.repeat(centres, each, axis=0) + residuals
+    of = np.repeat(np.arange(len(counts)), counts).tolist()
+    ids = [f"{side}-{i:07d}" for i in range(len(of))]
+    speakers = [f"s{s:06d}" for s in of]
+    return Side(ids, speakers, vectors, np.ones(len(of)), [genders[s] for s in of])
 
 
 def _pseudo(
-    recipe: Recipe, sources: Float64, genders: list[str], where: tuple[str, ...]
+    recipe: Recipe, sources: Float64, genders: list[str], places: range, where: tuple[str, ...]
 ) -> Float64:
-    """Pseudo-speakers (n, d), asked for as a system asks: key, mean x-vector of the source."""
+    """Pseudo-speakers (n, d) of the speakers at some places, asked for as a system asks: by key and
+    mean x-vector of the source."""
     sampler = recipe.sampler
     assert sampler is not None
     vectors = []
-    for place, (source, gender) in enumerate(zip(sources, genders, strict=True)):
+    for place, source in zip(places, sources, strict=True):
+        gender = genders[place]
         names = ("large", *where, str(place))
         key = Key(sampler.settings.level, names, names)
         who = Source(f"simulated {place}", None if gender == ANYBODY else gender, source)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Populations of speakers whose error rates are compared (004, Fig. 9): simulated, and real ones.
+
+OUT/populations.tsv has a row for each, OUT/plans/<speakers>.<number> the plan of all its pairs
+(`steps.speaker.large`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.generators.populations import Recipe, make_population
+from steps.speaker.averaging import read_xvectors
+from steps.speaker.large import Side
+from steps.speaker.population import Population, fit_population
+from steps.speaker.scoring import read_segments
+from utils.cli import UserError
+from utils.datadir import load_data_dir
+from utils.seeds import make_rng
+from utils.tables import atomic_write, read_lines, sort_ids
+
+Float32 = npt.NDArray[np.float32]
+Sources = Sequence[tuple[Path, Path]]  # folder of x-vectors, data directory
+NONE = "-"  # of original speech, which has no pseudo-speakers
+
+
+@dataclass(frozen=True)
+class Row:
+    """A population. voices: see `Recipe`, or NONE; fit_speakers, fit_rank: how many real speakers
+    it was fitted to, and the rank between them; of a real population their number, and NONE.
+    """
+
+    speakers: int
+    population: int
+    voices: str
+    fit_speakers: int
+    fit_rank: str
+
+    def plan(self, out: Path) -> Path:
+        """Where the plan of its pairs stands."""
+        return out / "plans" / f"{self.speakers}.{self.population}"
+
+
+HEADER = "#" + "\t".join(field.name for field in fields(Row))
+
+
+def write_rows(out: Path, rows: Sequence[Row]) -> None:
+    """Write OUT/populations.tsv."""
+    with atomic_write(out / "populations.tsv") as stream:
+        lines = ["\t".join(map(str, astuple(row))) for row in rows]
+        stream.write("".join(f"{line}\n" for line in (HEADER, *lines)))
+
+
+def read_rows(out: Path) -> list[Row]:
+    """Read OUT/populations.tsv; UserError with file and line."""
+    path, rows = out / "populations.tsv", []
+    for number, line in read_lines(path):
+        if number == 1:
+            if line != HEADER:
+                raise UserError(f"{path}:1: not a table of local/make_populations.py")
+            continue
+        try:
+            speakers, population, voices, n_fit, rank = line.split("\t")
+            rows.append(Row(int(speakers), int(population), voices, int(n_fit), rank))
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: a value is missing or no number") from error
+    if not rows:
+        raise UserError(f"{path}: names no population; make it again")
+    return rows
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Populations drawn from one that was fitted to real x-vectors."""
+
+    population: Population
+    recipe: Recipe
+
+    def rows(self, sizes: Sequence[int], numbers: Sequence[int]) -> list[Row]:
+        """As many populations of each size as `numbers` says."""
+        voices = NONE if self.recipe.sampler is None else self.recipe.voices
+        fit = self.population.n_speakers, str(self.population.rank)
+        of = zip(sizes, numbers, strict=True)
+        return [Row(size, i, voices, *fit) for size, number in of for i in range(number)]
+
+    def sides(self, row: Row) -> tuple[Side, Side]:
+        """Enrolment and trials of a population."""
+        return make_population(self.population, self.recipe, row.speakers, row.population)
+
+
+def fit_sources(sources: Sources) -> Population:
+    """A population fitted to all utterances; genders count where every set has them. UserError for
+    an x-vector without speaker."""
+    vectors: dict[str, Float32] = {}
+    utt2spk: dict[str, str] = {}
+    genders: dict[str, str] = {}
+    known = True
+    for xvectors, data in sources:
+        loaded = load_data_dir(data, need=("utt2spk",))
+        for utt, vector in read_xvectors(xvectors).items():
+            if utt not in loaded.utt2spk:
+                raise UserError(f"{data}/utt2spk: utterance {utt} of {xvectors} is not in it")
+            vectors[utt], utt2spk[utt] = vector, loaded.utt2spk[utt]
+        known = known and loaded.spk2gender is not None
+        genders |= loaded.spk2gender or {}
+    return fit_population(vectors, utt2spk, genders if known else None)
+
+
+@dataclass(frozen=True)
+class Real:
+    """The sources themselves, the first set against all others; drawn subsets of the speakers who
+    are in both. parts: (utterance, speaker, x-vector) of either."""
+
+    parts: tuple[list[tuple[str, str, Float32]], list[tuple[str, str, Float32]]]
+    both: list[str]
+    seed: int
+
+    def rows(self, sizes: Sequence[int], numbers: Sequence[int]) -> list[Row]:
+        """Subsets of each size below the number of speakers, and all of them."""
+        n = len(self.both)
+        drawn = {size: number for size, number in zip(sizes, numbers, strict=True) if size < n}
+        of = [*sorted(drawn.items()), (n, 1)]
+        return [Row(size, i, NONE, n, NONE) for size, number in of for i in range(number)]
+
+    def sides(self, row: Row) -> tuple[Side, Side]:
+        """Enrolment and trials of a subset."""
+        rng = make_rng(self.seed, "large real", str(row.speakers), str(row.population))
+        drawn = {self.both[i] for i in rng.permutation(len(self.both))[: row.speakers]}
+        enrol, trial = (self._side(part, drawn) for part in self.parts)
+        return enrol, trial
+
+    @staticmethod
+    def _side(part: Sequence[tuple[str, str, Float32]], speakers: set[str]) -> Side:
+        utts, spks, vectors = zip(*(p for p in part if p[1] in speakers), strict=True)
+        return Side(utts, spks, np.stack(vectors), np.ones(len(utts)))
+
+
+def read_real(sources: Sources, seed: int) -> Real:
+    """Read the sources; UserError for fewer than two sets, no speaker in both, an x-vector without
+    speaker."""
+    parts: tuple[list[tuple[str, str, Float32]], list[tuple[str, str, Float32]]] = ([], [])
+    for place, (xvectors, data) in enumerate(sources):
+        parts[min(place, 1)].extend(_segments(xvectors, data))
+    if len(sources) < 2:
+        raise UserError("--real: two sets of --sources are needed, enrolled and tried")
+    both = sort_ids({p[1] for p in parts[0]} & {p[1] for p in parts[1]})
+    if len(both) < 2:
+        raise UserError(f"--real: {len(both)} speakers of {sources[0][1]} are tried; 2 are needed")
+    return Real(parts, both, seed)
+
+
+def _segments(xvectors: Path, data: Path) -> Iterator[tuple[str, str, Float32]]:
+    utt2spk = load_data_dir(data, need=("utt2spk",)).utt2spk
+    for utt, vector in read_segments(xvectors).vectors.items():
+        if utt not in utt2spk:
+            raise UserError(f"{data}/utt2spk: utterance {utt} of {xvectors} is not in it")
+        yield utt, utt2spk[utt], vector
