@@ -15,6 +15,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
@@ -22,7 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.report.load import Results, load_results
 from local.report.markdown import render
 from local.report.page import page, write_size
-from local.report.sections import draw_all
+from local.report.sections import draw_all, draw_utility
 from local.report.systems import notes
 from utils.cli import make_parser, run_program
 from utils.tables import atomic_write
@@ -54,11 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         shutil.rmtree(figures)  # of an older report
     figures.mkdir(parents=True)
     sections = {name: draw_all(results, name, figures) for name in results.evaluators()}
+    utility = draw_utility(results, figures)
     with atomic_write(args.out / "RESULTS.md") as stream:
         stream.write(_markdown(results))
     with atomic_write(args.out / "report.html") as stream:
-        stream.write(page(results, sections, with_audio=not args.no_audio))
-    n_pictures = sum(len(s.pictures) for drawn in sections.values() for s in drawn)
+        stream.write(page(results, sections, utility, with_audio=not args.no_audio))
+    drawn = [utility, *chain.from_iterable(sections.values())]
+    n_pictures = sum(len(section.pictures) for section in drawn)
     print(
         f"{args.out}/report.html: {n_pictures} pictures, {len(results.missing)} missing results, "
         f"{write_size(args.out / 'report.html')}"

@@ -24,7 +24,7 @@ from local.report.markdown import render
 from local.report.page import page
 from local.report.players import Players
 from local.report.results import Figure, SpeakerFigure, read_table, write_table
-from local.report.sections import draw_all
+from local.report.sections import Section, draw_all
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.systems import vocoder_share
@@ -318,7 +318,8 @@ def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
 
 
 def words_of_page(results: Results) -> str:
-    text = page(results, {e: [] for e in results.evaluators()}, with_audio=False)
+    no_pictures = Section("Utility", "", [])
+    text = page(results, {e: [] for e in results.evaluators()}, no_pictures, with_audio=False)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
 
 

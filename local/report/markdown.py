@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from local.report import strongest, tables
+from local.report.front import trades
 from local.report.results import Figure, Timing
 from local.report.words import UTILITY, absent, attacker, enumerate_words
 
@@ -58,7 +59,8 @@ def render(
         parts += [f"### {title}\n\n{table(own).markdown()}" for title, table in SECTIONS]
     useful = tables.utility_table(figures)
     if useful.rows:
-        parts.append(f"## Utility\n\n{useful.markdown()}")
+        fronts = "".join(f"- {trade.finding()}\n" for trade in trades(figures) if trade.points)
+        parts.append(f"## Utility\n\n{fronts}\n{useful.markdown()}")
     prosody = tables.prosody_table(figures)
     if prosody.rows:
         parts.append(f"## {tables.PROSODY_TITLE}\n\n{prosody.markdown()}")

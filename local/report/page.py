@@ -28,26 +28,30 @@ _POLICY = (
 def page(
     results: Results,
     sections: dict[str, list[Section]],
+    utility: Section,
     *,
     with_audio: bool,
 ) -> str:
-    """The whole page. sections: pictures by evaluator. Clips get the room that the rest leaves."""
-    silent = _page(results, sections, None)
+    """The whole page. sections: pictures by evaluator; utility: those of no one evaluator. Clips
+    get the room that the rest leaves."""
+    silent = _page(results, sections, utility, None)
     if not with_audio or not results.clips:
         return silent
     room = min(MOST_AUDIO, MOST - len(silent.encode()))
-    return _page(results, sections, Players(results, room))
+    return _page(results, sections, utility, Players(results, room))
 
 
-def _page(results: Results, sections: dict[str, list[Section]], players: Players | None) -> str:
+def _page(
+    results: Results,
+    sections: dict[str, list[Section]],
+    utility: Section,
+    players: Players | None,
+) -> str:
     contents = Contents()
     body = [_summary(results, contents)]
     for evaluator, drawn in sections.items():
         body += _evaluator(results, evaluator, drawn, contents, players)
-    if useful := tables.utility_table(results.figures).rows:
-        lines = [html.row(r[:1], map(html.plain, r[1:])) for r in useful]
-        at, header = contents.add("Utility"), tables.UTILITY_HEADER
-        body.append(html.section("Utility", at, html.table("Utility", header, lines)))
+    body.append(_utility(results, utility, contents))
     prosody = tables.prosody_table(results.figures)
     if prosody.rows:
         lines = [html.row(r[:2], map(html.plain, r[2:])) for r in prosody.rows]
@@ -218,6 +222,23 @@ def _table(title: str, table: tables.Table, contents: Contents) -> str:
         return html.section(title, anchor, element("p", "Not measured."), level=3)
     lines = [html.row(r[:1], map(html.plain, r[1:])) for r in table.rows]
     return html.section(title, anchor, html.table(title, table.header, lines), level=3)
+
+
+def _utility(results: Results, drawn: Section, contents: Contents) -> str:
+    """Word error rates and recalls: against privacy, and the table."""
+    at, rows = contents.add(drawn.title), tables.utility_table(results.figures).rows
+    if not rows:
+        return html.section(drawn.title, at, element("p", "Not measured."))
+    parts = [element("p", _NO_TRADE, class_="soft")]
+    if drawn.pictures:
+        figures = "".join(html.figure(picture) for picture in drawn.pictures)
+        parts = [element("p", drawn.text), raw("div", figures, class_="pictures")]
+    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in rows]
+    parts.append(html.table(drawn.title, tables.UTILITY_HEADER, lines))
+    return html.section(drawn.title, at, *parts)
+
+
+_NO_TRADE = "No picture of privacy against utility: no system has both on one split."
 
 
 def _times(results: Results, contents: Contents) -> str:

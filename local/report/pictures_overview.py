@@ -14,7 +14,7 @@ from local.report.words import PROTECTED, absent, attacker, enumerate_words, num
 _FEW = 5  # systems whose markers have room beside each other
 
 
-def _bars(value: Value, scale: float) -> list[list[float]] | None:
+def bars(value: Value, scale: float) -> list[list[float]] | None:
     """Lengths of the error bars of one point, for matplotlib; None without an interval."""
     if not value.bounded or not all(map(math.isfinite, (value.low, value.high))):
         return None
@@ -41,7 +41,7 @@ def scatter(results: Results, evaluator: str, folder: Path) -> Picture | None:
     canvas, axes = draw.new(3.0)
     for i, j, _, _, deid, g_vd in points:
         axes.errorbar(
-            100 * deid.value, g_vd.value, xerr=_bars(deid, 100), yerr=_bars(g_vd, 1),
+            100 * deid.value, g_vd.value, xerr=bars(deid, 100), yerr=bars(g_vd, 1),
             fmt=draw.marker(j), color=draw.colour(i), markerfacecolor=draw.face(i),
             elinewidth=0.8, capsize=2, markersize=5.5,
         )  # fmt: skip
@@ -153,7 +153,7 @@ def _eer_line(
         found = results.value(*of, name, "eer")
         if found is None or not math.isfinite(found.value):
             continue
-        down, up = _bars(found, 100) or [[0.0], [0.0]]
+        down, up = bars(found, 100) or [[0.0], [0.0]]
         x.append(order.index(name) + shift)
         y.append(100 * found.value)
         low.append(down[0])

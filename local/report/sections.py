@@ -12,8 +12,10 @@ from local.report import (
     pictures_radar,
     pictures_search,
     pictures_similarity,
+    pictures_utility,
 )
 from local.report.draw import Picture
+from local.report.front import trades
 from local.report.load import Results
 from local.report.results import logger
 from local.report.words import PROTECTED
@@ -49,6 +51,16 @@ def draw_all(results: Results, evaluator: str, folder: Path) -> list[Section]:
     for title, text, draws in _plan(results, evaluator, folder):
         sections.append(Section(title, text, _drawn(results, title, draws)))
     return sections
+
+
+def draw_utility(results: Results, folder: Path) -> Section:
+    """Privacy against utility, a picture a split and measure; PDFs go to `folder`."""
+    names = results.systems()
+    draws: list[Draw] = [
+        partial(pictures_utility.trade_off, trade, names, folder)
+        for trade in trades(results.figures)
+    ]
+    return Section(UTILITY_TITLE, _UTILITY, _drawn(results, UTILITY_TITLE, draws))
 
 
 def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str, list[Draw]]]:
@@ -100,6 +112,13 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
     return plan
 
 
+UTILITY_TITLE = "Utility"
+_UTILITY = (
+    "To the right the strongest attacker measured errs more; above, more of the words or of the "
+    "feeling is left. Bars: 95 % intervals over speakers. A ring marks the Pareto front by point "
+    "estimates; each picture says who is on it, who is behind, and where the intervals overlap. A "
+    "front holds for these attackers and this recogniser."
+)
 _OVERVIEW = (
     "To the right the old voices are hidden better; above, the protected voices differ more from "
     "each other. Bars: 95 % intervals over speakers."

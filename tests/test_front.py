@@ -1,0 +1,149 @@
+"""Privacy against utility: Pareto fronts known by hand, their pictures and words."""
+
+from pathlib import Path
+
+import pytest
+
+from local.make_report import main as make_report
+from local.report import draw
+from local.report.front import Trade, trades
+from local.report.markdown import render
+from local.report.pictures_utility import trade_off
+from local.report.results import Figure, SpeakerFigure, write_table
+from tests.browser import browser, opened
+
+
+def row(
+    system: str, who: str, metric: str, value: float | str, width: float = 0.0, split: str = "t_f"
+) -> Figure:
+    """A figure; `who` is <attacker>.<evaluator>."""
+    attacker, _, evaluator = who.partition(".")
+    bounds = (
+        (f"{value - width}", f"{value + width}") if isinstance(value, float) and width else ("", "")
+    )
+    return Figure("toy", split, "f", system, attacker, evaluator, "X", metric, str(value), *bounds,
+                  "8", "80", "80", "1520", "digest")  # fmt: skip
+
+
+# EER of the strongest attacker (a second one is worse for all but b), then UAR and WER.
+MADE = {"a": (0.10, 0.90, 0.05), "b": (0.30, 0.60, 0.20), "c": (0.30, 0.50, 0.10),
+        "d": (0.20, 0.55, 0.30), "e": (0.04, 0.65, 0.40)}  # fmt: skip
+
+
+def figures(width: float = 0.01) -> list[Figure]:
+    found = [row("original", "unprotected.e/cosine", "eer", 0.08, width),
+             row("original", "unprotected.e/plda", "eer", 0.05, width),
+             row("original", "utility.ser", "uar", 0.95, width),
+             row("original", "utility.asr", "wer", 0.03, width)]  # fmt: skip
+    for system, (eer, uar, wer) in MADE.items():
+        weak = 0.45 if system != "b" else eer
+        found += [
+            row(system, "ignorant.e/cosine", "eer", weak, width),
+            row(system, "lazy_informed.e/plda", "eer", eer if system != "b" else 0.4, width),
+            row(system, "utility.ser", "uar", uar, width),
+            row(system, "utility.asr", "wer", wer, width),
+        ]
+    return found
+
+
+def of(found: list[Trade], metric: str) -> Trade:
+    (one,) = (t for t in found if t.metric == metric)
+    return one
+
+
+def test_the_front_by_hand() -> None:
+    found = trades(figures())
+    assert [(t.metric, t.recogniser, t.split) for t in found] == [
+        ("wer", "asr", "t_f"), ("uar", "ser", "t_f")
+    ]  # fmt: skip
+    uar, wer = of(found, "uar"), of(found, "wer")
+    # Recall: b is above d and (at equal privacy) above c, a is above e. Errors: c takes b's place.
+    assert [p.system for p in uar.front()] == ["a", "b"]
+    assert [p.system for p in wer.front()] == ["a", "c"]
+    assert {p.system: p.privacy.value for p in uar.points} == {s: m[0] for s, m in MADE.items()}
+    assert uar.unprotected is not None and uar.unprotected.privacy.value == 0.05
+    text = uar.finding()
+    assert "a (EER 10.0 %, UAR 90.0 %); b (EER 30.0 %, UAR 60.0 %)." in text
+    assert "d (EER 20.0 %, UAR 55.0 %), behind b;" in text
+    assert text.endswith(
+        "Unprotected speech: EER 5.0 %, UAR 95.0 %. Better in neither than unprotected speech: e."
+    )
+
+
+def test_intervals_that_overlap_are_told() -> None:
+    def said(width: float) -> str:
+        return of(trades(figures(width)), "uar").finding()
+
+    assert "d (EER 20.0 %, UAR 55.0 %), behind b;" in said(0.001)
+    assert "UAR 55.0 %), behind b (intervals of UAR overlap);" in said(0.03)
+    assert "UAR 55.0 %), behind b (intervals of EER and UAR overlap);" in said(0.2)
+    assert "UAR 55.0 %), behind b (intervals not known);" in said(0)
+    # Of equal EER the intervals overlap, too.
+    assert "c (EER 30.0 %, UAR 50.0 %), behind b (intervals of EER overlap);" in said(0.001)
+
+
+def test_equal_systems_are_both_on_the_front_and_order_does_not_count() -> None:
+    twin = [row("z", "ignorant.e/plda", "eer", 0.3), row("z", "utility.ser", "uar", 0.6)]
+    found = trades([*reversed(figures()), *twin])
+    assert [p.system for p in of(found, "uar").front()] == ["a", "b", "z"]
+
+
+def test_what_is_missing_is_named() -> None:
+    more = [row("noeer", "utility.ser", "uar", 0.7),
+            row("nouar", "ignorant.e/plda", "eer", 0.7),
+            row("undefined", "ignorant.e/plda", "eer", ""),
+            row("undefined", "utility.ser", "uar", 0.7),
+            row("a", "utility.ser", "uar", 0.7, split="t")]  # fmt: skip
+    found = of(trades([*figures(), *more]), "uar")
+    assert list(found.left_out) == [
+        "nouar (UAR not measured)", "undefined (EER not defined)", "noeer (EER not measured)"
+    ]  # fmt: skip
+    assert found.finding().endswith(f"Not drawn: {'; '.join(found.left_out)}.")
+    only = [f for f in figures() if f.metric != "uar" or f.system != "original"]
+    assert of(trades(only), "uar").unprotected is None
+
+
+def test_without_utility_there_is_none_and_the_page_says_so(tmp_path: Path) -> None:
+    private = [f for f in figures() if f.metric == "eer"]
+    useful = [f for f in figures() if f.metric == "uar"]
+    assert trades(private) == trades(useful) == trades([]) == []
+    assert "Pareto" not in render(private, "toy", {})
+    for found, words in ((private, "Not measured."), (useful, "no system has both on one split")):
+        pages = write_page(tmp_path, found)
+        text = (pages / "report.html").read_text()
+        assert words in text[text.index(">Utility</h2>") :].split("</section>")[0]
+        assert not list((pages / "figures").glob("privacy*"))
+
+
+def write_page(folder: Path, found: list[Figure]) -> Path:
+    (folder / "results").mkdir(exist_ok=True)
+    write_table(folder / "results/metrics.csv", Figure, found)
+    write_table(folder / "results/per_speaker.csv", SpeakerFigure, [])
+    for name, text in (("figures", "{}"), ("clips", "[]"), ("run", "{}")):
+        (folder / f"results/{name}.json").write_text(text)
+    assert make_report([str(folder / "results"), str(folder / "report")]) == 0
+    return folder / "report"
+
+
+def test_the_picture_marks_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = {}
+    monkeypatch.setattr(draw, "finish", lambda canvas, *words: drawn.update({words[0]: canvas}))
+    for trade in trades(figures()):
+        trade_off(trade, list(MADE), tmp_path)
+    for name, front in (("privacy_uar_ser_t-f", "ab"), ("privacy_wer_asr_t-f", "ac")):
+        axes = drawn[name].axes[0]
+        (ring,) = (one for one in axes.lines if one.get_label() == "on the Pareto front")
+        assert list(ring.get_xdata()) == [100 * MADE[s][0] for s in front]
+        assert axes.yaxis_inverted() == ("wer" in name)
+        labels = axes.get_legend_handles_labels()[1]
+        assert {*labels} == {*MADE, "unprotected speech", "on the Pareto front"}
+
+
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    pages = write_page(tmp_path, figures(0.03))
+    assert "Pareto front" in (pages / "RESULTS.md").read_text()
+    with browser() as running, opened(running, pages / "report.html") as (page, complaints):
+        pictures = page.locator("figure[id^=picture-privacy] svg[role=img]")
+        assert pictures.count() == 2
+        assert "on the Pareto front" in pictures.nth(0).get_attribute("aria-label")
+        assert complaints == []
