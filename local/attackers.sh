@@ -1,4 +1,4 @@
-# Sourced by run.sh after local/recipe.sh: attackers who train on protected speech. docs/attackers.md explains;
+# Sourced by run.sh after local/recipe.sh: attackers who learn from protected speech. docs/attackers.md explains;
 # local/protocols/attackers.py is the one table of who knows what, and local/plan_attacks.py what is run.
 #
 #   use_evaluator ENCODER/BACKEND    (local/recipe.sh) the evaluator that the attacker starts from, then
@@ -31,8 +31,8 @@ use_attacks() { # ENCODER/BACKEND
 is_asked() { # exp/metrics/SYSTEM/ATTACKER.LABEL/CONDITION/SPLIT
   local who=${1#exp/metrics/} line system_of attacker_of
   system_of=${who%%/*} attacker_of=${who#*/}
-  attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#legal_}
-  [[ $attacker_of == @(ignorant|lazy_informed|semi_informed*|white_box*) ]] || return 0
+  attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#@(legal|reid)_}
+  [[ $attacker_of == @(ignorant|aligned|lazy_informed|semi_informed*|white_box*) ]] || return 0
   for line in "${attacks[@]}"; do
     [[ $line != "$system_of $attacker_of "* ]] || return 0
   done
@@ -48,10 +48,10 @@ use_attack() { # LINE
 
 # Sets training (the protected training set), and name, model, xvectors and scorer (the back end) of the
 # evaluator that is made with it of the one in use. HOW: scratch, finetuned, backend (the encoder as it is);
-# original: nothing changes. label stays that of the evaluator in use.
+# original, aligned: nothing changes (level -). label stays that of the evaluator in use.
 use_informed() { # HOW SYSTEM LEVEL
   training=
-  [[ $1 != original ]] || return 0
+  [[ $3 != - ]] || return 0
   training=${train_set}_$2_$3
   case $1 in
     backend) informed=$name.$training ;;
@@ -107,13 +107,30 @@ make_informed_backend() {
 
 # Scores of the attack and split in use, and a record of what it was (attacker.json).
 score_attack() { # OUT
-  local enrolled tried trained=()
+  local enrolled tried vectors learnt=()
   enrolled=$(protected "${sets[0]}" "$enrol") tried=$(protected "$trials" "$trial")
-  [[ -z $training ]] || trained=(--training "data/$training")
+  vectors=("$xvectors/$enrolled" "$xvectors/$tried")
+  [[ -z $training ]] || learnt=(--training "data/$training")
+  if [[ $how == aligned ]]; then
+    align_trials "exp/aligned/$label/$tried" "$tried"
+    vectors=("exp/aligned/$label/$tried/enrol" "exp/aligned/$label/$tried/trial")
+    learnt=(--pairs "data/${sets[0]}_$trial")
+  fi
   step "$1" -- job_then_job "$1" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
-    "$xvectors/$enrolled" "$xvectors/$tried" "data/$trials/trials" "$1/scores" \
+    "${vectors[@]}" "data/$trials/trials" "$1/scores" \
     %then local/record_attack.py --attacker "$attacker" --enrol "data/$enrolled" --trial "data/$tried" \
-    "${trained[@]}" --encoder "$model" --backend "$scorer" --asnorm "$asnorm" "$1/attacker.json"
+    "${learnt[@]}" --encoder "$model" --backend "$scorer" --asnorm "$asnorm" "$1/attacker.json"
+}
+
+# The x-vectors of the aligned attacker: he has the enrolment before and after protection, and rotates the
+# protected trials TRIED as these pairs teach him. A back end that knows original x-vectors gets them where
+# these lie; the cosine has them centred.
+align_trials() { # OUT TRIED
+  local space=original enrolled=$xvectors/${sets[0]}
+  [[ $scorer != cosine ]] || space=centred
+  step "$1" --also "$1/enrol" --also "$1/trial" -- job "$1" local/align_xvectors.py --space "$space" \
+    --pairs "$enrolled" "${enrolled}_$trial" "data/${sets[0]}" \
+    "$enrolled" "data/${sets[0]}" "$xvectors/$2" "data/$trials" "$1"
 }
 
 job_then_job() { # OUT PROGRAM ARGUMENTS... %then PROGRAM2 ARGUMENTS...
@@ -130,7 +147,7 @@ job_then_job() { # OUT PROGRAM ARGUMENTS... %then PROGRAM2 ARGUMENTS...
 # All of one evaluator, one after the other. Leaves it in use.
 make_informed() { # HOW SYSTEM LEVEL; the evaluator in use is that of use_evaluator
   local evaluator=$encoder/$backend
-  [[ $1 != original ]] || return 0
+  [[ $3 != - ]] || return 0
   protect_training "$2" "$3"
   use_evaluator "$evaluator"
   make encoder
@@ -147,7 +164,7 @@ make_all_informed() {
       evaluator=${attack%% *}
       use_evaluator "$evaluator"
       use_attack "${attack#* }"
-      [[ $how != original ]] || continue
+      [[ $training_level != - ]] || continue
       case $what in
         speech) protect_training "$system" "$training_level" ;;
         encoder) along make_informed_encoder "$how" ;;

@@ -38,6 +38,11 @@ def get_parser() -> argparse.ArgumentParser:
         "--omega", type=_omega, action="append", metavar="X",
         help="prior odds of a mated pair: adds linkability_omega_<X> (may be given again)",
     )  # fmt: skip
+    command.add_argument(
+        "--bins", type=_count, default=0, metavar="N",
+        help="adds linkability_bins_<N> on N equal bins, of all trials and of each enrolled "
+        "speaker's alone (the code of paper 001: 50); needs --utt2spk",
+    )  # fmt: skip
     _add_bootstrap(command, "needs --utt2spk")
     _add_command(
         commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
@@ -90,7 +95,7 @@ def _omega(text: str) -> tuple[str, float]:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number of resamples, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number, not {text!r}")
     return int(text)
 
 
@@ -120,6 +125,8 @@ def _verification(args: argparse.Namespace) -> Report:
 
     if args.bootstrap and not args.utt2spk:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
+    if args.bins and not args.utt2spk:
+        raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
     trials, score = _read_scored(args.trials, args.scores)
     speakers = None
     if args.utt2spk:
@@ -128,7 +135,7 @@ def _verification(args: argparse.Namespace) -> Report:
             trials_path=args.trials, utt2spk_path=args.utt2spk,
         )  # fmt: skip
     return verification(
-        trials, score, omegas=dict(args.omega or []), speakers=speakers,
+        trials, score, omegas=dict(args.omega or []), speakers=speakers, n_bins=args.bins or None,
         n_bootstrap=args.bootstrap, seed=args.seed,
     )  # fmt: skip
 

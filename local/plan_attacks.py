@@ -3,11 +3,11 @@
 """Print which attacks a recipe runs: one a line, in the order in which they are tabulated.
 
 A line is EVALUATOR SYSTEM ATTACKER CONDITION ENROLMENT TRIAL HOW LEVEL: enrolment and trial are `-`
-for original speech, else the system; HOW is original, scratch, finetuned or backend (how the
-evaluator was made); LEVEL is that of the protected training set, `-` without one. What was asked
-for and does not exist (a white-box attacker without a constant target, ...) is said on standard
-error, with why, and counted. SYSTEM_CONF is conf/systems/<system>.yaml. docs/attackers.md has the
-table of attackers.
+for original speech, else the system; HOW is original, aligned, scratch, finetuned or backend (how
+the evaluator was made); LEVEL is that of the protected training set, `-` without one. What was
+asked for and does not exist (a white-box attacker without a constant target, ...) is said on
+standard error, with why, and counted. SYSTEM_CONF is conf/systems/<system>.yaml. docs/attackers.md
+has the table of attackers.
 """
 
 import argparse

@@ -29,6 +29,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--training", type=Path, metavar="DATA", help="protected set that he trained on"
     )
+    parser.add_argument(
+        "--pairs", type=Path, metavar="DATA", help="protected set whose originals he has, too"
+    )
     parser.add_argument("--encoder", required=True, metavar="ENCODER")
     parser.add_argument("--backend", required=True, metavar="DIR|cosine")
     parser.add_argument("--asnorm", type=int, default=0, metavar="N", help="cohort of the scores")
@@ -44,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.enrol,
         args.trial,
         args.training,
+        args.pairs,
         args.encoder,
         args.backend,
         args.asnorm,

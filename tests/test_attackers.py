@@ -75,13 +75,19 @@ class TestPlan:
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
         assert levels(System("v", "position", ("spk", "utt")), "utt") == ["position"]
 
+    def test_the_aligned_one_trains_nothing(self) -> None:
+        plan = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt")
+        assert plan.attacks[1].line() == "resemblyzer/cosine b2r aligned OA - b2r aligned -"
+
     def test_white_box_hears_the_very_target(self) -> None:
         constant = System("c", "const", ("utt", "spk", "perm", "const"))
         plan = plan_attacks(["semi_informed", "white_box"], [constant], ["e/plda"], "utt")
         assert [a.level for a in plan.attacks[1:]] == ["utt", "const"]
 
     def test_unknown_names_are_told_with_those_known(self) -> None:
-        with pytest.raises(UserError, match=r"psychic is unknown; known: ignorant lazy_informed "):
+        with pytest.raises(
+            UserError, match=r"psychic is unknown; known: ignorant aligned lazy_informed "
+        ):
             plan_attacks(["psychic"], [], [], "utt")
         with pytest.raises(UserError, match=r"const is unknown; known: utt spk same"):
             plan_attacks([], [], [], "const")
@@ -282,6 +288,19 @@ class TestRecord:
             self.record(tmp_path, "ignorant", trial, trial)
         with pytest.raises(UserError, match="nobody is unknown; known: ignorant"):
             self.record(tmp_path, "nobody", trial, trial)
+
+    def test_pairs_of_the_aligned_attacker(self, tmp_path, protect):
+        enrol, trial = tmp_path / "e_original", protect("t", "spk", "t")
+        protected, other = protect("e", "spk", "e"), protect("o", "spk", "o", ("x", "y"))
+        with pytest.raises(UserError, match=r"utterance a-000 is in .*know the answer"):
+            self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(protected))
+        found = self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(other))
+        assert found["pairs"]["n_utterances"] == 4
+        assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0
+        with pytest.raises(UserError, match="for the attacker aligned"):
+            self.record(tmp_path, "aligned", enrol, trial)
+        with pytest.raises(UserError, match="is original speech; the pairs"):
+            self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(enrol))
 
 
 def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:

@@ -339,8 +339,8 @@ def targets(n: int) -> Results:
 def test_targets_have_their_radar(tmp_path: Path) -> None:
     results = targets(3)
     assert results.systems() == []
-    each = pictures_radar.targets(results, "e", "t_f", tmp_path)
-    groups = pictures_radar.target_groups(results, "e", "t_f", tmp_path)
+    each = pictures_radar.targets(results, "e", "t_f", tmp_path, "const_NN")
+    groups = pictures_radar.target_groups(results, "e", "t_f", tmp_path, "const_NN")
     assert each is not None
     assert groups is not None
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt
@@ -353,7 +353,7 @@ def test_two_targets_have_no_radar_and_it_is_said(tmp_path: Path) -> None:
     results = targets(2)
     assert results.targets() == []
     assert results.systems() == ["const_00", "const_01"]
-    assert pictures_radar.targets(results, "e", "t_f", tmp_path) is None
+    assert results.target_series() == {}
     assert any("at least three systems const_NN" in text for text in not_measured(results))
 
 

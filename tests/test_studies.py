@@ -1,6 +1,7 @@
 """The NIST suite and the white-box study: lists, programs, tables, and both on a small corpus."""
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 from local.check_external import main as check_external
 from local.make_nist_trials import main as make_trials
 from local.protocols.nist import make_lists
+from local.report.results import tabulate_all
+from local.report.tables import group, reid_table
 from steps.join_xvectors import main as join
 from steps.vary_system import main as vary
 from tests.conftest import MakeDataDir
@@ -200,3 +203,27 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
     again = run(tmp_path, *asked)
     assert "nothing to do: all" in again.stdout
+
+
+@pytest.mark.slow
+def test_the_aligned_attacker_in_the_recipe(tmp_path: Path) -> None:
+    make_folder(tmp_path)
+    asked = ("--systems", "b2", "--attackers", "ignorant aligned", "--stop-stage", "9")
+    assert run(tmp_path, "./run.sh", *asked).returncode == 0
+    folders = sorted((tmp_path / "exp/metrics").glob("*/*/OA/small_test_f"))
+    figures, _, missing = tabulate_all(folders, "small")
+    assert not missing
+    value = {(f.attacker, f.metric): f.value for f in figures}
+    assert value["aligned", "eer"] != value["ignorant", "eer"]
+    assert value["reid_aligned", "reid_top_1"] != value["reid_ignorant", "reid_top_1"]
+    for who in ("aligned", "ignorant"):
+        assert float(value[f"reid_{who}", "chance_reid_top_1"]) == 0.25
+    assert ("legal_aligned", "eer") not in value
+    rows = reid_table(group(figures)).rows
+    assert {tuple(row[:4]) for row in rows} == {
+        ("small_test_f", "b2", who, "OA") for who in ("aligned", "ignorant")
+    }
+    told = tmp_path / "exp/scores/b2/aligned.tiny_cosine/OA/small_test_f/attacker.json"
+    record = json.loads(told.read_text())
+    assert record["pairs"]["data"] == "data/small_test_enrolls_b2"
+    assert record["training_set"] is None

@@ -95,6 +95,10 @@ step() {
   recipe_current=
 }
 
+# parts_each: into how many parts `over` divides a data directory; empty: nj. Who sends steps to the background
+# (along) gives each of them fewer.
+parts_each=
+
 # along COMMAND...: a function that makes one step, which goes on in the background, at most nj at a time.
 # What needs its result comes after steps_wait, which fails where one of them did; each has its own stamp.
 # On one machine there is one GPU, which trains one at a time.
@@ -161,7 +165,7 @@ run_over() {
   local data=$1 out=$2 merge_option=$3 name parts arguments=() launch
   shift 3
   name=$(basename "$1" .py)
-  parts=$(split_data_dir.py "$data" "$nj")
+  parts=$(split_data_dir.py "$data" "${parts_each:-$nj}")
   local word
   for word in "$@"; do
     word=${word//%data/$data/split$parts/JOB}

@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Split a data directory into DATA/split<N>/1 ... N for parallel jobs; print the N that was used.
 
+Parts that are there and the same are left as they are: jobs of another step may be reading them.
+
 Speakers stay whole (--per-utt: need not) and the parts are about equally long, by utt2dur where it
 exists, else by number of utterances. With fewer speakers than jobs, N is lowered to the number of
 speakers, and a note says so; use the printed number.
 """
 
 import argparse
+import fcntl
+import filecmp
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
@@ -32,12 +37,30 @@ def split_data_dir(data: DataDir, n: int, *, per_utt: bool = False) -> int:
     try:
         for number, part in enumerate(parts, start=1):
             write_data_dir(beside / str(number), *select(data, part))
-        if target.exists():
-            shutil.rmtree(target)
-        beside.rename(target)
+        with _alone(data.path):
+            if not _same(beside, target):
+                shutil.rmtree(target, ignore_errors=True)
+                beside.rename(target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return len(parts)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else splits the folder's data meanwhile."""
+    with (folder / ".split.lock").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _same(new: Path, old: Path) -> bool:
+    """Whether both folders hold the same files, byte by byte; false where `old` is not there."""
+    files = [{p.relative_to(top) for p in top.rglob("*") if p.is_file()} for top in (new, old)]
+    if files[0] != files[1]:
+        return False
+    _, *different = filecmp.cmpfiles(new, old, map(str, files[0]), shallow=False)
+    return not any(different)
 
 
 def get_parser() -> argparse.ArgumentParser:

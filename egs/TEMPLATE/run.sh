@@ -13,7 +13,7 @@ corpus=                            # folder of the corpus, where it needs one (e
 download=false                     # fetch the corpus first, where its prepare.sh can
 systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
 evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda, plda_asnorm or cosine
-attackers="ignorant lazy_informed" # of: ignorant lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
+attackers="ignorant lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 informed_level=utt                 # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
 device=cpu                         # of what can use a GPU: cpu or cuda
@@ -139,7 +139,7 @@ if in_stage 7 "x-vectors of the protected speech"; then
     for attack in "${attacks[@]}"; do
       use_evaluator "$evaluator"
       use_attack "$attack"
-      [[ $how != original && $how != backend ]] || continue # of the encoder above
+      [[ $how == scratch || $how == finetuned ]] || continue # the others hear with the encoder above
       for set in "${sets[@]}"; do make_xvectors "${set}_$system"; done
     done
   done
@@ -180,6 +180,11 @@ if in_stage 9 "privacy metrics"; then
       path=$attacker.$label/$condition/$split
       figures "$system/$path" local/compute_metrics.py verification "${options[@]}" \
         "data/$trials/trials" "exp/scores/$system/$path/scores"
+      if [[ " $attackers " == *" aligned "* ]]; then # who is judged by whom he names, beside the others
+        figures "$system/reid_$path" local/compute_reidentification.py "${options[@]}" \
+          "data/$trials/trials" "exp/scores/$system/$path/scores"
+      fi
+      [[ $how != aligned ]] || continue # legal criteria take x-vectors of each utterance, which he has not
       figures "$system/legal_$path" local/compute_legal_metrics.py --utt2spk-enrol "data/${sets[0]}/utt2spk" \
         --utt2spk-trial "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
         "$xvectors/$(protected "${sets[0]}" "$enrol")/xvector.scp" "$xvectors/$(protected "$trials" "$trial")/xvector.scp"

@@ -30,19 +30,22 @@ class Histograms:
     edge: Int64
 
 
-def histograms(ranking: Ranking, weight: Float64 | None = None) -> Histograms | None:
+def histograms(
+    ranking: Ranking, weight: Float64 | None = None, n_bins: int | None = None
+) -> Histograms | None:
     """Histograms on min(⌊T/10⌋, 100) bins, T the number of mated scores; None below 20.
 
-    weight: as for `Ranking.counts`. Bins are half-open, the last one closed.
+    weight: as for `Ranking.counts`. Bins are half-open, the last one closed. n_bins: so many,
+    however few scores there are; None without mated or non-mated ones.
     """
     every = np.ones(len(ranking.score)) if weight is None else weight
     mated = every * ranking.target
     total = int(mated.sum())
-    if total < FEWEST_MATED:
+    if total < (FEWEST_MATED if n_bins is None else 1) or total == every.sum():
         return None
     drawn = np.flatnonzero(every)
     low, high = ranking.score[drawn[0]], ranking.score[drawn[-1]]
-    n_bins = min(total // 10, MOST_BINS)
+    n_bins = n_bins or min(total // 10, MOST_BINS)
     with np.errstate(over="ignore"):
         scale = 1.0 if np.isfinite(high - low) else 2.0  # the range of huge scores overflows
     edges = scale * np.linspace(low / scale, high / scale, n_bins + 1)
@@ -94,3 +97,18 @@ def by_speaker(bins: Histograms, ranking: Ranking, speaker: Int64, n_speakers: i
     count = np.bincount(who, minlength=n_speakers)
     mean: Float64 = np.divide(total, count, out=np.full(n_speakers, np.nan), where=count > 0)
     return mean
+
+
+def by_enrolment(ranking: Ranking, enrolled: Int64, n_speakers: int, n_bins: int) -> Float64:
+    """D_sys of each speaker's trials alone, (n_speakers,), as the code of 001 has it (50 bins).
+
+    enrolled: (n_trials,) of the enrolment side, in input order, from 0. NaN without mated or
+    non-mated scores. Few scores in many bins overlap little, so it is biased towards 1.
+    """
+    who = enrolled[ranking.order]
+    found = np.full(n_speakers, np.nan)
+    for speaker in range(n_speakers):
+        bins = histograms(ranking, (who == speaker).astype(np.float64), n_bins)
+        if bins is not None:
+            found[speaker] = d_sys(bins)
+    return found

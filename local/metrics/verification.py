@@ -178,12 +178,14 @@ def verification(
     *,
     omegas: Mapping[str, float] | None = None,
     speakers: Speakers | None = None,
+    n_bins: int | None = None,
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
+    n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
     """
     scored = prepare(score, trials.target, omegas)
     figures = scored.figures()
@@ -203,10 +205,25 @@ def verification(
         logger.info("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report
     report["linkability_per_speaker"] = scored.of_speakers(speakers.trial, speakers.names)
+    if n_bins:
+        report |= _on_bins(scored.ranking, speakers, n_bins)
     report["n_speakers"] = len(speakers.names)
     if n_bootstrap:
         report |= _intervals(scored, speakers, n_bootstrap, seed)
     return report
+
+
+def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, object]:
+    """D_sys on so many bins: of all trials, and of each enrolled speaker's alone (001's code)."""
+    bins = linkability.histograms(ranking, n_bins=n_bins)
+    own = linkability.by_enrolment(ranking, speakers.enrol, len(speakers.names), n_bins)
+    found = {
+        name: value
+        for name, value in zip(speakers.names, own.tolist(), strict=True)
+        if value == value
+    }
+    name = f"linkability_bins_{n_bins}"
+    return {name: linkability.d_sys(bins) if bins else math.nan, f"{name}_per_speaker": found}
 
 
 def _intervals(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from local.protocols.attackers import ATTACKERS, UNPROTECTED, Attacker
+from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED, Attacker
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
 
@@ -106,13 +106,15 @@ def record_attack(
     enrol: Path,
     trial: Path,
     training: Path | None,
+    pairs: Path | None,
     encoder: str,
     backend: str,
     asnorm: int = 0,
 ) -> Json:
     """The record of an attack. UserError where the data are not what the attacker is said to have.
 
-    name: of the table of attackers, or unprotected; a further run ends in _draw<n>.
+    name: of the table of attackers, or unprotected; a further run ends in _draw<n>. pairs: the
+    protected set that an aligned attacker has before and after protection.
     """
     attacker = _find(name.partition("_draw")[0])
     sides = Side.read(enrol), Side.read(trial)
@@ -124,6 +126,9 @@ def record_attack(
                 "trial; O original, A protected)"
             )
     trained = None if training is None else _training(Side.read(training), sides)
+    if (pairs is not None) != (attacker.evaluator == ALIGNED):
+        raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
+    known = None if pairs is None else _pairs(Side.read(pairs), sides[1])
     return {
         "attacker": name,
         **attacker.parts(),
@@ -132,6 +137,7 @@ def record_attack(
         "trial_set": sides[1].record(),
         "comparison": compare_draws(*sides),
         "training_set": trained,
+        "pairs": known,
         "encoder": describe_encoder(encoder),
         "backend": backend,
         "asnorm": asnorm,
@@ -155,3 +161,17 @@ def _training(training: Side, sides: tuple[Side, Side]) -> Json:
                 "must not have heard whom they are tried on"
             )
     return training.record()
+
+
+def _pairs(pairs: Side, trial: Side) -> Json:
+    """Of the pairs: no utterance of theirs is a trial, nor shares the trials' draw."""
+    if pairs.conf is None:
+        raise UserError(
+            f"{pairs.data.path}: is original speech; the pairs are named by their protected set"
+        )
+    if common := sorted(set(pairs.data.utt2spk) & set(trial.data.utt2spk)):
+        raise UserError(
+            f"{pairs.data.path}: utterance {common[0]} is in {trial.data.path}, too; the attacker "
+            "would know the answer"
+        )
+    return pairs.record() | {"comparison": compare_draws(pairs, trial)}

@@ -12,6 +12,7 @@ from utils.cli import UserError
 
 # How an attacker comes by what he hears with.
 ORIGINAL = "original"  # encoder and back end trained on original speech
+ALIGNED = "aligned"  # the same, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
@@ -25,7 +26,7 @@ class Attacker:
     enrolment: `original`, `other draw` (protected by the attacker himself: as the system would, but
     what is drawn differs unless the system's level is perm or const) or `same target`.
     trial: `original` or `protected`. knows_system, knows_target: whether he could protect speech as
-    the system does, and to which voice. evaluator: one of the four above.
+    the system does, and to which voice. evaluator: one of the five above.
     """
 
     words: str
@@ -58,6 +59,7 @@ def _white_box(words: str, evaluator: str) -> Attacker:
 UNPROTECTED = Attacker("unprotected", ORIGINAL, ORIGINAL, False, False, ORIGINAL)
 ATTACKERS = {  # of protected speech, from the least informed
     "ignorant": Attacker("ignorant", ORIGINAL, "protected", False, False, ORIGINAL),
+    "aligned": Attacker("aligned", ORIGINAL, "protected", False, False, ALIGNED),
     "lazy_informed": _informed("lazy-informed", ORIGINAL),
     "semi_informed_backend": _informed("semi-informed (back end)", BACKEND),
     "semi_informed_finetuned": _informed("semi-informed (fine-tuned)", FINETUNED),
@@ -150,7 +152,7 @@ def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> 
 
 def _training_level(attacker: Attacker, system: System, level: str) -> str:
     """The system's own where it draws nothing, or where the attacker knows the target."""
-    if attacker.evaluator == ORIGINAL:
+    if attacker.evaluator in (ORIGINAL, ALIGNED):
         return "-"
     if level == "same" or attacker.knows_target or not system.levels:
         return system.level

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
-from local.report.words import UTILITY, UTILITY_METRICS, parse, target_voices
+from local.report.words import UTILITY, UTILITY_METRICS, parse, target_series, target_voices
 from utils.cli import UserError
 
 
@@ -96,6 +96,10 @@ class Results:
     def targets(self) -> list[str]:
         """Systems const_NN, where there are at least three (001, Fig. 3)."""
         return target_voices(self._protected())
+
+    def target_series(self) -> dict[str, list[str]]:
+        """The same by experiment: const_NN, const_NN_f0, const_NN_of_3, ..."""
+        return target_series(self._protected())
 
     def _protected(self) -> list[str]:
         return list(dict.fromkeys(f.system for f in self.figures if f.system != "original"))

@@ -15,7 +15,8 @@ and protected speech (100 % is best). **G_VD**: gain of voice distinctiveness (0
 voices differ as much as original ones). **D_ECE**: expected disclosure, from 0 (none) to 0.721
 bit. **l_w**: worst-case evidence (decimal logarithm), with its ZEBRA tag. **linkability**: D_sys,
 from 0 to 1. Attackers: *unprotected* original enrolment and trials (OO); *ignorant* original
-enrolment, protected trials (OA); *lazy-informed* both protected, with different draws where the
+enrolment, protected trials (OA); *aligned* the same, after a rotation learnt on the enrolment
+speech before and after protection; *lazy-informed* both protected, with different draws where the
 system is random (AA); *semi-informed* the same, with an evaluator trained on protected speech, and
 *white-box* on speech of the very target voice: from scratch, *(fine-tuned)*, or only its *(back
 end)*. Attack figures come from the enrolment-trial lists; DeID and G_VD from all pairs of trial
@@ -26,6 +27,7 @@ segments.
 SECTIONS = (
     ("Summary", tables.summary_table),
     ("Attacks on the enrolment-trial lists", tables.attack_table),
+    ("Re-identification: who of the enrolled speakers is it?", tables.reid_table),
     ("Voice similarity, all pairs of trial segments", tables.similarity_table),
     ("Identity leakage in embedding space, protected to original segments", tables.leakage_table),
     (

@@ -293,16 +293,23 @@ def _attacks(results: Results) -> list[str]:
     records = [r for r in (told if isinstance(told, list) else []) if isinstance(r, dict)]
     if not records:
         return []
-    header = ["scores", "enrolment", "trials", "draws", "trained on", "encoder", "back end"]
+    header = ["scores", "enrolment", "trials", "draws", "learnt from", "encoder", "back end"]
     lines = []
     for r in records:
         sides = [_set_of(r.get(side)) for side in ("enrolment_set", "trial_set")]
         compared, encoder = r.get("comparison") or {}, r.get("encoder") or {}
-        texts = [*sides, str(compared.get("draws")), _set_of(r.get("training_set")),
+        texts = [*sides, str(compared.get("draws")), _learnt_from(r),
                  str(encoder.get("encoder")), str(r.get("backend"))]  # fmt: skip
         lines.append(html.row([str(r.get("scores"))], map(html.plain, texts)))
     head = element("summary", f"What each of {len(lines)} attacks was")
     return [raw("details", head + html.table("What each attack was", header, lines))]
+
+
+def _learnt_from(record: dict[str, object]) -> str:
+    """The training set of an attack, or the pairs that it was aligned with."""
+    if record.get("pairs"):
+        return f"pairs before and after protection: {_set_of(record['pairs'])}"
+    return _set_of(record.get("training_set"))
 
 
 def _set_of(record: object) -> str:

@@ -2,6 +2,7 @@
 """Radars of linkability: over speakers, and over constant target voices (001, Fig. 3 and 4)."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,29 +19,36 @@ from local.report.words import PROTECTED, attacker, enumerate_words, number, par
 _MANY = 45  # up to so many speakers their names stand around the radar
 _FEW = 5  # up to so many systems share one radar; more get one each
 _SHOWN = 12  # speakers with a radar over targets
+POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over his own
+ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of his trials alone
 Float64 = npt.NDArray[np.float64]
 Rings = dict[str, dict[str, float]]
 
 
 def _by_speaker(
-    results: Results, evaluator: str, split: str, system: str, attack: str
+    results: Results,
+    evaluator: str,
+    split: str,
+    system: str,
+    attack: str,
+    metric: str = POOLED,
 ) -> dict[str, float]:
     return {
         row.speaker: parse(row.value)
         for row in results.speakers
         if (row.evaluator, row.split, row.system, row.attacker, row.metric)
-        == (evaluator, split, system, attack, "linkability")
+        == (evaluator, split, system, attack, metric)
         and row.value != ""
     }
 
 
 def _measured(
-    results: Results, evaluator: str, split: str, systems: Sequence[str]
+    results: Results, evaluator: str, split: str, systems: Sequence[str], metric: str = POOLED
 ) -> tuple[str, Rings]:
     """The best-informed attacker of those on most systems; linkability by system and speaker."""
     best: tuple[str, Rings] = "", {}
     for attack in reversed(PROTECTED):
-        found = {s: _by_speaker(results, evaluator, split, s, attack) for s in systems}
+        found = {s: _by_speaker(results, evaluator, split, s, attack, metric) for s in systems}
         rings = {s: values for s, values in found.items() if values}
         if len(rings) > len(best[1]):
             best = attack, rings
@@ -143,14 +151,27 @@ def _finding(before: dict[str, float], own: Rings, start: str) -> str:
     return f"{start}: {'; '.join(sentences)}.".replace(" of: ", " of ")
 
 
+def definitions(results: Results) -> list[str]:
+    """The definitions of a speaker's linkability that were measured (docs/metrics)."""
+    measured = {row.metric for row in results.speakers}
+    return [POOLED, *sorted(name for name in measured if ALONE.fullmatch(name))]
+
+
+def _defined(metric: str) -> str:
+    """A definition in words."""
+    alone = ALONE.fullmatch(metric)
+    return f"each speaker's trials alone, {alone[1]} bins" if alone else "densities of all trials"
+
+
 def _table(
-    results: Results, evaluator: str, split: str
+    results: Results, evaluator: str, split: str, series: str, metric: str
 ) -> tuple[str, list[str], list[str], Float64, Float64]:
     """Attacker, targets, speakers (worst protected first), linkability (speakers, targets), and
     that of the originals (speakers,)."""
-    attack, own = _measured(results, evaluator, split, results.targets())
+    of = results.target_series()[series]
+    attack, own = _measured(results, evaluator, split, of, metric)
     names = sorted({name for values in own.values() for name in values})
-    before = _by_speaker(results, evaluator, split, "original", "unprotected")
+    before = _by_speaker(results, evaluator, split, "original", "unprotected", metric)
     table = np.array([_values(values, names) for values in own.values()]).T
     table = table.reshape(len(names), len(own))
     if not own:
@@ -161,9 +182,15 @@ def _table(
     return attack, list(own), speakers, table[order], _values(before, speakers)
 
 
-def targets(results: Results, evaluator: str, split: str, folder: Path) -> Picture | None:
-    """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected."""
-    attack, axes_names, speakers, table, before = _table(results, evaluator, split)
+def targets(
+    results: Results, evaluator: str, split: str, folder: Path, series: str, metric: str = POOLED
+) -> Picture | None:
+    """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
+
+    series: of results.target_series; metric: of `definitions`.
+    """
+    given = (results, evaluator, split, series, metric)
+    attack, axes_names, speakers, table, before = _table(*given)
     if len(axes_names) < 3 or not speakers:
         return None
     half = _SHOWN // 2
@@ -184,13 +211,17 @@ def targets(results: Results, evaluator: str, split: str, folder: Path) -> Pictu
     )
     if n > len(shown):
         alt += f" Of {n} speakers the {half} worst and the {half} best protected are shown."
-    title = f"Linkability by target voice, {split}"
-    return draw.finish(canvas, draw.slug("targets", evaluator, split), title, alt, folder)
+    title = f"Linkability by target voice, {series}, {split} ({_defined(metric)})"
+    name = draw.slug("targets", evaluator, split, series, metric)
+    return draw.finish(canvas, name, title, alt, folder)
 
 
-def target_groups(results: Results, evaluator: str, split: str, folder: Path) -> Picture | None:
+def target_groups(
+    results: Results, evaluator: str, split: str, folder: Path, series: str, metric: str = POOLED
+) -> Picture | None:
     """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
-    attack, axes_names, speakers, table, before = _table(results, evaluator, split)
+    given = (results, evaluator, split, series, metric)
+    attack, axes_names, speakers, table, before = _table(*given)
     if len(axes_names) < 3 or len(speakers) < 4:
         return None
     cut = (len(speakers) + 1) // 2  # 15 and 14 of 29, as in 001
@@ -214,5 +245,6 @@ def target_groups(results: Results, evaluator: str, split: str, folder: Path) ->
         f"Mean linkability over {len(axes_names)} targets on {split}, {attacker(attack)} attacker. "
         f"{'; '.join(said)}. Bands: one standard deviation over speakers; dotted: original speech."
     )
-    title = f"Linkability by target voice, badly and well protected speakers, {split}"
-    return draw.finish(canvas, draw.slug("target-groups", evaluator, split), title, alt, folder)
+    title = f"The same for badly and well protected speakers, {series}, {split}"
+    name = draw.slug("target-groups", evaluator, split, series, metric)
+    return draw.finish(canvas, name, f"{title} ({_defined(metric)})", alt, folder)

@@ -104,9 +104,12 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
         ("Linkability by speaker", _SPEAKERS, by_split(pictures_radar.radar)),
     ]
     if results.targets():
-        over_targets = [
-            *by_split(pictures_radar.targets),
-            *by_split(pictures_radar.target_groups),
+        over_targets: list[Draw] = [
+            partial(draw, results, evaluator, split, folder, series, metric)
+            for series in results.target_series()
+            for metric in pictures_radar.definitions(results)
+            for draw in (pictures_radar.targets, pictures_radar.target_groups)
+            for split in splits
         ]
         plan.append(("Linkability by target voice", _TARGETS, over_targets))
     return plan
@@ -125,8 +128,9 @@ _OVERVIEW = (
 )
 _ATTACKERS = (
     "How often the attacker errs, by what the attacker knows. The ignorant one compares protected "
-    "with original speech; the lazy-informed one protects the enrolment too; a semi-informed one "
-    "trains on protected speech, and a white-box one knows the target voice as well. Judge a "
+    "with original speech; the aligned one has learnt, from speech before and after protection, to "
+    "turn protected voices back; the lazy-informed one protects the enrolment too; a semi-informed "
+    "one trains on protected speech, and a white-box one knows the target voice as well. Judge a "
     "system by its lowest point."
 )
 _SIMILARITY = (
@@ -161,7 +165,7 @@ _SPEAKERS = (
     "person."
 )
 _TARGETS = (
-    "Each axis is a constant target voice that all speech was converted to (systems const_NN); the "
-    "dotted circle is the speaker's original speech (001, Fig. 3 and 4). A person who is linkable "
-    "at every target is not hidden by any of these voices."
+    "Each axis is a constant target voice that all speech was converted to (systems const_NN; with "
+    "_f0, to its pitch, too); the dotted circle is the speaker's original speech (001, Fig. 3 and "
+    "4). A person who is linkable at every target is not hidden by any of these voices."
 )

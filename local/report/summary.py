@@ -5,6 +5,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from local.report.load import Results, Value
 from local.report.speakers import worst_first
@@ -185,8 +186,9 @@ def _utility(results: Results, row: Row) -> str:
 
 def _targets(results: Results, evaluator: str) -> list[str]:
     """Mean and standard deviation over constant target voices (001), an attacker a line."""
-    targets, said = results.targets(), []
-    for split in results.splits(evaluator) if targets else []:
+    said = []
+    parts = product(results.target_series().values(), results.splits(evaluator))
+    for targets, split in parts:
         for attack in results.attackers(evaluator):
             texts = []
             for metric, name in (("eer", "EER"), ("linkability", "linkability")):

@@ -79,6 +79,16 @@ LEGAL_COLUMNS = tuple(
     )
     for what, chance in ((" (%)", ""), (": chance", "chance_"))
 )
+REID_COLUMNS = (
+    Column("named at first, an utterance (%)", "reid_top_1", 100, 1),
+    Column("chance", "chance_reid_top_1", 100, 1),
+    Column("among three (%)", "reid_top_3", 100, 1),
+    Column("chance", "chance_reid_top_3", 100, 1),
+    Column("named at first, all utterances of a speaker (%)", "reid_speaker_top_1", 100, 1),
+    Column("chance", "chance_reid_speaker_top_1", 100, 1),
+    Column("mean rank", "reid_mean_rank", digits=1),
+    Column("chance", "chance_reid_mean_rank", digits=1),
+)
 PROSODY_TITLE = "Prosody and quality: protected speech beside its original"
 PROSODY_COLUMNS = (
     Column("correlation of log F0", "f0_correlation", digits=2),
@@ -252,6 +262,13 @@ def prosody_table(figures: Iterable[Figure]) -> Table:
     own = group(f for f in figures if f.attacker == UTILITY and f.evaluator == "prosody")
     counts = {"speakers": "n_speakers", "segments": "n_segments"}
     return _table(own, [UTILITY], PROSODY_COLUMNS, counts=counts)
+
+
+def reid_table(table: Figures) -> Table:
+    """Naming the right one of the enrolled speakers, with its chance, a row an attack."""
+    names = {f"reid_{attacker}": attacker for attacker in CONDITION}
+    counts = {"speakers": "n_speakers", "utterances": "n_segments"}
+    return _table(table, list(names), REID_COLUMNS, names=names, counts=counts)
 
 
 def legal_table(table: Figures) -> Table:

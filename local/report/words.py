@@ -16,14 +16,27 @@ CORE = ("ignorant", "lazy_informed", "semi_informed", "white_box")  # whose abse
 
 UTILITY_METRICS = ("wer", "uar")  # word error rate; unweighted average recall of emotions
 UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
-TARGET = re.compile(r"const_\d+")  # a system that converts all speech to one target voice
+# A system that converts all speech to one target voice: its number, of how many, and its pitch.
+TARGET = re.compile(r"const_\d+((?:_of_\d+)?(?:_f0)?)")
 _TARGETS = 3  # from so many on, they are shown together, by target
 
 
+def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
+    """The systems that are targets of one experiment (001), sorted; none of too few.
+
+    >>> target_series(["b2", "const_01_f0", *(f"const_{i}_of_3" for i in (2, 3, 1))])
+    {'const_NN_of_3': ['const_1_of_3', 'const_2_of_3', 'const_3_of_3']}
+    """
+    found: dict[str, list[str]] = {}
+    for system in sorted(set(systems)):
+        if match := TARGET.fullmatch(system):
+            found.setdefault(f"const_NN{match[1]}", []).append(system)
+    return {name: own for name, own in found.items() if len(own) >= fewest}
+
+
 def target_voices(systems: Iterable[str]) -> list[str]:
-    """The systems that are targets of one experiment (001), sorted; none of fewer than three."""
-    found = sorted(s for s in systems if TARGET.fullmatch(s))
-    return found if len(found) >= _TARGETS else []
+    """All of them."""
+    return [system for own in target_series(systems).values() for system in own]
 
 
 def attacker(name: str) -> str:
