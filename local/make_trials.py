@@ -11,6 +11,9 @@ others have trial utterances only; no utterance is in both roles, nor, with --se
 session; the trials of a gender are all its enrolled speakers times all its trial utterances. What
 is drawn depends on the seed and on the ids, not on their order.
 
+With --enrolled DIR, a data directory with `enrolls`, such as the enrolment of another evaluation:
+its utterances, which DATA must hold, are the enrolment, and all others of DATA the trials.
+
 With --official DIR: the lists in DIR/<name of E>_{enrolls,trials_f,trials_m}, cut to the audio
 that is in DATA; how much of them is left is printed.
 """
@@ -32,12 +35,13 @@ from local.protocols.trials import (
     choose_evaluation,
     count_lists,
     cut_lists,
+    lists_of_enrolled,
     make_lists,
     read_official,
 )
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
-from utils.tables import read_map
+from utils.tables import invert, read_map
 
 COUNTED = (
     "enrolment speakers",
@@ -93,6 +97,16 @@ def ruled_lists(
         print(f"  {len(lists.trial_only)} speakers are not enrolled and have trials only:")
         for speaker, reason in lists.trial_only.items():
             print(f"    {speaker}: {reason}")
+    return lists
+
+
+def enrolled_lists(data: DataDir, folder: Path, genders: Sequence[str]) -> Lists:
+    """Lists with the enrolment of `folder`; prints what they hold."""
+    home = load_data_dir(folder, need=("utt2spk", "enrolls"))
+    enrolment = invert({utt: home.utt2spk[utt] for utt in home.enrolls or []})
+    lists = lists_of_enrolled(data.utt2spk, data.spk2gender or {}, enrolment, genders)
+    print(f"lists for {data.path}: enrolment of {folder}")
+    print_counts(count_all(lists, data.utt2spk), list(lists.trials))
     return lists
 
 
@@ -173,6 +187,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rest", type=Path, metavar="DIR", help="data directory for the speakers not evaluated"
     )
+    parser.add_argument(
+        "--enrolled", type=Path, metavar="DIR", help="data directory of who is enrolled with what"
+    )
     parser.add_argument("--official", type=Path, metavar="DIR", help="folder of official lists")
     return parser
 
@@ -182,7 +199,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     if (args.speakers is None) != (args.rest is None):
         raise UserError("--speakers and --rest go together: who is not evaluated goes to --rest")
-    ruled = (args.enrol_speakers, args.sessions, args.speakers)
+    ruled = (args.enrol_speakers, args.sessions, args.speakers, args.enrolled)
+    if args.enrolled is not None and any(option is not None for option in ruled[:3]):
+        raise UserError("--enrolled says who is enrolled: leave out the options for it")
     if args.official is not None and any(option is not None for option in ruled):
         raise UserError("--official says who is enrolled and tried: leave out the options for it")
     for name in ("enrol_utts", "min_trial_utts", "enrol_speakers", "speakers"):
@@ -191,6 +210,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "spk2gender"))
     if args.official is not None:
         lists = official_lists(data, args.official, args.out.name)
+    elif args.enrolled is not None:
+        lists = enrolled_lists(data, args.enrolled, args.genders)
     else:
         sessions = None if args.sessions is None else read_map(args.sessions)
         rules = Rules(

@@ -332,3 +332,21 @@ def test_evaluation_speakers_and_the_rest(
 def test_options_that_contradict(tmp_path: Path, options: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         main([*options, str(tmp_path), str(tmp_path / "e")])
+
+
+def test_the_enrolment_of_another_evaluation(tmp_path: Path) -> None:
+    """The same enrolment with other trials: VCTK's common sentences beside its different ones."""
+    data = write_data(tmp_path / "all", UTT2SPK)
+    assert main([str(data), str(tmp_path / "e"), "--enrol-utts", "2"]) == 0
+    enrolled = ["--enrolled", str(tmp_path / "e_enrolls")]
+    assert main([str(data), str(tmp_path / "again"), *enrolled]) == 0
+    for name in ("enrolls", "trials_f", "trials_m"):
+        for path in (tmp_path / f"e_{name}").iterdir():
+            assert (tmp_path / f"again_{name}" / path.name).read_text() == path.read_text()
+    utt = next(iter(table(tmp_path / "e_enrolls/utt2spk")))
+    less = write_data(tmp_path / "less", {u: s for u, s in UTT2SPK.items() if u != utt})
+    with pytest.raises(UserError, match=f"{utt}: enrolled for f1, but not in the data"):
+        main([str(less), str(tmp_path / "no"), *enrolled])
+    with pytest.raises(UserError, match="--enrolled says who is enrolled"):
+        main([str(data), str(tmp_path / "no"), *enrolled, "--enrol-speakers", "2"])
+    assert not list(tmp_path.glob("no_*"))

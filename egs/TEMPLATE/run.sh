@@ -24,6 +24,7 @@ evaluation=                        # evaluation sets are data/<evaluation>_{enro
 train_set=train                    # data/<train_set> trains the evaluator and is the pool of voices
 genders="f m"                      # whose trials there are; a corpus of one gender names it in conf/recipe.conf
 prepare_options=                   # further options of prepare.sh
+also_prepared=                     # sets that prepare.sh makes for other evaluations
 voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
@@ -75,7 +76,9 @@ if in_stage 0 "prepare the corpus"; then
   read -ra options <<<"$prepare_options"
   [[ -z $corpus ]] || options+=(--corpus "$corpus")
   also=()
-  for set in "${sets[@]}"; do also+=(--also "data/$set"); done
+  for set in "${sets[@]}" $also_prepared; do
+    [[ " ${also[*]} " == *" data/$set "* ]] || also+=(--also "data/$set")
+  done
   step "data/$train_set" "${also[@]}" -- \
     ./prepare.sh --nj "$nj" --download "$download" --seed "$seed" "${options[@]}"
 fi

@@ -190,6 +190,34 @@ def make_lists(
     return Lists(enrolment, trials, trial_only, sort_ids(utt2spk.keys() - used))
 
 
+def lists_of_enrolled(
+    utt2spk: Mapping[str, str],
+    spk2gender: Mapping[str, str],
+    enrolment: Mapping[str, Sequence[str]],
+    genders: Sequence[str] = GENDERS,
+) -> Lists:
+    """Lists with a given enrolment (speaker -> utterances): all else of `utt2spk` is tried.
+
+    UserError where an enrolment utterance is not in `utt2spk`, or is another speaker's there.
+    """
+    for speaker, utts in enrolment.items():
+        for utt in utts:
+            if utt2spk.get(utt) != speaker:
+                who = f"spoken by {utt2spk[utt]}" if utt in utt2spk else "not in the data"
+                raise UserError(f"{utt}: enrolled for {speaker}, but {who}")
+    enrolled = {utt for utts in enrolment.values() for utt in utts}
+    trials = {
+        gender: full_product(
+            (s for s in enrolment if spk2gender[s] == gender),
+            (u for u, s in utt2spk.items() if spk2gender[s] == gender and u not in enrolled),
+            utt2spk,
+        )
+        for gender in genders
+    }
+    used = enrolled | {utt for rows in trials.values() for _, utt, _ in rows}
+    return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
+
+
 def choose_evaluation(
     utt2spk: Mapping[str, str],
     spk2gender: Mapping[str, str],
