@@ -28,6 +28,8 @@ also_prepared=                     # sets that prepare.sh makes for other evalua
 voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
+asr=                               # who recognises words: pocketsphinx; empty: not measured; needs text (docs/utility.md)
+asr_lang=general                   # what it is told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
 emotion=                           # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 lda_dim=100                        # dimensions that the PLDA back end keeps, at most
@@ -46,6 +48,7 @@ list_stages=false                  # only list the stages
 . local/prosody.sh
 . local/emotion.sh
 . local/timing.sh
+. local/asr.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
 
@@ -210,7 +213,7 @@ fi
 if in_stage 10 "utility"; then
   ! $prosody || make_prosody
   make_emotion
-  log "word error rate is not measured by this recipe yet; the report says so"
+  make_asr
 fi
 
 if in_stage 11 "results and report"; then
@@ -236,6 +239,7 @@ if in_stage 11 "results and report"; then
     folders+=("${prosody_folders[@]}")
   fi
   add_emotion_figures
+  add_asr_figures
   for system in $systems; do
     for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
   done

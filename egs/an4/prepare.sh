@@ -3,6 +3,7 @@
 # Reads etc/an4_{train,test}.{fileids,transcription} (one or both) and wav/<fileid>.{flac,wav,sph}.
 # A file id is <folder>/<speaker>/<name>; the utterance id is <speaker>-<name>, for example
 # fash-an251-fash-b. The first letter of a speaker is the gender.
+# etc/an4.{dic,lm}, where they are there -> data/lang/{lexicon.dict,lm.arpa}, for --asr.
 #   ./prepare.sh --corpus /data/an4
 set -euo pipefail
 
@@ -81,6 +82,12 @@ local/make_data_dir.py --nj "$nj" --allow-loss "$allow_loss" \
   --genders-from "the first letter of its name" "$work/all.tsv" "$work/all"
 local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utts" \
   --speakers "$speakers" --rest "data/$train_set" "$work/all" "data/$evaluation"
+rm -rf data/lang
+if [[ -f $corpus/etc/an4.dic && -f $corpus/etc/an4.lm ]]; then
+  mkdir -p data/lang
+  cp "$corpus/etc/an4.dic" data/lang/lexicon.dict
+  cp "$corpus/etc/an4.lm" data/lang/lm.arpa
+fi
 for set in "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}; do
   utils/validate_data_dir.py "data/$set"
 done

@@ -1,0 +1,69 @@
+# Sourced by run.sh after local/attackers.sh: stage 10, how well words are recognised. docs/utility.md explains.
+# Needs the recipe's options, utils/recipe.sh, and the names of the evaluation sets in `sets`.
+#
+#   exp/lang                                                  what recognisers are told of the language
+#   exp/decode/<system>/<recogniser>/<set>/text               hypotheses
+#   exp/metrics/<system>/utility.<recogniser>/{OO,PP}/<split> figures; OO original speech, PP protected;
+#                                                             split: each gender's trials, and all trials together
+
+# shellcheck shell=bash disable=SC2154  # the variables are the recipe's
+
+# Sets label of a recogniser of words.
+use_asr() { # RECOGNISER
+  label=${1//[:\/]/_}
+  [[ $1 == pocketsphinx ]] || die "--asr: '$1'; known: pocketsphinx"
+}
+
+make_lang() {
+  local set options=()
+  for set in "${sets[@]:1}"; do
+    [[ -f data/$set/text ]] || $dry_run \
+      || die "--asr: data/$set/text is missing: word error rate needs transcripts; give --asr= without them"
+    options+=(--count "data/$set")
+  done
+  [[ $asr_lang != trigram ]] || options+=(--train "data/$train_set")
+  step exp/lang -- job exp/lang steps/make_lang.py "${options[@]}" "$asr_lang" exp/lang
+}
+
+decode() { # RECOGNISER SYSTEM SET
+  local from=$3 out=exp/decode/$2/$label/$3
+  [[ $2 == original ]] || from=$3_$2
+  step "$out" -- over "data/$from" "$out" steps/decode.py --lang exp/lang "$1" %data %out
+}
+
+# Figures of each gender's trials, and of all.
+asr_figures() { # SYSTEM
+  local condition=PP set path all=()
+  [[ $1 != original ]] || condition=OO
+  path=$1/utility.$label/$condition
+  for set in "${sets[@]:1}"; do
+    figures "$path/${evaluation}_${set##*_}" local/compute_wer.py --bootstrap "$bootstrap" --seed "$seed" \
+      "data/$set" "exp/decode/$1/$label/$set/text"
+    all+=(--also "data/$set" "exp/decode/$1/$label/$set/text")
+  done
+  [[ ${#sets[@]} -gt 2 ]] || return 0
+  figures "$path/$evaluation" local/compute_wer.py --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
+}
+
+make_asr() {
+  local recogniser system set
+  [[ -z $asr ]] || make_lang
+  for recogniser in $asr; do
+    use_asr "$recogniser"
+    for system in original $systems; do
+      for set in "${sets[@]:1}"; do decode "$recogniser" "$system" "$set"; done
+      asr_figures "$system"
+    done
+  done
+}
+
+# Adds to folders the figures of this run's systems.
+add_asr_figures() {
+  local recogniser system
+  for recogniser in $asr; do
+    use_asr "$recogniser"
+    for system in original $systems; do
+      folders+=("exp/metrics/$system/utility.$label"/*/"${evaluation}" "exp/metrics/$system/utility.$label"/*/"${evaluation}"_[fm])
+    done
+  done
+}

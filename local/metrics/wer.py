@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Word error rate, with intervals over speakers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from local.metrics.detection import Float64
+from local.metrics.intervals import Figures, interval_report, logger
+from steps.asr.text import normalise
+from utils.tables import invert
+
+_COUNTS = ("words", "substitutions", "insertions", "deletions", "sentences", "wrong", "empty")
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What turns a reference into a hypothesis in the fewest steps, in words."""
+
+    substitutions: int
+    insertions: int
+    deletions: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.substitutions + self.insertions + self.deletions
+
+
+def align(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
+    """The fewest errors (Levenshtein 1966), all of the same weight.
+
+    Their total is unique; how it divides up may not be (`a b` to `b c`: two substitutions, or a
+    deletion and an insertion), and is then as the library finds it, not always as Kaldi does.
+    """
+    tags = [edit.tag for edit in Levenshtein.editops(list(reference), list(hypothesis))]
+    return Errors(tags.count("replace"), tags.count("insert"), tags.count("delete"))
+
+
+def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
+    """The lines of Kaldi's compute-wer; n_* of `error_figures`. Not a number without words."""
+    words, sentences = counts["n_words"], counts["n_segments"]
+    errors = [counts[f"n_{name}"] for name in ("insertions", "deletions", "substitutions")]
+    wer = 100 * sum(errors) / words if words else math.nan
+    listed = "{} ins, {} del, {} sub".format(*errors)
+    ser = 100 * counts["n_wrong_sentences"] / sentences
+    return [
+        f"%WER {wer:.2f} [ {sum(errors)} / {words}, {listed} ]",
+        f"%SER {ser:.2f} [ {counts['n_wrong_sentences']} / {sentences} ]",
+        f"Scored {sentences} sentences, 0 not present in hyp.",
+    ]
+
+
+def error_figures(
+    reference: Mapping[str, str],
+    hypothesis: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """`wer`, its parts `wer_{substitutions,insertions,deletions}`, `ser`, counts, and intervals.
+
+    reference, hypothesis, utt2spk: by utterance; all of `reference` are in the others. Texts are
+    normalised (`steps.asr.text`) before they are compared. All are fractions: errors over the words
+    of the reference, so `wer` may be above 1; `ser` is the share of utterances with an error. A
+    reference without any word has no `wer`: NaN, with a warning.
+    """
+    spk2utt = invert({utt: utt2spk[utt] for utt in reference})
+    counts = np.zeros((len(spk2utt), len(_COUNTS)))
+    for number, utts in enumerate(spk2utt.values()):
+        for utt in utts:
+            counts[number] += _count(normalise(reference[utt]), normalise(hypothesis[utt]))
+    total = dict(zip(_COUNTS, (int(n) for n in counts.sum(axis=0)), strict=True))
+    report: dict[str, object] = {
+        **_figures(counts.sum(axis=0)),
+        "n_speakers": len(spk2utt),
+        "n_segments": total["sentences"],
+        "n_words": total["words"],
+        "n_substitutions": total["substitutions"],
+        "n_insertions": total["insertions"],
+        "n_deletions": total["deletions"],
+        "n_wrong_sentences": total["wrong"],
+        "n_empty_hypotheses": total["empty"],
+    }
+    if total["words"] == 0:
+        logger.warning("wer is undefined: the reference has no word")
+    if n_bootstrap:
+
+        def evaluate(drawn: Float64) -> Figures:
+            return _figures(drawn @ counts)
+
+        report |= interval_report(evaluate, len(spk2utt), n_bootstrap, seed)
+    return report
+
+
+def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
+    """_COUNTS of an utterance."""
+    errors = align(reference, hypothesis)
+    parts = [errors.substitutions, errors.insertions, errors.deletions]
+    return [len(reference), *parts, 1, int(errors.total > 0), int(not hypothesis)]
+
+
+def _figures(counts: Float64) -> Figures:
+    words, *parts = (float(n) for n in counts[:4])
+    rates = [n / words if words else math.nan for n in parts]
+    named = zip(("substitutions", "insertions", "deletions"), rates, strict=True)
+    return {
+        "wer": sum(parts) / words if words else math.nan,
+        **{f"wer_{name}": rate for name, rate in named},
+        "ser": float(counts[5] / counts[4]),
+    }

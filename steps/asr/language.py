@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recogniser is told of a corpus's language: words, how they sound, and how they follow.
+
+A folder: lang.json (kind, counts), lexicon.dict (<word> <phone>...; further pronunciations as
+<word>(2)) and lm.arpa or grammar.jsgf; for the general language of PocketSphinx lang.json only.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from steps.asr.text import normalise
+from utils.cli import UserError
+from utils.tables import atomic_write, read_lines
+
+LM, GRAMMAR, LEXICON = "lm.arpa", "grammar.jsgf", "lexicon.dict"
+_PRONUNCIATION = re.compile(r"\(\d+\)$")
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_NO_WORD = re.compile(r"<[^<>]*>|\{[^{}]*\}|/[^/]*/|[=|()\[\]*+;]")
+
+
+@dataclass(frozen=True)
+class Language:
+    """`lm`, `grammar`: text of the files; None where there is none, as in the general language.
+
+    lexicon: text of the dictionary; None for PocketSphinx's own.
+    """
+
+    kind: str
+    lm: str | None = None
+    grammar: str | None = None
+    lexicon: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Changes with everything that a recogniser is told."""
+        parts = (self.kind, self.lm or "", self.grammar or "", self.lexicon or "")
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def trigram(texts: Iterable[str]) -> Language:
+    """A trigram model of transcripts by PocketSphinx's estimator (absolute discounting, 0.5).
+
+    Words that PocketSphinx's dictionary does not have keep their share and are never recognised.
+    """
+    from pocketsphinx.lm import ArpaBoLM
+
+    lines = [" ".join(normalise(text)).lower() for text in texts]
+    if not any(lines):
+        raise UserError("a trigram: the transcripts hold no word")
+    model = ArpaBoLM(text="\n".join(lines), add_start=True)
+    if not model.compute():
+        raise UserError("a trigram: the transcripts are too few")
+    stream = StringIO()
+    model.write(stream)
+    arpa = stream.getvalue()
+    return Language("trigram", lm=arpa[arpa.index("\\data\\") :])
+
+
+def read_source(source: str) -> Language:
+    """`general`, a grammar (<name>.jsgf), or a folder such as AN4's own: lexicon.dict and lm.arpa.
+
+    UserError for anything else, and for files that are not what their names say.
+    """
+    path = Path(source)
+    if source == "general":
+        return Language("general")
+    if path.suffix == ".jsgf":
+        return _checked(path, Language("grammar", grammar=_text(path)))
+    if path.is_dir():
+        lexicon = _text(path / LEXICON)
+        if (path / LM).is_file():
+            return _checked(path, Language("corpus", lm=_text(path / LM), lexicon=lexicon))
+        return _checked(path, Language("corpus", grammar=_text(path / GRAMMAR), lexicon=lexicon))
+    raise UserError(
+        f"{source}: no language; known: general, trigram, <file>.jsgf, or a folder with "
+        f"{LEXICON} and {LM} or {GRAMMAR}"
+    )
+
+
+def _text(path: Path) -> str:
+    return "".join(f"{line}\n" for _, line in read_lines(path))
+
+
+def _checked(path: Path, language: Language) -> Language:
+    if language.grammar is not None and not language.grammar.startswith("#JSGF"):
+        raise UserError(f"{path}: not a grammar: its first line is not '#JSGF V1.0;'")
+    if language.lm is not None and "\\1-grams:" not in language.lm:
+        raise UserError(f"{path / LM}: not an ARPA language model: it has no '\\1-grams:'")
+    if not vocabulary(language):
+        raise UserError(f"{path}: no word of it has a pronunciation in the dictionary")
+    return language
+
+
+def _listed(language: Language) -> set[str] | None:
+    """The words of the model or grammar as they are spelt there; None: the general model's."""
+    if language.lm is not None:
+        # The last one: the remarks that such files may begin with can hold a sample of the format.
+        unigrams = language.lm.rpartition("\\1-grams:")[2].partition("\\2-grams:")[0]
+        return {row[1] for row in map(str.split, unigrams.splitlines()) if len(row) >= 2}
+    if language.grammar is not None:
+        body = _COMMENT.sub(" ", language.grammar.partition(";")[2])
+        body = re.sub(r"\bgrammar\s+[\w.]+;", " ", body)
+        return set(re.sub(r"\bpublic\b", " ", _NO_WORD.sub(" ", body)).split())
+    return None
+
+
+def vocabulary(language: Language) -> set[str]:
+    """What can be recognised: words (normalised) that are listed and have a pronunciation."""
+    from pocketsphinx import get_model_path
+
+    lexicon = language.lexicon
+    if lexicon is None:
+        lexicon = _text(Path(get_model_path("en-us/cmudict-en-us.dict")))
+    known = {
+        _PRONUNCIATION.sub("", line.split()[0]).upper() for line in lexicon.splitlines() if line
+    }
+    listed = _listed(language)
+    used = _general(known) if listed is None else known & {word.upper() for word in listed}
+    return {word for spelt in used for word in normalise(spelt)}
+
+
+def _general(known: Iterable[str]) -> set[str]:
+    """The words that PocketSphinx's own model has, too."""
+    from pocketsphinx import Config, LogMath, NGramModel, get_model_path
+
+    log_math = LogMath()
+    model = NGramModel(Config(), log_math, get_model_path("en-us/en-us.lm.bin"))
+    nothing = log_math.get_zero()
+    return {word for word in known if model.prob([word.lower()]) > nothing // 2}
+
+
+def count_unknown(words: set[str], texts: Mapping[str, str]) -> tuple[int, int]:
+    """(words that are not in the vocabulary, words) of transcripts, every one counted."""
+    said = [word for text in texts.values() for word in normalise(text)]
+    return sum(word not in words for word in said), len(said)
+
+
+def write_language(out: Path, language: Language, counts: Mapping[str, object]) -> None:
+    """Write the folder; lang.json, with the counts, last."""
+    (out / "lang.json").unlink(missing_ok=True)
+    for name, text in ((LM, language.lm), (GRAMMAR, language.grammar), (LEXICON, language.lexicon)):
+        (out / name).unlink(missing_ok=True)
+        if text is not None:
+            with atomic_write(out / name) as stream:
+                stream.write(text)
+    with atomic_write(out / "lang.json") as stream:
+        json.dump({"kind": language.kind, "digest": language.digest, **counts}, stream, indent=1)
+        stream.write("\n")
+
+
+def read_language(folder: Path) -> Language:
+    """Read what `write_language` wrote; UserError where it is missing or was changed by hand."""
+    path = folder / "lang.json"
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        kind, digest = str(noted["kind"]), noted["digest"]
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}; run make_lang.py") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a note of make_lang.py; run it again") from error
+    texts = [_text(folder / n) if (folder / n).is_file() else None for n in (LM, GRAMMAR, LEXICON)]
+    language = Language(kind, *texts)
+    if language.digest != digest:
+        raise UserError(f"{folder}: was changed after make_lang.py wrote it; run that again")
+    return language

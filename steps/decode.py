@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Recognise the words of each utterance of a data directory.
+
+RECOGNISER is `pocketsphinx`, an offline recogniser of English. DATA needs wav.scp and utt2spk. OUT
+gets `text` (<utterance> <words>, in the spelling of steps/asr/text.py; nothing after the utterance
+where nothing was recognised) and recogniser.json (how it was made). A killed run goes on where it
+was, from text.partial in OUT.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+from utils.progress import progress
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--lang", type=Path, metavar="DIR",
+        help="language of pocketsphinx (make_lang.py); without: its general English",
+    )  # fmt: skip
+    parser.add_argument("recogniser", metavar="RECOGNISER")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.asr.decoding import decode_all
+    from steps.asr.recognisers import make_recogniser
+
+    data = load_data_dir(args.data)
+    recogniser = make_recogniser(args.recogniser, args.lang)
+    n_kept = decode_all(recogniser, data.wav, args.out, progress("decode"))
+    kept = f", {n_kept} of them by a run that was ended before" if n_kept else ""
+    print(f"{args.data}: {len(data.wav)} utterances recognised{kept}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,235 @@
+"""Words: normalisation, languages, PocketSphinx, decoding that goes on, word error rate."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.compute_wer import main as compute_wer
+from local.metrics.wer import align, error_figures, kaldi_lines
+from steps.asr.decoding import JOURNAL, decode_all
+from steps.asr.language import Language, count_unknown, read_source, trigram, vocabulary
+from steps.asr.recognisers import make_recogniser
+from steps.asr.text import normalise
+from steps.audio import FloatArray, read_audio
+from steps.decode import main as decode
+from steps.make_lang import main as make_lang
+from utils.cli import LossError, UserError
+from utils.tables import read_map
+
+NAMES = ["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"]
+DIGITS = Path(__file__).resolve().parents[1] / "egs/fsdd/conf/digits.jsgf"
+WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
+
+
+def test_normalisation_is_the_same_twice() -> None:
+    text = "<s> It’s 3 o'clock -- the ’cause ++UH++ [NOISE] of A(2) GOOD, ÉTÉ </s>"
+    words = normalise(text)
+    assert words == ["IT'S", "3", "O'CLOCK", "THE", "CAUSE", "OF", "A", "GOOD", "ÉTÉ"]
+    assert normalise(" ".join(words)) == words
+    assert normalise("' -- <sil>") == []
+
+
+def levenshtein(a: list[str], b: list[str]) -> int:
+    """The textbook recursion."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        last, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
+    return row[-1]
+
+
+@given(WORDS, WORDS)
+def test_alignment_against_the_textbook(reference: list[str], hypothesis: list[str]) -> None:
+    errors = align(reference, hypothesis)
+    assert errors.total == levenshtein(reference, hypothesis)
+    assert len(reference) - errors.deletions + errors.insertions == len(hypothesis)
+
+
+def test_wer_by_hand() -> None:
+    reference = {"a": "the cat sat", "b": "on the mat", "c": "yes"}
+    hypothesis = {"a": "the bat sat down", "b": "on mat", "c": "yes"}  # 1 sub 1 ins; 1 del; right
+    utt2spk = {"a": "1", "b": "2", "c": "2"}
+    found = error_figures(reference, hypothesis, utt2spk, n_bootstrap=100)
+    assert found["wer"] == pytest.approx(3 / 7)
+    parts = [found[f"wer_{n}"] for n in ("substitutions", "insertions", "deletions")]
+    assert parts == pytest.approx([1 / 7] * 3)
+    assert found["ser"] == pytest.approx(2 / 3)
+    # A resample is speaker 1 twice (2 of 3), 2 twice (1 of 4), or both.
+    assert found["intervals"]["wer"] == pytest.approx([1 / 4, 2 / 3])  # type: ignore[index]
+    counts = {name: n for name, n in found.items() if isinstance(n, int)}
+    assert kaldi_lines(counts)[0] == "%WER 42.86 [ 3 / 7, 1 ins, 1 del, 1 sub ]"
+    turned = {u: hypothesis[u] for u in reversed(hypothesis)}
+    assert error_figures(reference, turned, utt2spk, n_bootstrap=100) == found
+
+
+def test_the_lines_are_those_of_kaldi() -> None:
+    # compute-wer on LibriSpeech test-clean, a triphone model; as published with a Kaldi tutorial.
+    counts = {
+        "n_words": 52576, "n_insertions": 692, "n_deletions": 314, "n_substitutions": 3103,
+        "n_segments": 2620, "n_wrong_sentences": 1573,
+    }  # fmt: skip
+    assert kaldi_lines(counts) == [
+        "%WER 7.82 [ 4109 / 52576, 692 ins, 314 del, 3103 sub ]",
+        "%SER 60.04 [ 1573 / 2620 ]",
+        "Scored 2620 sentences, 0 not present in hyp.",
+    ]
+
+
+def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> None:
+    empty = error_figures({"a": "one two"}, {"a": ""}, {"a": "1"})
+    assert (empty["wer"], empty["wer_deletions"], empty["n_empty_hypotheses"]) == (1, 1, 1)
+    more = error_figures({"a": "one", "b": ""}, {"a": "one", "b": "x y z"}, {"a": "1", "b": "1"})
+    assert (more["wer"], more["ser"]) == (3, 0.5)
+    none = error_figures({"a": ""}, {"a": "x"}, {"a": "1"})
+    assert math.isnan(none["wer"])  # type: ignore[arg-type]
+    assert "wer is undefined: the reference has no word" in caplog.text
+
+
+def test_vocabularies() -> None:
+    digits = read_source(str(DIGITS))
+    assert vocabulary(digits) == set(NAMES)
+    assert count_unknown(vocabulary(digits), {"a": "one, ELEVEN", "b": "nine"}) == (1, 3)
+    learnt = trigram(["go to the house", "THE HOUSE-BOAT xyzzyq", ""])
+    assert vocabulary(learnt) == {"GO", "TO", "THE", "HOUSE", "BOAT"}
+    assert learnt == trigram(["go to the house", "THE HOUSE-BOAT xyzzyq", ""])
+    general = vocabulary(Language("general"))
+    assert len(general) > 50_000
+    assert "XYZZYQ" not in general
+    for nothing in (["", "--"], []):
+        with pytest.raises(UserError, match="hold no word"):
+            trigram(nothing)
+
+
+def test_languages_that_are_none(tmp_path: Path) -> None:
+    def fails(text: str = "", name: str = "x.jsgf") -> str:
+        (tmp_path / name).write_text(text)
+        with pytest.raises(UserError) as error:
+            read_source(str(tmp_path / "x.jsgf" if name == "x.jsgf" else tmp_path))
+        return str(error.value)
+
+    with pytest.raises(UserError, match="known: general, trigram"):
+        read_source("latin")
+    assert "not '#JSGF" in fails("<a> = one;")
+    assert "no word of it has a pronunciation" in fails("#JSGF V1.0; grammar g; public <a> = qqq;")
+    assert "lexicon.dict: cannot be read" in fails()[:0] + fails(name="other")
+    (tmp_path / "lexicon.dict").write_text("ONE W AH N\n")
+    assert "has no '\\1-grams:'" in fails("nothing", "lm.arpa")
+
+
+class StandIn:
+    """Hears how long an utterance is; fails at the `dies_at`th."""
+
+    def __init__(self, dies_at: int = 99, name: str = "stand-in") -> None:
+        self.settings = {"recogniser": name}
+        self.heard: list[str] = []
+        self.dies_at = dies_at
+
+    def recognise(self, utt: str, samples: FloatArray) -> str:
+        if len(self.heard) == self.dies_at:
+            raise KeyboardInterrupt
+        self.heard.append(utt)
+        return f"{len(samples)} samples."
+
+
+def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
+    wav = read_map(make_data_dir(tmp_path / "d") / "wav.scp")
+    with pytest.raises(KeyboardInterrupt):
+        decode_all(StandIn(dies_at=3), wav, tmp_path / "out", iter)
+    assert not (tmp_path / "out/text").exists()
+    with (tmp_path / "out" / JOURNAL).open("a") as stream:
+        stream.write("s2-001 0123 torn")  # killed while it wrote
+    again = StandIn()
+    assert decode_all(again, wav, tmp_path / "out", iter) == 3
+    assert again.heard == ["s2-001", "s2-002"]
+    whole = tmp_path / "whole"
+    decode_all(StandIn(), wav, whole, iter)
+    assert (tmp_path / "out/text").read_text() == (whole / "text").read_text()
+    assert (whole / "text").read_text().startswith("s1-000 1600 SAMPLES\n")
+    assert sorted(path.name for path in whole.iterdir()) == ["recogniser.json", "text"]
+    # Another recogniser, or other audio, is heard anew.
+    with pytest.raises(KeyboardInterrupt):
+        decode_all(StandIn(dies_at=3), wav, whole, iter)
+    assert decode_all(StandIn(name="other"), wav, whole, iter) == 0
+
+
+def test_silence_is_nothing(tmp_path: Path) -> None:
+    assert make_lang([str(DIGITS), str(tmp_path)]) == 0
+    recogniser = make_recogniser("pocketsphinx", tmp_path)
+    assert recogniser.recognise("a", np.zeros(8000)) == ""
+    recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
+
+
+def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
+    data, out = make_data_dir(tmp_path / "d"), tmp_path / "out"
+
+    def fails(program, *command: object) -> str:  # type: ignore[no-untyped-def]
+        with pytest.raises(UserError) as error:
+            program([str(word) for word in command])
+        assert not out.exists()
+        return str(error.value)
+
+    assert "kaldi: no recogniser; known: pocketsphinx" in fails(decode, "kaldi", data, out)
+    assert "lang.json: cannot be read" in fails(decode, "--lang", data, "pocketsphinx", data, out)
+    assert "--train DATA is needed" in fails(make_lang, "trigram", out)
+    hypothesis = tmp_path / "hyp"
+    hypothesis.write_text("s1-000 words\n")
+    with pytest.raises(LossError, match=r"hyp: compared with .*s1-001"):
+        compute_wer([str(data), str(hypothesis), "-"])
+    texts = (data / "text").read_text()
+    hypothesis.write_text(f"{texts}x-0 words\n")
+    assert "x-0" in fails(compute_wer, data, hypothesis, out)
+    hypothesis.write_text(texts)
+    also = ("--also", data, hypothesis, data, hypothesis, out)
+    assert "s1-000 is in another set" in fails(compute_wer, *also)
+    assert "--bootstrap -1" in fails(compute_wer, "--bootstrap", -1, data, hypothesis, out)
+    (data / "text").unlink()
+    assert "text: is missing" in fails(compute_wer, data, hypothesis, out)
+    assert "text: is missing" in fails(make_lang, "--count", data, "general", out)
+
+
+def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # type: ignore[no-untyped-def]
+    data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
+    assert compute_wer(["--bootstrap", "20", str(data), str(data / "text"), str(out)]) == 0
+    assert capsys.readouterr().out.startswith(
+        "%WER 0.00 [ 0 / 20, 0 ins, 0 del, 0 sub ]\n%SER 0.00"
+    )
+    assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
+
+
+@pytest.mark.corpora
+def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
+    for name, own in (("lexicon.dict", "an4.dic"), ("lm.arpa", "an4.lm")):
+        (tmp_path / name).write_text((corpora / "an4/etc" / own).read_text())
+    words = vocabulary(read_source(str(tmp_path)))
+    assert {"A", "RUBOUT", "TWENTIETH"} <= words
+    assert 95 < len(words) < 110
+    path = corpora / "an4/wav/an4_clstk/fash/an251-fash-b.flac"  # it says yes
+    assert make_lang([str(tmp_path), str(tmp_path / "lang")]) == 0
+    recogniser = make_recogniser("pocketsphinx", tmp_path / "lang")
+    assert recogniser.recognise("yes", read_audio("yes", str(path)).samples) == "YES"
+
+
+@pytest.mark.corpora
+def test_digits_of_people_whatever_was_heard_before(tmp_path: Path, corpora: Path) -> None:
+    files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))
+    assert len(files) == 20
+    make_lang([str(DIGITS), str(tmp_path)])
+    recogniser = make_recogniser("pocketsphinx", tmp_path)
+    audio = {path.stem: read_audio(path.stem, str(path)).samples for path in files}
+    first = {name: recogniser.recognise(name, audio[name]) for name in audio}
+    names = list(audio)
+    random.Random(0).shuffle(names)
+    assert {name: recogniser.recognise(name, audio[name]) for name in names} == first
+    reference = {name: NAMES[int(name[0])] for name in audio}
+    wer = error_figures(reference, first, dict.fromkeys(audio, "theo"))["wer"]
+    assert isinstance(wer, float)
+    assert wer <= 0.3
+    # The level of a recording says nothing.
+    assert recogniser.recognise(names[0], 0.1 * audio[names[0]]) == first[names[0]]
