@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import soundfile
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir, select, validate_data_dir, write_data_dir
+from utils.tables import read_lines
 
 VALIDATE, FIX = "utils/validate_data_dir.py", "utils/fix_data_dir.py"
 SUBSET, COMBINE = "utils/subset_data_dir.py", "utils/combine_data_dirs.py"
@@ -426,6 +428,17 @@ def test_split_keeps_speakers_whole_and_parts_equally_long(make_data_dir, tmp_pa
     assert run_program(SPLIT, "--per-utt", data, 9).stdout == "9\n"
     assert run_program(SPLIT, data, 0).returncode == 2
     assert not [p for p in data.iterdir() if ".tmp." in p.name]
+
+
+def test_a_table_is_read_without_a_second_copy(tmp_path: Path) -> None:
+    """The whole file, its text and its lines had stood in memory beside the table."""
+    path = tmp_path / "text"
+    path.write_text("".join(f"s1-{i:06d} {'word ' * 40}\n" for i in range(5000)))
+    tracemalloc.start()
+    assert sum(1 for _ in read_lines(path)) == 5000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 4
 
 
 def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: Path) -> None:

@@ -78,16 +78,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError(f"{args.target}: is one of the sources; give another folder")
     tables, trials = combine(sources)
     write_data_dir(args.target, tables, trials)
-    combined = load_data_dir(args.target, need=tables, allow_segments=True)
     sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
+    left = {s.path: sort_ids({*s.tables, *other_files(s.path)} - set(tables)) for s in sources}
+    names = list(tables)
+    del sources, tables, trials  # what is read back needs their room
+    combined = load_data_dir(args.target, need=names, allow_segments=True)
     print(
         f"{args.target}: {sizes} = {len(combined.utt2spk)} utterances, "
         f"{len(combined.spk2utt)} speakers"
     )
-    for source in sources:
-        left = sort_ids({*source.tables, *other_files(source.path)} - set(tables))
-        if left:
-            print(f"{args.target}: not carried over from {source.path}: {' '.join(left)}")
+    for path, files in left.items():
+        if files:
+            print(f"{args.target}: not carried over from {path}: {' '.join(files)}")
     return 0
 
 

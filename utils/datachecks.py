@@ -33,7 +33,7 @@ class Problem:
         return f"{place}: {self.message}" + (f"; {self.advice}" if self.advice else "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Row:
     line: int
     key: str

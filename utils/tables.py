@@ -33,29 +33,28 @@ def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers from 1, without line ends.
+    """The lines of a text file with their numbers from 1, without line ends, one at a time.
 
     Raises UserError for a missing, unreadable, non-text (NUL byte, not UTF-8) or CRLF file.
     """
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if b"\0" in line:
+            raise UserError(f"{path}:{number}: not a text file (it holds a NUL byte)")
+        if line.endswith(b"\r"):
+            raise UserError(f"{path}:{number}: Windows line end (CR LF); mend: dos2unix {path}")
+        try:
+            yield number, line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}:{number}: not a text file (not UTF-8)") from error
+
+
+def _raw_lines(path: StrPath) -> Iterator[bytes]:
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            for line in stream:
+                yield line.removesuffix(b"\n")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    if b"\0" in data:
-        line = data[: data.index(b"\0")].count(b"\n") + 1
-        raise UserError(f"{path}:{line}: not a text file (it holds a NUL byte)")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}:{line}: not a text file (not UTF-8)") from error
-    lines = text.split("\n")
-    if lines and lines[-1] == "":
-        lines.pop()
-    for number, line_text in enumerate(lines, start=1):
-        if line_text.endswith("\r"):
-            raise UserError(f"{path}:{number}: Windows line end (CR LF); mend: dos2unix {path}")
-        yield number, line_text
 
 
 def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How the tools for data directories grow with the corpus: 10^4, 10^5 and (--full) 10^6 utterances.
+
+Each tool runs as a process of its own on a made-up data directory (100 utterances a speaker), whose
+paths all lead to one short audio file. Reference: the same tool on the smallest one. Goals: CPU
+time by utterance at most twice the reference's, so nothing is superlinear; peak memory, beyond that
+of the smallest, at most 2 kB an utterance, which is what tables take that a tool looks ids up in.
+"""
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import numpy as np
+import soundfile
+
+from utils.archives import ArchiveWriter
+from utils.datadir import write_data_dir
+
+EACH, PARTS, DIM = 100, 40, 8
+SIZES = (10_000, 100_000, 1_000_000)
+MOST_TIME, MOST_MEMORY = 2.0, 2048.0  # times the reference; bytes an utterance
+LOAD = (
+    "import sys; from utils.datadir import load_data_dir;"
+    "data = load_data_dir(sys.argv[1]); print(len(data.utt2spk))"
+)
+READ = (
+    "import sys; from utils.archives import ObjectReader;"
+    "print(sum(1 for _ in ObjectReader(sys.argv[1])))"
+)
+
+
+def write_corpus(folder: Path, first: int, n: int) -> None:
+    """Utterances first to first + n, and an x-vector of each."""
+    folder.mkdir(parents=True)
+    audio = folder.parent / "a.wav"
+    if not audio.exists():
+        soundfile.write(audio, np.zeros(1600), 16000)
+    utts = {f"s{i // EACH:06d}-u{i:08d}": i for i in range(first, first + n)}
+    speakers = {utt: utt.partition("-")[0] for utt in utts}
+    # As many different names of one file.
+    steps = {utt: "".join("/./"[int(b) :] for b in f"{i:020b}") for utt, i in utts.items()}
+    tables = {
+        "utt2spk": speakers,
+        "wav.scp": {utt: f"{folder.parent}{steps[utt]}a.wav" for utt in utts},
+        "text": {
+            utt: f"what speaker {speakers[utt]} says in utterance {i}" for utt, i in utts.items()
+        },
+        "utt2dur": {utt: f"{2 + i % 100 / 10:.2f}" for utt, i in utts.items()},
+        "spk2gender": {spk: "fm"[int(spk[1:]) % 2] for spk in speakers.values()},
+    }
+    write_data_dir(folder, tables)
+
+
+def apart(function: Callable[..., None], *arguments: object) -> None:
+    """Call in a process of its own: what this one holds would count as memory of what it starts."""
+    process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(f"{function.__name__}: failed")
+
+
+def write_parts(data: Path, out: Path) -> None:
+    """What the jobs of a step leave: an archive in each part of the split."""
+    for number in range(1, PARTS + 1):
+        part = out / f"split{PARTS}" / str(number)
+        part.mkdir(parents=True)
+        with ArchiveWriter(part / "xvector") as writer:
+            for line in (data / f"split{PARTS}/{number}/utt2spk").open():
+                writer.write(line.split()[0], np.zeros(DIM, np.float32))
+
+
+def measure(*words: object) -> tuple[float, float]:
+    """CPU seconds and peak bytes of a program."""
+    job = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(job.pid, 0)
+    job.returncode = os.waitstatus_to_exitcode(status)
+    if job.returncode:
+        raise SystemExit(f"{words}: failed with status {job.returncode}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024.0
+
+
+def measure_tools(folder: Path, n: int) -> dict[str, tuple[float, float]]:
+    """Every tool on a corpus of n utterances."""
+    data, half, other = (folder / name for name in ("data", "half", "other"))
+    for part, first, size in ((data, 0, n), (half, 0, n // 2), (other, n // 2, n - n // 2)):
+        apart(write_corpus, part, first, size)
+    utils, out = ROOT / "utils", folder / "out"
+    took = {
+        "load (every step)": measure("-c", LOAD, data),
+        "validate": measure(utils / "validate_data_dir.py", "--no-audio", data),
+        f"split into {PARTS}": measure(utils / "split_data_dir.py", data, PARTS),
+        "subset, half at random": measure(
+            utils / "subset_data_dir.py", "--n", n // 2, data, folder / "sub"
+        ),
+        "combine two": measure(utils / "combine_data_dirs.py", folder / "both", half, other),
+    }
+    apart(write_parts, data, out)
+    took[f"merge {PARTS} parts"] = measure(
+        utils / "merge_split_dirs.py", out, PARTS, "--expect", data
+    )
+    took["open an .scp"] = measure("-c", READ, out / "xvector.scp")
+    return took
+
+
+def main() -> int:
+    """Measure, print, compare with the goals."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="10^6 utterances, too")
+    args = parser.parse_args()
+    sizes = SIZES if args.full else SIZES[:2]
+    found = []
+    for n in sizes:
+        with tempfile.TemporaryDirectory() as name:
+            found.append(measure_tools(Path(name), n))
+    missed = False
+    for tool, (reference, least) in found[0].items():
+        for n, took in zip(sizes, found, strict=True):
+            seconds, peak = took[tool]
+            ratio = seconds / n / (reference / sizes[0])
+            growth = (peak - least) / (n - sizes[0]) if n > sizes[0] else 0.0
+            missed |= ratio > MOST_TIME or growth > MOST_MEMORY
+            print(
+                f"{tool}: {n} utterances, {seconds:.2f} CPU-s, {1e6 * seconds / n:.1f} us each "
+                f"({ratio:.2f} of the reference), {peak / 1e6:.0f} MB, {growth:.0f} bytes each"
+            )
+    print(f"goal: {'MISSED' if missed else 'met'}")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
