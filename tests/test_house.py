@@ -54,7 +54,7 @@ def test_there_are_corpora() -> None:
 
 @pytest.mark.parametrize("corpus", CORPORA, ids=lambda p: p.name)
 def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
-    for name in ("run.sh", "generators.sh", "nist.sh", "large.sh"):
+    for name in ("run.sh", "generators.sh", "nist.sh", "large.sh", "whitebox.sh"):
         assert (corpus / name).resolve() == ROOT / "egs/TEMPLATE" / name
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
         assert (corpus / name).is_symlink()

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write RESULTS.md of the white-box study (paper 001) into a folder of results.
+
+RESULTS is a folder that local/collect_results.py made of the study's figures. The tables are means
+and standard deviations over constant targets, beside 001's; then each target and each speaker.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.report.load import load_results
+from local.report.whitebox import read_target, render
+from utils.cli import make_parser, run_program
+from utils.tables import atomic_write
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--target", nargs=2, action="append", required=True, metavar=("SYSTEM", "DATA"),
+        help="a target, and a set that was protected with it; may be given again",
+    )  # fmt: skip
+    parser.add_argument("results", type=Path, metavar="RESULTS")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    voices = {system: read_target(Path(data)) for system, data in args.target}
+    results = load_results(args.results)
+    text = render(results, voices)
+    with atomic_write(args.results / "RESULTS.md") as stream:
+        stream.write(text)
+    print(f"{len(results.figures)} figures of {len(voices)} targets tabulated in {args.results}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

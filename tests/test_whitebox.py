@@ -1,0 +1,162 @@
+"""The white-box study of constant targets: tables and radars of made-up figures, and the study."""
+
+import csv
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from local.collect_whitebox import main as collect
+from local.make_report import main as make_report
+from local.report.load import Results
+from local.report.results import Figure, SpeakerFigure, write_table
+from local.report.whitebox import by_speaker, over_targets, utility
+from local.report.words import target_series
+from tests.test_report_many import Made
+from tests.test_studies import CONF, make_folder, run
+from utils.cli import UserError
+
+NAMES = [f"const_{i:02d}_of_3{kind}" for kind in ("", "_f0") for i in (1, 2, 3)]
+SERIES = target_series(NAMES)
+BINS = "linkability_bins_50"
+
+
+def made(folder: Path) -> Made:
+    """EER of the targets 10, 20 and 30 %, 40 % more with their pitch; s0 is the worst protected."""
+    made_ = Made(folder)
+    for i, system in enumerate(("original", *NAMES)):
+        attacker = "unprotected" if i == 0 else "white_box_backend"
+        of = ("e", "t_f", system, attacker)
+        made_.row(of, "OO" if i == 0 else "AA", "eer", 0.05 if i == 0 else 0.1 * ((i - 1) % 3 + 1))
+        made_.row(of, "OO" if i == 0 else "AA", "linkability", 0.9 if i == 0 else 0.5)
+        if i:
+            made_.row(("prosody", "t_f", system, "utility"), "OP", "f0_correlation", 0.1 * i)
+        for j in range(4):
+            for metric in ("linkability", BINS):
+                value = 1.0 if i == 0 else 0.9 - 0.1 * j - 0.1 * ((i - 1) % 3)
+                made_.speaker(of, f"s{j}", metric, value)
+    return made_
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    found = made(tmp_path)
+    return Results(tmp_path, figures=found.figures, speakers=found.speakers)
+
+
+def test_means_and_deviations_over_targets(results: Results) -> None:
+    assert list(SERIES.items()) == [("const_NN_of_3", NAMES[:3]), ("const_NN_of_3_f0", NAMES[3:])]
+    original, plain, pitched = over_targets(results, SERIES).rows
+    assert original[2:6] == ["unprotected", "original", "", "5.0 [2.0, 8.0]"]
+    assert plain[2:7] == ["white_box_backend", "const_NN_of_3", "3", "20.0 ± 10.0", "0.50 ± 0.00"]
+    assert pitched[3] == "const_NN_of_3_f0"
+    worst = by_speaker(results, SERIES).rows[0]
+    assert worst[3:] == ["const_NN_of_3", "s0", *(["1.00", "0.80 ± 0.10", "0.90"] * 2)]
+    pitch = utility(results, SERIES).rows[0]
+    assert pitch[:5] == ["t_f", "prosody", "const_NN_of_3", "correlation of log F0", "3"]
+    assert pitch[5:] == ["0.20 ± 0.10", f"0.10 ({NAMES[0]})", f"0.30 ({NAMES[2]})"]
+
+
+def write_results(folder: Path) -> list[str]:
+    """The folder as local/collect_results.py makes it, and --target options of its targets."""
+    found = made(folder)
+    write_table(folder / "metrics.csv", Figure, found.figures)
+    write_table(folder / "per_speaker.csv", SpeakerFigure, found.speakers)
+    for name, value in (("figures", {}), ("clips", []), ("run", {"corpus": "toy"})):
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    words = []
+    for system in NAMES:
+        data = folder / system
+        data.mkdir()
+        (data / "pseudo.tsv").write_text("#utt\tkey\tspeakers\ttarget_gender\na-1\tk\tvoice7\tf\n")
+        words += ["--target", system, str(data)]
+    return words
+
+
+def test_tables_by_the_program(tmp_path: Path) -> None:
+    words = write_results(tmp_path)
+    assert collect([*words, str(tmp_path)]) == 0
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "| constant, pitch unchanged | 0.72 ± 0.01 | 12.1 ± 0.6 |" in text
+    assert f"| t_f | e | white_box_backend | {NAMES[0]} | voice7 | f | 10.0 [7.0, 13.0] |" in text
+    (tmp_path / NAMES[0] / "pseudo.tsv").write_text("#utt\tkey\n")
+    with pytest.raises(UserError, match=r"pseudo\.tsv: not as steps/anonymise\.py writes it"):
+        collect([*words, str(tmp_path)])
+    with pytest.raises(UserError, match=r"no figure of const_04_of_4; run stage 5"):
+        collect(["--target", "const_04_of_4", words[5], str(tmp_path)])
+
+
+def test_radars_of_both_series_and_definitions(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    assert make_report([str(tmp_path), str(tmp_path / "report")]) == 0
+    drawn = {path.name for path in (tmp_path / "report/figures").glob("targets_*.pdf")}
+    assert drawn == {
+        f"targets_e_t-f_const-NN-of-3{kind}_{metric}.pdf"
+        for kind in ("", "-f0")
+        for metric in ("linkability", BINS.replace("_", "-"))
+    }
+    page = words_of(tmp_path / "report/report.html")
+    assert "s0 stays most linkable over all targets (mean 0.80), s3 least (0.50)" in page
+
+
+def words_of(path: Path) -> str:
+    return html.unescape(path.read_text(encoding="utf-8"))
+
+
+def test_what_cannot_be_asked(tmp_path: Path) -> None:
+    make_folder(tmp_path, "whitebox.sh")
+    for options, message in (
+        (["--how", "magic"], "--how: 'magic'; known: backend, finetuned, scratch"),
+        (["--targets", "0"], "--targets 0: a number of voices is expected"),
+        ([], "data/train is missing; make it with ./run.sh --stop-stage 0"),
+    ):
+        refused = run(tmp_path, "./whitebox.sh", *options)
+        assert refused.returncode == 1
+        assert message in refused.stderr
+    listed = run(tmp_path, "./whitebox.sh", "--list-stages", "--evaluators", "tiny/plda")
+    assert listed.returncode == 0
+    assert len(listed.stdout.splitlines()) == 8
+
+
+@pytest.mark.slow
+def test_the_study_on_a_small_corpus(tmp_path: Path) -> None:
+    """Three targets, women, back ends: from speech to the radar."""
+    make_folder(tmp_path, "whitebox.sh")
+    conf = CONF.replace("tiny/cosine", "tiny/plda").replace("nj=1", "nj=2")
+    (tmp_path / "conf/recipe.conf").write_text(
+        conf.replace("--eval-utterances 4", "--eval-utterances 8") + 'genders="f"\n'
+    )
+    assert run(tmp_path, "./run.sh", "--stop-stage", "0").returncode == 0
+    asked = ("./whitebox.sh", "--targets", "3", "--f0", "none", "--prosody", "false")
+    done = run(tmp_path, *asked)
+    assert done.returncode == 0
+    out = tmp_path / "exp/whitebox/small_test_3"
+    with (out / "results/metrics.csv").open() as stream:
+        rows = [row for row in csv.DictReader(stream) if row["metric"] == "eer"]
+    assert {(r["system"], r["attacker"], r["condition"]) for r in rows} == {
+        ("original", "unprotected", "OO"),
+        *((name, "white_box_backend", "AA") for name in NAMES[:3]),
+    }
+    assert len({row["value"] for row in rows[1:]}) > 1  # three voices, three figures
+    path = out / f"scores/{NAMES[1]}/white_box_backend.tiny_plda/AA/small_test_f/attacker.json"
+    record = json.loads(path.read_text())
+    assert record["training_set"]["data"] == f"data/train_{NAMES[1]}_const"
+    assert record["comparison"]["draws"] == "nothing is drawn: equal"
+    with (out / "results/per_speaker.csv").open() as stream:
+        own = [row for row in csv.DictReader(stream) if row["system"] in NAMES]
+    assert {row["metric"] for row in own} == {"linkability", BINS}
+    means = {
+        s: sum(float(r["value"]) for r in own if (r["speaker"], r["metric"]) == (s, BINS)) / 3
+        for s in {row["speaker"] for row in own}
+    }
+    page = words_of(out / "report/report.html")
+    said = [
+        float(x)
+        for x in re.findall(r"stays most linkable over all targets \(mean ([\d.]+)\)", page)
+    ]
+    assert any(value == pytest.approx(max(means.values()), abs=0.006) for value in said)
+    assert list((out / "report/figures").glob("targets_*const-NN-of-3_linkability-bins-50.pdf"))
+    again = run(tmp_path, *asked)
+    assert "nothing to do: all" in again.stdout
