@@ -11,14 +11,20 @@
 # Sets label of a recogniser of words.
 use_asr() { # RECOGNISER
   label=${1//[:\/]/_}
-  [[ $1 == pocketsphinx ]] || die "--asr: '$1'; known: pocketsphinx"
+  [[ $1 == @(pocketsphinx|hub:?*) ]] || die "--asr: '$1'; known: pocketsphinx, hub:<model>"
+}
+
+check_transcripts() {
+  local set
+  for set in "${sets[@]:1}"; do
+    [[ -f data/$set/text ]] || $dry_run \
+      || die "--asr: data/$set/text is missing: word error rate needs transcripts; give --asr= without them"
+  done
 }
 
 make_lang() {
   local set options=()
   for set in "${sets[@]:1}"; do
-    [[ -f data/$set/text ]] || $dry_run \
-      || die "--asr: data/$set/text is missing: word error rate needs transcripts; give --asr= without them"
     options+=(--count "data/$set")
   done
   [[ $asr_lang != trigram ]] || options+=(--train "data/$train_set")
@@ -26,9 +32,10 @@ make_lang() {
 }
 
 decode() { # RECOGNISER SYSTEM SET
-  local from=$3 out=exp/decode/$2/$label/$3
+  local from=$3 out=exp/decode/$2/$label/$3 options=(--lang exp/lang)
   [[ $2 == original ]] || from=$3_$2
-  step "$out" -- over "data/$from" "$out" steps/decode.py --lang exp/lang "$1" %data %out
+  [[ $1 != hub:* ]] || options=(--device "$device")
+  step "$out" -- over "data/$from" "$out" steps/decode.py "${options[@]}" "$1" %data %out
 }
 
 # Figures of each gender's trials, and of all.
@@ -47,9 +54,10 @@ asr_figures() { # SYSTEM
 
 make_asr() {
   local recogniser system set
-  [[ -z $asr ]] || make_lang
+  [[ -z $asr ]] || check_transcripts
   for recogniser in $asr; do
     use_asr "$recogniser"
+    [[ $recogniser != pocketsphinx ]] || make_lang
     for system in original $systems; do
       for set in "${sets[@]:1}"; do decode "$recogniser" "$system" "$set"; done
       asr_figures "$system"

@@ -203,6 +203,53 @@ def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # t
     assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
 
 
+HUB_MODEL = """
+tokenizer: !apply:tests.test_asr.hub_tokenizer
+decoding_function: !name:speechbrain.decoders.ctc_greedy_decode
+    blank_id: 0
+encoder: !new:speechbrain.nnet.containers.LengthsCapableSequential
+    features: !new:speechbrain.lobes.features.Fbank
+        n_mels: 20
+    linear: !new:speechbrain.nnet.linear.Linear
+        input_size: 20
+        n_neurons: 4
+    soft: !new:speechbrain.nnet.activations.Softmax
+        apply_log: true
+modules:
+    encoder: !ref <encoder>
+pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
+"""
+
+
+def hub_tokenizer() -> object:
+    """Of the model below: a blank and three letters."""
+    from speechbrain.dataio.encoder import CTCTextEncoder
+
+    encoder = CTCTextEncoder()
+    encoder.insert_blank(index=0)
+    encoder.update_from_iterable(["a", "b", " "], sequence_input=False)
+    return encoder
+
+
+def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
+    folder, data = tmp_path / "model", make_data_dir(tmp_path / "d")
+    folder.mkdir()
+    (folder / "hyperparams.yaml").write_text(HUB_MODEL)
+    assert decode([f"hub:{folder}", str(data), str(tmp_path / "out")]) == 0
+    found = read_map(tmp_path / "out/text", rest_of_line=True)
+    assert found.keys() == read_map(data / "utt2spk").keys()
+    assert set("".join(found.values())) <= set("AB ")
+    told = json.loads((tmp_path / "out/recogniser.json").read_text())
+    assert told["interface"] == "EncoderASR"
+    with pytest.raises(UserError, match="has its own language"):
+        decode(["--lang", str(folder), f"hub:{folder}", str(data), str(tmp_path / "out2")])
+    (folder / "hyperparams.yaml").write_text(
+        "pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer\nmodules: {}\n"
+    )
+    with pytest.raises(UserError, match=r"cannot be loaded \(ValueError: Need hparams"):
+        decode([f"hub:{folder}", str(data), str(tmp_path / "out2")])
+
+
 @pytest.mark.corpora
 def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
     for name, own in (("lexicon.dict", "an4.dic"), ("lm.arpa", "an4.lm")):

@@ -9,7 +9,7 @@ from steps.asr.language import Language, read_language
 from steps.audio import FloatArray
 from utils.cli import UserError
 
-KNOWN = "pocketsphinx"
+KNOWN = "pocketsphinx, hub:<model>"
 
 
 class Recogniser(Protocol):
@@ -23,13 +23,22 @@ class Recogniser(Protocol):
 
 def check_name(name: str) -> None:
     """UserError for a recogniser that is not known; heavy packages are not loaded for it."""
-    if name != "pocketsphinx":
+    if name != "pocketsphinx" and not (name.startswith("hub:") and len(name) > len("hub:")):
         raise UserError(f"{name}: no recogniser; known: {KNOWN}")
 
 
-def make_recogniser(name: str, lang: Path | None) -> Recogniser:
-    """`pocketsphinx`, with the language of a folder of make_lang.py, else the general one."""
+def make_recogniser(name: str, lang: Path | None = None, device: str = "cpu") -> Recogniser:
+    """`pocketsphinx`, with the language of a folder of make_lang.py, or `hub:<model>`.
+
+    lang: None is the general language; a model of the hub has its own. device: of hub models.
+    """
     check_name(name)
+    if name.startswith("hub:"):
+        if lang is not None:
+            raise UserError(f"{name}: has its own language; leave --lang out")
+        from steps.asr.hub import HubRecogniser
+
+        return HubRecogniser(name.removeprefix("hub:"), device)
     from steps.asr.sphinx import PocketSphinx
 
     return PocketSphinx(Language("general") if lang is None else read_language(lang))
