@@ -3,7 +3,8 @@
 """CPU time of what an informed attacker retrains: ecapa_mini from scratch, fine-tuned, back end.
 
 Goal: an encoder (ECAPA, 128 channels) in at most 6 CPU-minutes. CPU time of steps/train_encoder.py
-with its workers, on made-up speech of 100 speakers. By default two short trainings are run, and
+with its workers, on made-up speech of 100 speakers. On a busy machine CPU time grows, too, so the
+speed of a plain product stands beside it. By default two short trainings are run, and
 their difference gives the time of a step, from which that of the whole is extrapolated (what is
 printed says so; validation on the way is left out); --full runs the whole.
 """
@@ -78,6 +79,16 @@ def whole(name: str, data: Path, out: Path, steps: int, options: list[str]) -> f
     return minutes
 
 
+def product_rate() -> float:
+    """GFLOP a CPU-second of a float32 product: what the machine gives one thread just now."""
+    x = np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32)
+    x @ x
+    start = time.process_time()
+    for _ in range(10):
+        x @ x
+    return 10 * 2 * 1024**3 / (time.process_time() - start) / 1e9
+
+
 def main() -> int:
     """Measure the three ways to train."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -88,6 +99,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         make_data(data)
+        print(f"reference: float32 products, {product_rate():.0f} GFLOP a CPU-second")
         if full:
             spent = cpu_seconds("train_encoder.py", CONF, data, data / "whole") / 60
             print(f"scratch, {config.training.steps} steps: {spent:.2f} CPU-minutes")

@@ -21,6 +21,8 @@ seed=0                             # of everything random
 bootstrap=1000                     # resamplings of the speakers for the 95 % intervals
 bins=50                            # of a speaker's own linkability (001's code)
 prosody=true                       # pitch, length and level of protected speech beside the original, by target
+asr=                               # as run.sh has it: who recognises words, by target; empty: not measured
+asr_lang=general                   # as run.sh has it
 corpus_name=                       # name in tables (conf/recipe.conf)
 evaluation=                        # as run.sh has it
 train_set=train                    # as run.sh has it
@@ -40,6 +42,7 @@ list_stages=false                  # only list the stages
 . local/recipe.sh
 . local/attackers.sh
 . local/prosody.sh
+. local/asr.sh
 [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
 [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
 [[ $targets =~ ^[1-9][0-9]*$ ]] || die "--targets $targets: a number of voices is expected"
@@ -211,9 +214,11 @@ fi
 parts_each=
 if in_stage 6 "utility, by target"; then
   ! $prosody || make_prosody
+  make_asr
 fi
 
 if in_stage 7 "tables, and the radars over targets"; then
+  shopt -s nullglob
   gather=(--corpus-name "$corpus_name" --clips 0) tell=() folders=() scored=()
   add_folder() { folders+=("$out/metrics/$1") scored+=("$1"); } # PATH
   for_attacks add_folder
@@ -228,6 +233,7 @@ if in_stage 7 "tables, and the radars over targets"; then
     find_prosody
     folders+=("${prosody_folders[@]}")
   fi
+  add_asr_figures
   step "$out/results" -- job_then_job "$out/results" local/collect_results.py "${gather[@]}" "$out/results" "${folders[@]}" \
     %then local/collect_whitebox.py "${tell[@]}" "$out/results"
   step "$out/report" -- job "$out/report" local/make_report.py "$out/results" "$out/report"
