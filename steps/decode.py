@@ -4,9 +4,9 @@
 
 RECOGNISER is `pocketsphinx`, an offline recogniser of English, or `hub:<model>`, a SpeechBrain
 model of the Hugging Face hub or a folder of one (which runs the code that its settings name). DATA
-needs wav.scp and utt2spk. OUT gets `text` (<utterance> <words>, in the spelling of steps/asr/text.py; nothing after the utterance
-where nothing was recognised) and recogniser.json (how it was made). A killed run goes on where it
-was, from text.partial in OUT.
+needs wav.scp and utt2spk. OUT gets `text` (<utterance> <words>, in the spelling of
+steps/asr/text.py; nothing after the utterance where nothing was recognised) and recogniser.json
+(how it was made). A killed run goes on where it was, from text.partial in OUT.
 """
 
 import argparse
