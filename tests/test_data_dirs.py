@@ -640,3 +640,19 @@ def test_real_data_directories_are_valid(corpora: Path, tmp_path: Path, run_prog
         "libri_test_trials_f": (734, 20, 11744),
         "libri_test_trials_m": (762, 20, 9906),
     }
+
+
+def test_parts_that_are_the_same_stay_as_they_are(data: Path, run_program) -> None:
+    """Jobs of another step may be reading them."""
+    part = data / "split2/1/utt2spk"
+    assert run_program(SPLIT, data, 2).stdout == "2\n"
+    first = part.stat().st_ino
+    assert run_program(SPLIT, data, 2).stdout == "2\n"
+    assert part.stat().st_ino == first
+    (data / "split2/1/extra").write_text("of somebody else\n")
+    assert run_program(SPLIT, data, 2).stdout == "2\n"
+    assert not (data / "split2/1/extra").exists()
+    edit(data / "text", "^s1-000 .*", "s1-000 other words")
+    assert run_program(SPLIT, data, 2).stdout == "2\n"
+    texts = [path.read_text() for path in data.glob("split2/*/text")]
+    assert "s1-000 other words" in "".join(texts)
