@@ -2,6 +2,7 @@
 """Where the figures came from: command, commit, machine, versions, settings."""
 
 import json
+import os
 import platform
 import subprocess
 import time
@@ -40,13 +41,24 @@ def _command(log: Path) -> str:
     return lines[-1].split("  ", 2)[-1].strip() if lines else "not recorded"
 
 
+def _processors(info: Path = Path("/proc/cpuinfo")) -> str:
+    """Number and model of the processors, as far as the system tells."""
+    try:
+        lines = info.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    count = os.cpu_count() or len(models)
+    return f"{count} processors ({models[0] if models else 'model unknown'})"
+
+
 def origin(command_log: Path) -> dict[str, str]:
     """Command, commit, date, machine and versions of this run."""
     return {
         "command": _command(command_log),
         "commit": _commit(),
         "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "machine": f"{platform.machine()}, {_processors()}, Python {platform.python_version()}",
         "versions": ", ".join(_version(package) for package in PACKAGES),
     }
 
