@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -83,6 +84,61 @@ def test_a_task_over_its_time_is_named(start: Start) -> None:
     assert "1 / 1 failed (1: TIMEOUT)" in errors
     assert "TIMEOUT: raise --time" in errors
     assert "DUE TO TIME LIMIT" in errors
+
+
+@pytest.mark.slow
+def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
+    """The controller takes the node for dead while a task runs on it."""
+    if reason := why_no_slurm():
+        pytest.skip(reason)
+    with local_slurm(tmp_path / "slurm") as environment:
+        words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "300"]
+        with subprocess.Popen(
+            words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+        ) as run:
+            wait_for(lambda: (tmp_path / "x.2.log").exists())
+            node = socket.gethostname().split(".")[0]
+            down = ("State=DOWN", "Reason=test")
+            update = ["scontrol", "update", f"NodeName={node}", *down]
+            subprocess.run(update, env=environment, check=True)
+            _, errors = run.communicate(timeout=NOTICED)
+    assert run.returncode == 1
+    assert "2 / 2 failed (1: NODE_FAIL, 2: NODE_FAIL), log is in x.*.log" in errors
+    assert "NODE_FAIL: the node failed, not the job; give the same command again" in errors
+
+
+# What Slurm's commands answer on a cluster that has what the test's own node has not, such as
+# limits of memory.
+FAKE_SQUEUE = """\
+case ${0##*/} in
+  sbatch) echo 77 ;;
+  scontrol) echo 'MaxArraySize = 1001' ;;
+  squeue) [[ -f cancelled ]] && two=CANCELLED || two=PENDING
+    printf '77|%s|%s|%s\\n' 1 STATE None 2 $two JobArrayTaskLimit ;;
+  scancel) echo "$*" >>cancelled ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"])
+def test_states_that_a_test_cluster_does_not_have(tmp_path: Path, state: str) -> None:
+    """The task is named within 15 s, and the one that waits is cancelled."""
+    (tmp_path / "bin").mkdir()
+    for name in ("sbatch", "scontrol", "squeue", "scancel"):
+        program = tmp_path / "bin" / name
+        program.write_text("#!/bin/bash\n" + FAKE_SQUEUE.replace("STATE", state))
+        program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "300"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=NOTICED
+    )
+    assert done.returncode == 1
+    assert f"1 / 2 failed (1 not started) (1: {state})" in done.stderr
+    assert f"# Slurm: {state}" in (tmp_path / "x.1.log").read_text()
+    assert "--nj" not in (tmp_path / "x.1.log").read_text()
+    assert (tmp_path / "cancelled").read_text().splitlines()[0] == "--state=PENDING 77"
+    assert ("raise --mem" in done.stderr) == (state == "OUT_OF_MEMORY")
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

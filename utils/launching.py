@@ -144,10 +144,14 @@ def log_head(words: Sequence[str]) -> bytes:
     return os.fsencode(f"# {shlex.join(words)}\n# Started at {time.ctime()}\n#\n")
 
 
-def log_foot(code: int, seconds: float, threads: int, note: str = "") -> bytes:
-    """The last lines of a job's log; `note` says more about the end than its code does."""
+def log_foot(
+    code: int, seconds: float, threads: int, note: str = "", *, explained: bool = False
+) -> bytes:
+    """The last lines of a job's log; `note` says more about the end than its code does, and all
+    that is known of it where it is `explained`."""
+    note += "" if explained else _explain(code)
     return (
-        f"{note}{_explain(code)}# Accounting: time={seconds:.2f} threads={threads}\n"
+        f"{note}# Accounting: time={seconds:.2f} threads={threads}\n"
         f"# Ended (code {code}) at {time.ctime()}\n"
     ).encode()
 

@@ -321,7 +321,8 @@ def _close_log(log: Path, state: str, threads: int) -> None:
         note = (
             f"{new_line}# Slurm: {state}{'; ' if state in ADVICE else ''}{ADVICE.get(state, '')}\n"
         )
-        stream.write(log_foot(128 + signal.SIGKILL, 0, threads, note))
+        killed = 128 + signal.SIGKILL
+        stream.write(log_foot(killed, 0, threads, note, explained=state in ADVICE))
 
 
 def refresh_folders(words: Sequence[str]) -> None:
