@@ -31,12 +31,18 @@ use_attacks() { # ENCODER/BACKEND
 is_asked() { # exp/metrics/SYSTEM/ATTACKER.LABEL/CONDITION/SPLIT
   local who=${1#exp/metrics/} line system_of attacker_of
   system_of=${who%%/*} attacker_of=${who#*/}
-  attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#@(legal|reid)_}
+  [[ $attacker_of != reid_* ]] || asks_reid || return 1
+  attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#legal_} attacker_of=${attacker_of#reid_}
   [[ $attacker_of == @(ignorant|aligned|lazy_informed|semi_informed*|white_box*) ]] || return 0
   for line in "${attacks[@]}"; do
     [[ $line != "$system_of $attacker_of "* ]] || return 0
   done
   return 1
+}
+
+# Whether attackers are asked whom they name: all are where the aligned one is, who is judged by it.
+asks_reid() {
+  [[ " $attackers " == *" aligned "* ]]
 }
 
 # Sets system, attacker, condition, enrol, trial, how and training_level of a line of attacks, and what

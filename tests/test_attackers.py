@@ -3,6 +3,7 @@
 
 import csv
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -346,3 +347,25 @@ class TestStrongest:
     def test_one_kind_of_an_attacker_is_enough(self) -> None:
         known = ["unprotected", "ignorant", "lazy_informed", "semi_informed_backend"]
         assert absent(known) == ["white_box"]
+
+
+def test_figures_of_attackers_who_were_not_asked_are_left_out() -> None:
+    """Of an earlier run, they might be of other speech."""
+    script = """set -euo pipefail
+attackers=$1; . local/attackers.sh
+attacks=("b2 ignorant OA - b2 original -")
+for place in "${@:2}"; do ! is_asked "exp/metrics/$place.e/OA/s_f" || echo "$place"; done"""
+
+    def asked(attackers: str, *places: str) -> list[str]:
+        words = ["bash", "-c", script, "bash", attackers, *places]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    places = (
+        *("b2/ignorant", "b2/legal_ignorant", "b2/reid_ignorant", "b2/aligned", "b2/reid_aligned"),
+        *("b2/legal_white_box", "b2r/ignorant", "b2/similarity", "original/reid_unprotected"),
+    )
+    always = ["b2/ignorant", "b2/legal_ignorant", "b2/similarity"]
+    assert asked("ignorant", *places) == always
+    of_reid = ["b2/reid_ignorant", "original/reid_unprotected"]
+    assert sorted(asked("ignorant aligned", *places)) == sorted([*always, *of_reid])

@@ -186,7 +186,7 @@ if in_stage 9 "privacy metrics"; then
       path=$attacker.$label/$condition/$split
       figures "$system/$path" local/compute_metrics.py verification "${options[@]}" \
         "data/$trials/trials" "exp/scores/$system/$path/scores"
-      if [[ " $attackers " == *" aligned "* ]]; then # who is judged by whom he names, beside the others
+      if asks_reid; then
         figures "$system/reid_$path" local/compute_reidentification.py "${options[@]}" \
           "data/$trials/trials" "exp/scores/$system/$path/scores"
       fi
