@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding by PocketSphinx in parallel jobs against one job.
+
+Goal: the jobs together take at most 1.25 times the CPU time of one job (each loads the model), and
+the hypotheses are the same bytes. CPU time is that of the ended processes. Wall-clock time is
+printed beside it; it says something on a quiet machine only. Speech: synthetic speakers, with a
+trigram of their own sentences.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+from utils.datadir import load_data_dir
+
+GOAL = 1.25
+
+
+def call(program: str, *arguments: object) -> None:
+    """Run a program of the project to its end."""
+    command = [sys.executable, str(ROOT / program), *map(str, arguments)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def decode(data: Path, lang: Path, out: Path, jobs: int) -> tuple[float, float, bytes]:
+    """(CPU seconds, seconds, hypotheses) of decoding in so many jobs, as the recipe does it."""
+    split = subprocess.run(
+        [sys.executable, ROOT / "utils/split_data_dir.py", data, str(jobs)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    parts = int(split.stdout)
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    call(
+        "utils/run.py", f"JOB=1:{parts}", out / "log/decode.JOB.log",
+        ROOT / "steps/decode.py", "--lang", lang, "pocketsphinx",
+        f"{data}/split{parts}/JOB", f"{out}/split{parts}/JOB",
+    )  # fmt: skip
+    seconds = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    call("utils/merge_split_dirs.py", out, parts, "--expect", data)
+    return cpu, seconds, (out / "text").read_bytes()
+
+
+def main() -> int:
+    """Make speech, decode it both ways, compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--speakers", type=int, default=8, help="5 utterances of each")
+    parser.add_argument("--jobs", type=int, default=2, help="compared with one")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data, lang = folder / "data", folder / "lang"
+        call(
+            "steps/make_synthetic_corpus.py", "--speakers", args.speakers, "--utterances", 5,
+            folder / "audio", data,
+        )  # fmt: skip
+        call("steps/make_lang.py", "--train", data, "trigram", lang)
+        one, wall_one, text_one = decode(data, lang, folder / "one", 1)
+        many, wall_many, text_many = decode(data, lang, folder / "many", args.jobs)
+        audio = sum((load_data_dir(data).utt2dur or {}).values())
+    same = text_one == text_many
+    print(
+        f"{audio:.0f} s of speech: one job {one:.1f} CPU-s ({one / audio:.3f} a second of it), "
+        f"{args.jobs} jobs {many:.1f}: {many / one:.2f} times (goal {GOAL}); wall clock "
+        f"{wall_one:.1f} and {wall_many:.1f} s: {wall_one / wall_many:.2f} times faster; "
+        f"hypotheses are {'the same' if same else 'NOT the same'}"
+    )
+    return 0 if same and many / one <= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
