@@ -16,6 +16,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -39,7 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_f0_range(f0_range, "--f0-floor, --f0-ceiling")
     data = load_data_dir(args.data)
     result = measure_all(
-        data.wav, lambda wave: extract_f0(wave, f0_range), args.out / "f0", args.allow_loss
+        data.wav,
+        lambda wave: extract_f0(wave, f0_range),
+        args.out / "f0",
+        args.allow_loss,
+        progress("extract_f0"),
     )
     print(result.summary("contours"))
     return 0

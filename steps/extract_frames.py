@@ -19,6 +19,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -43,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.speaker.frame_extraction import FrameEncoder, write_frames
 
     encoder = FrameEncoder(load_encoder(args.encoder, args.device), args.encoder)
-    result = extract(encoder, data.wav, data.utt2spk, 0.0)
+    result = extract(
+        encoder, data.wav, data.utt2spk, 0.0, progress=progress("extract_frames", unit="batches")
+    )
     print(result.summary())
     write_frames(args.out, result, args.allow_loss)
     return 0

@@ -16,6 +16,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -34,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.synthesis.extraction import measure_all
 
     data = load_data_dir(args.data)
-    result = measure_all(data.wav, functionals, args.out / "functionals", args.allow_loss)
+    result = measure_all(
+        data.wav, functionals, args.out / "functionals", args.allow_loss,
+        progress("extract_functionals"),
+    )  # fmt: skip
     print(
         f"read {result.n_written + len(result.skipped)} utterances / written {result.n_written} "
         f"vectors / skipped {len(result.skipped)}"

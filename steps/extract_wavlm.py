@@ -21,6 +21,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.archives import ObjectReader
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.progress import progress
 from utils.tables import invert, write_id_lists, write_map
 
 
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lambda wave: features.extract(trim(wave)).astype(float),
         args.out / "wavlm",
         args.allow_loss,
+        progress("extract_wavlm"),
     )
     written = ObjectReader(args.out / "wavlm.scp")
     utt2spk = {utt: spk for utt, spk in data.utt2spk.items() if utt in written}

@@ -11,7 +11,7 @@ be DATA itself.
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.audiofiles import probe_audio
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import DataDir, load_data_dir
+from utils.progress import progress
 from utils.tables import write_map
 
 TOLERANCE = 0.1  # seconds between a listed and a true duration
@@ -34,11 +35,17 @@ class AudioReport:
     problems: list[str]
 
 
-def check_audio(data: DataDir) -> AudioReport:
-    """Open the header of each audio file of a data directory without segments."""
+def check_audio(
+    data: DataDir, progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts
+) -> AudioReport:
+    """Open the header of each audio file of a data directory without segments.
+
+    progress: wraps the utterances, to show how far it is.
+    """
     listed = data.utt2dur or {}
     report = AudioReport({}, Counter(), [])
-    for utt, path in data.wav.items():
+    for utt in progress(data.wav):
+        path = data.wav[utt]
         info = probe_audio(path)
         where = f"{data.path / 'wav.scp'}: {utt}: audio file {path}"
         if info.problem:
@@ -66,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     data = load_data_dir(args.data)
-    report = check_audio(data)
+    report = check_audio(data, progress("check_audio"))
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if report.problems:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Something measured of every utterance of a data directory, into one archive; losses counted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,9 +39,11 @@ def measure_all(
     measure: Callable[[FloatArray], FloatArray],
     stem: Path,
     allow_loss: int,
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Measured:
     """`measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}; one at a time.
 
+    progress: wraps the utterances, to show how far it is.
     What cannot be read or measured goes to skipped.txt beside it. LossError beyond `allow_loss`;
     then, as after every error, there is no archive.
     """
@@ -51,9 +53,9 @@ def measure_all(
     stem.with_name(f"{stem.name}.scp").unlink(missing_ok=True)
     notes.unlink(missing_ok=True)
     with ArchiveWriter(stem) as writer:
-        for utt, rxfilename in wav.items():
+        for utt in progress(wav):
             try:
-                audio = read_audio(utt, rxfilename)
+                audio = read_audio(utt, wav[utt])
                 measured = measure(audio.samples)
             except UserError as error:
                 reason = " ".join(str(error).split())
