@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,8 @@ from utils.cli import LossError, UserError
 from utils.tables import read_map
 
 NAMES = ["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"]
-DIGITS = Path(__file__).resolve().parents[1] / "egs/fsdd/conf/digits.jsgf"
+ROOT = Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "egs/fsdd/conf/digits.jsgf"
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
 
 
@@ -201,6 +203,33 @@ def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # t
         "%WER 0.00 [ 0 / 20, 0 ins, 0 del, 0 sub ]\n%SER 0.00"
     )
     assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
+
+
+def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
+    """Stage 10 on original speech: figures, nothing done twice, and words that there must be."""
+    folder = tmp_path / "egs"
+    make_data_dir(folder / "data/x_trials_f", {"s1": 2, "s2": 2})
+    (folder / "conf").mkdir()
+    conf = f"corpus_name=x\nevaluation=x\ngenders=f\nasr=pocketsphinx\nasr_lang={DIGITS}\nnj=2\n"
+    (folder / "conf/recipe.conf").write_text(conf)
+    for name in ("steps", "utils", "local", "path.sh", "cmd.sh", "egs/TEMPLATE/run.sh"):
+        (folder / Path(name).name).symlink_to(ROOT / name)
+
+    def stage_10(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["./run.sh", "--stage", "10", "--stop-stage", "10", "--systems=", *options]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+    done = stage_10("--bootstrap", "10")
+    assert done.returncode == 0, done.stderr
+    made = folder / "exp/metrics/original/utility.pocketsphinx/OO/x_f"
+    found = json.loads((made / "metrics.json").read_text())
+    assert (found["n_segments"], found["n_speakers"], found["n_words"]) == (4, 2, 16)
+    assert "%WER " in (made / "log/compute_wer.log").read_text()
+    assert json.loads((folder / "exp/lang/lang.json").read_text())["oov"]["x_trials_f"] > 0.5
+    assert "nothing to do: all 3 steps" in stage_10("--bootstrap", "10").stdout
+    assert "known: pocketsphinx, hub:<model>" in stage_10("--asr", "kaldi").stderr
+    (folder / "data/x_trials_f/text").unlink()
+    assert "data/x_trials_f/text is missing" in stage_10().stderr
 
 
 HUB_MODEL = """
