@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,27 +89,22 @@ def measure(*words: object) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024.0
 
 
-def measure_tools(folder: Path, n: int) -> dict[str, tuple[float, float]]:
+def measure_tools(folder: Path, n: int) -> Iterator[tuple[str, tuple[float, float]]]:
     """Every tool on a corpus of n utterances."""
     data, half, other = (folder / name for name in ("data", "half", "other"))
     for part, first, size in ((data, 0, n), (half, 0, n // 2), (other, n // 2, n - n // 2)):
         apart(write_corpus, part, first, size)
     utils, out = ROOT / "utils", folder / "out"
-    took = {
-        "load (every step)": measure("-c", LOAD, data),
-        "validate": measure(utils / "validate_data_dir.py", "--no-audio", data),
-        f"split into {PARTS}": measure(utils / "split_data_dir.py", data, PARTS),
-        "subset, half at random": measure(
-            utils / "subset_data_dir.py", "--n", n // 2, data, folder / "sub"
-        ),
-        "combine two": measure(utils / "combine_data_dirs.py", folder / "both", half, other),
-    }
+    yield "load (every step)", measure("-c", LOAD, data)
+    yield "validate", measure(utils / "validate_data_dir.py", "--no-audio", data)
+    yield f"split into {PARTS}", measure(utils / "split_data_dir.py", data, PARTS)
+    subset = (utils / "subset_data_dir.py", "--n", n // 2, data, folder / "sub")
+    yield "subset, half at random", measure(*subset)
+    yield "combine two", measure(utils / "combine_data_dirs.py", folder / "both", half, other)
     apart(write_parts, data, out)
-    took[f"merge {PARTS} parts"] = measure(
-        utils / "merge_split_dirs.py", out, PARTS, "--expect", data
-    )
-    took["open an .scp"] = measure("-c", READ, out / "xvector.scp")
-    return took
+    merge = (utils / "merge_split_dirs.py", out, PARTS, "--expect", data)
+    yield f"merge {PARTS} parts", measure(*merge)
+    yield "open an .scp", measure("-c", READ, out / "xvector.scp")
 
 
 def main() -> int:
@@ -117,22 +112,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="10^6 utterances, too")
     args = parser.parse_args()
-    sizes = SIZES if args.full else SIZES[:2]
-    found = []
-    for n in sizes:
-        with tempfile.TemporaryDirectory() as name:
-            found.append(measure_tools(Path(name), n))
+    reference: dict[str, tuple[float, float]] = {}
     missed = False
-    for tool, (reference, least) in found[0].items():
-        for n, took in zip(sizes, found, strict=True):
-            seconds, peak = took[tool]
-            ratio = seconds / n / (reference / sizes[0])
-            growth = (peak - least) / (n - sizes[0]) if n > sizes[0] else 0.0
-            missed |= ratio > MOST_TIME or growth > MOST_MEMORY
-            print(
-                f"{tool}: {n} utterances, {seconds:.2f} CPU-s, {1e6 * seconds / n:.1f} us each "
-                f"({ratio:.2f} of the reference), {peak / 1e6:.0f} MB, {growth:.0f} bytes each"
-            )
+    for n in SIZES if args.full else SIZES[:2]:
+        with tempfile.TemporaryDirectory() as name:
+            for tool, (seconds, peak) in measure_tools(Path(name), n):
+                first, least = reference.setdefault(tool, (seconds, peak))
+                ratio = seconds / n / (first / SIZES[0])
+                growth = (peak - least) / (n - SIZES[0]) if n > SIZES[0] else 0.0
+                missed |= ratio > MOST_TIME or growth > MOST_MEMORY
+                print(
+                    f"{tool}: {n} utterances, {seconds:.2f} CPU-s, {1e6 * seconds / n:.1f} us each "
+                    f"({ratio:.2f} of the reference), {peak / 1e6:.0f} MB, {growth:.0f} bytes each",
+                    flush=True,
+                )
     print(f"goal: {'MISSED' if missed else 'met'}")
     return int(missed)
 
