@@ -32,7 +32,7 @@ def test_a_finished_step_is_up_to_date(work: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (["tool", "--dim", "2", "conf.yaml"], "the command changed"),
+        (["tool", "--dim", "2", "conf.yaml"], "the command changed from: --dim 1 to: --dim 2"),
         (["tool", "--dim", "1", "conf.yaml", "--nj", "8"], None),
         (["tool", "--dim", "1", "conf.yaml", "--nj=8", "--download", "true"], None),
     ],
@@ -43,6 +43,22 @@ def test_options_count_unless_they_cannot_change_a_result(
     make(Path("a"), ["tool", "--dim", "1", "conf.yaml"])
     found = stamps.why_stale([Path("a")], command)
     assert (found is None) if reason is None else (found is not None and reason in found)
+
+
+def test_of_a_long_command_only_what_changed_is_said(work: Path) -> None:
+    """A run with one system more printed both commands, 30,000 letters each."""
+    many = [f"exp/metrics/{i}" for i in range(1000)]
+    make(Path("a"), ["tool", "--seed", "0", *many])
+    assert stamps.why_stale([Path("a")], ["tool", "--seed", "1", *many]) == (
+        "the command changed from: --seed 0 to: --seed 1"
+    )
+    assert stamps.why_stale([Path("a")], ["tool", "--seed", "0", *many, "exp/b"]) == (
+        "the command now has: exp/b"
+    )
+    assert stamps.why_stale([Path("a")], ["tool", "--seed", "0", *many[2:]]) == (
+        "the command has no longer: exp/metrics/0 exp/metrics/1"
+    )
+    assert len(stamps.why_stale([Path("a")], ["other", "--seed", "2"]) or "") < 700
 
 
 def test_a_changed_configuration_is_named(work: Path) -> None:

@@ -27,8 +27,10 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
+from textwrap import shorten
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -39,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
+MOST_SHOWN = 300  # characters of a command that changed
 NOT_CONTENT = ("pseudo.tsv",)  # holds times of computation, and nothing is made from it
 
 
@@ -184,14 +187,38 @@ def _key_of(stamp: dict[str, object]) -> dict[str, object]:
     return {name: stamp.get(name) for name in ("command", "inputs", "code")}
 
 
+def _words(key: dict[str, object]) -> list[str]:
+    words = key["command"]
+    return [str(word) for word in words] if isinstance(words, list) else []
+
+
+def _n_common(old: Iterable[str], new: Iterable[str]) -> int:
+    """How many words two commands share at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+
+
+def _changed_words(old: list[str], new: list[str]) -> str:
+    """In words, what stands between the common beginning and the common end of two commands.
+
+    Commands that gather results have hundreds of words, of which few change.
+    """
+    start = _n_common(old, new)
+    end = _n_common(reversed(old[start:]), reversed(new[start:]))
+    if start and old[start - 1].startswith("--"):
+        start -= 1  # the option whose value changed
+    before, after = (
+        shorten(" ".join(words[start : len(words) - end]), MOST_SHOWN, placeholder=" ...")
+        for words in (old, new)
+    )
+    if before and after:
+        return f"the command changed from: {before} to: {after}"
+    return f"the command has no longer: {before}" if before else f"the command now has: {after}"
+
+
 def _difference(old: dict[str, object], new: dict[str, object]) -> str:
     """The first thing in which two keys differ, in words."""
     if old["command"] != new["command"]:
-        before, after = (
-            " ".join(map(str, words)) if isinstance(words := key["command"], list) else ""
-            for key in (old, new)
-        )
-        return f"the command changed from: {before} to: {after}"
+        return _changed_words(_words(old), _words(new))
     for name, what in (("code", "the code of {} changed"), ("inputs", "{} changed")):
         before_, after_ = old[name], new[name]
         if isinstance(before_, dict) and isinstance(after_, dict):
