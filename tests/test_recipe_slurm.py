@@ -82,6 +82,7 @@ def test_the_recipe_gives_the_same_under_slurm(tmp_path: Path, slurm: dict[str, 
         for step, files in local.items()
         for name in files.keys() | submitted[step].keys()
         if files.get(name) != submitted[step].get(name)
+        and f"{step}/{name}" != "exp/results/rtf.csv"  # times
     ]
     assert different == []
     scripts = list(folders["slurm"].glob("*/**/q/*.sh"))
