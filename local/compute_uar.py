@@ -18,57 +18,21 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.uar import recall_figures
-from utils.cli import LossError, UserError, make_parser, run_program
-from utils.datadir import describe_difference, load_data_dir
-from utils.tables import read_map
+from local.protocols.recognised import get_recognised_parser, read_recognised
+from utils.cli import run_program
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--bootstrap", type=int, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals; 0: none",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
-    parser.add_argument(
-        "--also", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "EMOTIONS"),
-        help="a further set, counted together with the first",
-    )  # fmt: skip
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("emotions", type=Path, metavar="EMOTIONS")
-    parser.add_argument("out", metavar="OUT")
-    return parser
-
-
-def _read(data: Path, emotions: Path) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """(reference, recognised, speaker) of the utterances of a set."""
-    found = load_data_dir(data, need=("utt2spk", "utt2emotion"), allow_segments=True)
-    recognised = read_map(emotions)
-    difference = describe_difference(recognised, found.utt2spk, "utterance")
-    if found.utt2spk.keys() - recognised.keys():
-        raise LossError(f"{emotions}: compared with {data}, {difference}; recognise them again")
-    if difference:
-        raise UserError(f"{emotions}: compared with {data}, {difference}")
-    return found.tables["utt2emotion"], recognised, found.utt2spk
+    return get_recognised_parser(__doc__ or "", "EMOTIONS")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    if args.bootstrap < 0:
-        raise UserError(f"--bootstrap {args.bootstrap}: a number of resamples from 0 is expected")
-    reference: dict[str, str] = {}
-    recognised: dict[str, str] = {}
-    utt2spk: dict[str, str] = {}
-    for data, emotions in [(args.data, args.emotions), *args.also]:
-        own = _read(data, emotions)
-        if twice := own[0].keys() & reference.keys():
-            raise UserError(f"{data}: {min(twice)} is in another set, too; name each set once")
-        for whole, part in zip((reference, recognised, utt2spk), own, strict=True):
-            whole |= part
+    sets = read_recognised(args, "utt2emotion", "recognise them again")
     figures = recall_figures(
-        reference, recognised, utt2spk, n_bootstrap=args.bootstrap, seed=args.seed
+        sets.reference, sets.said, sets.utt2spk, n_bootstrap=args.bootstrap, seed=args.seed
     )
     write_figures(args.out, figures)
     return 0
