@@ -18,19 +18,35 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.wer import error_figures, kaldi_lines
-from local.protocols.recognised import get_recognised_parser, read_recognised
-from utils.cli import run_program
+from local.protocols.recognised import read_recognised
+from utils.cli import UserError, make_parser, run_program
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
-    return get_recognised_parser(__doc__ or "", "TEXT")
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--bootstrap", type=int, default=0, metavar="N",
+        help="resamples of the speakers for 95 %% intervals; 0: none",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
+    parser.add_argument(
+        "--also", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "TEXT"),
+        help="a further set, counted together with the first",
+    )  # fmt: skip
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("text", type=Path, metavar="TEXT")
+    parser.add_argument("out", metavar="OUT")
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    sets = read_recognised(args, "text", "decode them again", rest_of_line=True)
+    if args.bootstrap < 0:
+        raise UserError(f"--bootstrap {args.bootstrap}: a number of resamples from 0 is expected")
+    named = [(args.data, args.text), *args.also]
+    sets = read_recognised(named, "text", "decode them again", rest_of_line=True)
     figures = error_figures(
         sets.reference, sets.said, sets.utt2spk, n_bootstrap=args.bootstrap, seed=args.seed
     )
