@@ -38,20 +38,6 @@ decode() { # RECOGNISER SYSTEM SET
   step "$out" -- over "data/$from" "$out" steps/decode.py "${options[@]}" "$1" %data %out
 }
 
-# Figures of each gender's trials, and of all.
-asr_figures() { # SYSTEM
-  local condition=PP set path all=()
-  [[ $1 != original ]] || condition=OO
-  path=$1/utility.$label/$condition
-  for set in "${sets[@]:1}"; do
-    figures "$path/${evaluation}_${set##*_}" local/compute_wer.py --bootstrap "$bootstrap" --seed "$seed" \
-      "data/$set" "exp/decode/$1/$label/$set/text"
-    all+=(--also "data/$set" "exp/decode/$1/$label/$set/text")
-  done
-  [[ ${#sets[@]} -gt 2 ]] || return 0
-  figures "$path/$evaluation" local/compute_wer.py --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
-}
-
 make_asr() {
   local recogniser system set
   [[ -z $asr ]] || check_transcripts
@@ -60,18 +46,16 @@ make_asr() {
     [[ $recogniser != pocketsphinx ]] || make_lang
     for system in original $systems; do
       for set in "${sets[@]:1}"; do decode "$recogniser" "$system" "$set"; done
-      asr_figures "$system"
+      recognised_figures local/compute_wer.py "exp/decode/$system/$label" text "$system"
     done
   done
 }
 
 # Adds to folders the figures of this run's systems.
 add_asr_figures() {
-  local recogniser system
+  local recogniser
   for recogniser in $asr; do
     use_asr "$recogniser"
-    for system in original $systems; do
-      folders+=("exp/metrics/$system/utility.$label"/*/"${evaluation}" "exp/metrics/$system/utility.$label"/*/"${evaluation}"_[fm])
-    done
+    add_recognised_figures
   done
 }

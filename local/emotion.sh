@@ -52,20 +52,6 @@ recognise_emotions() { # RECOGNISER SYSTEM SET
     "${training[@]}" functionals "data/$from" "$out"
 }
 
-# Figures of each gender's trials, and of all.
-emotion_figures() { # SYSTEM
-  local condition=PP set path all=()
-  [[ $1 != original ]] || condition=OO
-  path=$1/utility.$label/$condition
-  for set in "${sets[@]:1}"; do
-    figures "$path/${evaluation}_${set##*_}" local/compute_uar.py --bootstrap "$bootstrap" --seed "$seed" \
-      "data/$set" "exp/emotions/$1/$label/$set/emotions"
-    all+=(--also "data/$set" "exp/emotions/$1/$label/$set/emotions")
-  done
-  [[ ${#sets[@]} -gt 2 ]] || return 0
-  figures "$path/$evaluation" local/compute_uar.py --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
-}
-
 make_emotion() {
   local recogniser system set training
   for recogniser in $emotion; do
@@ -73,18 +59,16 @@ make_emotion() {
     for system in original $systems; do
       [[ $recogniser == hub:* ]] || use_emotion_training "$system"
       for set in "${sets[@]:1}"; do recognise_emotions "$recogniser" "$system" "$set"; done
-      emotion_figures "$system"
+      recognised_figures local/compute_uar.py "exp/emotions/$system/$label" emotions "$system"
     done
   done
 }
 
 # Adds to folders the figures of this run's systems.
 add_emotion_figures() {
-  local recogniser system
+  local recogniser
   for recogniser in $emotion; do
     use_emotion "$recogniser"
-    for system in original $systems; do
-      folders+=("exp/metrics/$system/utility.$label"/*/"${evaluation}" "exp/metrics/$system/utility.$label"/*/"${evaluation}"_[fm])
-    done
+    add_recognised_figures
   done
 }

@@ -271,4 +271,26 @@ figures() { # PATH PROGRAM ARGUMENTS...
   step "exp/metrics/$1" -- job "exp/metrics/$1" "${@:2}" "exp/metrics/$1/metrics.json"
 }
 
+# Figures of what a recogniser (its label in use) made of a system's trials (FOLDER/<set>/FILE): of each gender's, and
+# of all together, in exp/metrics/<system>/utility.<recogniser>.
+recognised_figures() { # PROGRAM FOLDER FILE SYSTEM
+  local condition=PP set path all=()
+  [[ $4 != original ]] || condition=OO
+  path=$4/utility.$label/$condition
+  for set in "${sets[@]:1}"; do
+    figures "$path/${evaluation}_${set##*_}" "$1" --bootstrap "$bootstrap" --seed "$seed" "data/$set" "$2/$set/$3"
+    all+=(--also "data/$set" "$2/$set/$3")
+  done
+  [[ ${#sets[@]} -gt 2 ]] || return 0
+  figures "$path/$evaluation" "$1" --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
+}
+
+# Adds to folders the figures of the recogniser in use, of this run's systems.
+add_recognised_figures() {
+  local system
+  for system in original $systems; do
+    folders+=("exp/metrics/$system/utility.$label"/*/"${evaluation}" "exp/metrics/$system/utility.$label"/*/"${evaluation}"_[fm])
+  done
+}
+
 protected() { if [[ $2 == - ]]; then echo "$1"; else echo "$1_$2"; fi; } # SET SYSTEM
