@@ -14,11 +14,14 @@ from utils.launching import Account, read_account
 
 
 def write_log(path: Path, seconds: str, part: str = "", code: int = 0, threads: int = 1) -> None:
+    """With whole seconds as other launchers write it, else with those of the last line."""
+    exact = f", elapsed time {seconds} seconds" if "." in seconds else ""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         f"# steps/x.py 'a b' data/s{part} exp/x{part}\n# Started at Sun Nov 22 00:00:00 2026\n#\n"
         f"# Accounting: time=9 threads=9\nsaid by the program itself\n"
-        f"# Accounting: time={seconds} threads={threads}\n# Ended (code {code}) at Sun 2026\n"
+        f"# Accounting: time={float(seconds):.0f} threads={threads}\n"
+        f"# Ended (code {code}) at Sun 2026{exact}\n"
     )
 
 

@@ -23,7 +23,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)=(\d+(?::\d+)?(?:,\d+(?::\d+)?)*)")
 _FOOT = re.compile(rb"^# Ended \(code (\d+)\) at ", re.MULTILINE)
 _ACCOUNT = re.compile(
-    rb"^# Accounting: time=(\d+(?:\.\d+)?) threads=(\d+)\n# Ended \(code (\d+)\) at ",
+    rb"^# Accounting: time=(\d+) threads=(\d+)\n"
+    rb"# Ended \(code (\d+)\) at [^\n,]*(?:, elapsed time (\d+(?:\.\d+)?) seconds)?$",
     re.MULTILINE,
 )
 _FOOT_BYTES = 400  # the foot stands in so many last bytes
@@ -151,8 +152,8 @@ def log_foot(
     that is known of it where it is `explained`."""
     note += "" if explained else _explain(code)
     return (
-        f"{note}# Accounting: time={seconds:.2f} threads={threads}\n"
-        f"# Ended (code {code}) at {time.ctime()}\n"
+        f"{note}# Accounting: time={round(seconds)} threads={threads}\n"
+        f"# Ended (code {code}) at {time.ctime()}, elapsed time {seconds:.2f} seconds\n"
     ).encode()
 
 
@@ -174,7 +175,10 @@ class Account:
 def read_account(log: Path) -> Account | None:
     """The account in a log's foot, as Kaldi's has it too; None without a foot, or without a log."""
     found = _ACCOUNT.findall(_end_of(log))
-    return Account(float(found[-1][0]), *map(int, found[-1][1:])) if found else None
+    if not found:
+        return None
+    whole, threads, code, exact = found[-1]
+    return Account(float(exact or whole), int(threads), int(code))
 
 
 def _end_of(log: Path) -> bytes:
