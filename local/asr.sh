@@ -2,21 +2,29 @@
 # Needs the recipe's options, utils/recipe.sh, and the names of the evaluation sets in `sets`.
 #
 #   exp/lang                                                  what recognisers are told of the language
+#   exp/recognisers/<conf>, <conf>.<protected training set>   ctc, ctc_retrained: what they hear with
 #   exp/decode/<system>/<recogniser>/<set>/text               hypotheses
 #   exp/metrics/<system>/utility.<recogniser>/{OO,PP}/<split> figures; OO original speech, PP protected;
 #                                                             split: each gender's trials, and all trials together
+#
+# Recognisers: pocketsphinx, ctc (trained on original speech of the training set), ctc_retrained (on the same speech,
+# protected by the system that is measured, at its own level), hub:<model>.
 
 # shellcheck shell=bash disable=SC2154  # the variables are the recipe's
 
 # Sets label of a recogniser of words.
 use_asr() { # RECOGNISER
   label=${1//[:\/]/_}
-  [[ $1 == @(pocketsphinx|hub:?*) ]] || die "--asr: '$1'; known: pocketsphinx, hub:<model>"
+  [[ $1 == @(pocketsphinx|ctc|ctc_retrained|hub:?*) ]] \
+    || die "--asr: '$1'; known: pocketsphinx, ctc, ctc_retrained, hub:<model>"
+  [[ $1 != ctc* || -f conf/asr/$asr_model.yaml ]] \
+    || die "conf/asr/$asr_model.yaml is missing; there are: $(cd conf/asr && echo *.yaml)"
 }
 
 check_transcripts() {
-  local set
-  for set in "${sets[@]:1}"; do
+  local set all=("${sets[@]:1}")
+  [[ " $asr" != *" ctc"* ]] || all+=("$train_set") # a model of the hub may have ctc in its name
+  for set in "${all[@]}"; do
     [[ -f data/$set/text ]] || $dry_run \
       || die "--asr: data/$set/text is missing: word error rate needs transcripts; give --asr= without them"
   done
@@ -27,23 +35,70 @@ make_lang() {
   for set in "${sets[@]:1}"; do
     options+=(--count "data/$set")
   done
+  made+=" exp/lang"
   [[ $asr_lang != trigram ]] || options+=(--train "data/$train_set")
   step exp/lang -- job exp/lang steps/make_lang.py "${options[@]}" "$asr_lang" exp/lang
 }
 
+# Sets training and model: the set that a ctc recogniser is trained on for a system, and where it stands.
+use_ctc() { # RECOGNISER SYSTEM
+  training=$train_set model=exp/recognisers/$asr_model
+  [[ $1 == ctc_retrained && $2 != original ]] || return 0
+  use_system "$2"
+  training=${train_set}_$2_$level model+=.$training
+}
+
+# Makes the training set of a ctc recogniser for a system.
+make_ctc_speech() { # RECOGNISER SYSTEM
+  local training model
+  use_ctc "$1" "$2"
+  [[ $training == "$train_set" ]] || protect_training "$2" "$level"
+}
+
+make_ctc() { # RECOGNISER SYSTEM
+  local training model
+  use_ctc "$1" "$2"
+  [[ " $made " != *" $model "* ]] || return 0
+  made+=" $model"
+  use_unseen
+  step "$model" -- job "$model" steps/train_recogniser.py --seed "$seed" "${on_device[@]}" "${unseen[@]}" \
+    "conf/asr/$asr_model.yaml" "data/$training" "$model"
+}
+
+# Recognisers are trained side by side, nj at a time.
+make_all_ctc() {
+  local recogniser system what
+  for what in make_ctc_speech "along make_ctc"; do
+    for recogniser in $asr; do
+      [[ $recogniser == ctc* ]] || continue
+      for system in original $systems; do $what "$recogniser" "$system"; done
+    done
+    steps_wait
+  done
+}
+
 decode() { # RECOGNISER SYSTEM SET
-  local from=$3 out=exp/decode/$2/$label/$3 options=(--lang exp/lang)
+  local from=$3 out=exp/decode/$2/$label/$3 name=$1 options=(--lang exp/lang) training model
   [[ $2 == original ]] || from=$3_$2
-  [[ $1 != hub:* ]] || options=(--device "$device")
-  step "$out" -- over "data/$from" "$out" steps/decode.py "${options[@]}" "$1" %data %out
+  case $1 in
+    hub:*) options=(--device "$device") ;;
+    ctc*)
+      use_ctc "$1" "$2"
+      name=ctc options+=(--model "$model" "${on_device[@]}")
+      ;;
+  esac
+  step "$out" -- over "data/$from" "$out" steps/decode.py "${options[@]}" "$name" %data %out
 }
 
 make_asr() {
   local recogniser system set
-  [[ -z $asr ]] || check_transcripts
+  [[ -n $asr ]] || return 0
+  check_transcripts
+  for recogniser in $asr; do use_asr "$recogniser"; done
+  make_all_ctc
   for recogniser in $asr; do
     use_asr "$recogniser"
-    [[ $recogniser != pocketsphinx ]] || make_lang
+    [[ $recogniser == hub:* || " $made " == *" exp/lang "* ]] || make_lang
     for system in original $systems; do
       for set in "${sets[@]:1}"; do decode "$recogniser" "$system" "$set"; done
       recognised_figures local/compute_wer.py "exp/decode/$system/$label" text "$system"

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recognise the words of each utterance of a data directory.
 
-RECOGNISER is `pocketsphinx`, an offline recogniser of English, or `hub:<model>`, a SpeechBrain
-model of the Hugging Face hub or a folder of one (which runs the code that its settings name). DATA
-needs wav.scp and utt2spk. OUT gets `text` (<utterance> <words>, in the spelling of
-steps/asr/text.py; nothing after the utterance where nothing was recognised) and recogniser.json
-(how it was made). A killed run goes on where it was, from text.partial in OUT.
+RECOGNISER is `pocketsphinx`, an offline recogniser of English; `ctc`, one that train_recogniser.py
+trained (--model); or `hub:<model>`, a SpeechBrain model of the Hugging Face hub or a folder of one
+(which runs the code that its settings name). DATA needs wav.scp and utt2spk. OUT gets `text`
+(<utterance> <words>, in the spelling of steps/asr/text.py; nothing after the utterance where
+nothing was recognised) and recogniser.json (how it was made). A killed run goes on where it was,
+from text.partial in OUT.
 """
 
 import argparse
@@ -26,9 +27,13 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--lang", type=Path, metavar="DIR",
-        help="language of pocketsphinx (make_lang.py); without: its general English",
+        help="language of pocketsphinx and ctc (make_lang.py); without: general English for "
+        "pocketsphinx, any spelling for ctc",
     )  # fmt: skip
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for hub models")
+    parser.add_argument("--model", type=Path, metavar="DIR", help="what ctc hears with")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="for ctc and hub models"
+    )
     parser.add_argument("recogniser", metavar="RECOGNISER")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
@@ -42,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.asr.recognisers import make_recogniser
 
     data = load_data_dir(args.data)
-    recogniser = make_recogniser(args.recogniser, args.lang, args.device)
+    recogniser = make_recogniser(args.recogniser, args.lang, args.device, args.model)
     n_kept = decode_all(recogniser, data.wav, args.out, progress("decode"))
     kept = f", {n_kept} of them by a run that was ended before" if n_kept else ""
     print(f"{args.data}: {len(data.wav)} utterances recognised{kept}")

@@ -205,6 +205,7 @@ def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # t
     assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
 
 
+@pytest.mark.slow
 def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     """Stage 10 on original speech: figures, nothing done twice, and words that there must be."""
     folder = tmp_path / "egs"
@@ -227,7 +228,9 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     assert "%WER " in (made / "log/compute_wer.log").read_text()
     assert json.loads((folder / "exp/lang/lang.json").read_text())["oov"]["x_trials_f"] > 0.5
     assert "nothing to do: all 3 steps" in stage_10("--bootstrap", "10").stdout
-    assert "known: pocketsphinx, hub:<model>" in stage_10("--asr", "kaldi").stderr
+    assert (
+        "known: pocketsphinx, ctc, ctc_retrained, hub:<model>" in stage_10("--asr", "kaldi").stderr
+    )
     (folder / "data/x_trials_f/text").unlink()
     assert "data/x_trials_f/text is missing" in stage_10().stderr
 

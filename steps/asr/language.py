@@ -111,6 +111,14 @@ def _listed(language: Language) -> set[str] | None:
 
 def vocabulary(language: Language) -> set[str]:
     """What can be recognised: words (normalised) that are listed and have a pronunciation."""
+    return {word for spelt in spelt_words(language) for word in normalise(spelt)}
+
+
+def spelt_words(language: Language) -> list[str]:
+    """The words that are listed and have a pronunciation, in order, as they are listed.
+
+    Those of the general language, which no file lists, are in lower case.
+    """
     from pocketsphinx import get_model_path
 
     lexicon = language.lexicon
@@ -120,8 +128,9 @@ def vocabulary(language: Language) -> set[str]:
         _PRONUNCIATION.sub("", line.split()[0]).upper() for line in lexicon.splitlines() if line
     }
     listed = _listed(language)
-    used = _general(known) if listed is None else known & {word.upper() for word in listed}
-    return {word for spelt in used for word in normalise(spelt)}
+    if listed is None:
+        return sorted(word.lower() for word in _general(known))
+    return sorted(word for word in listed if word.upper() in known)
 
 
 def _general(known: Iterable[str]) -> set[str]:

@@ -10,13 +10,10 @@ import numpy as np
 import pocketsphinx
 
 from steps.asr.language import GRAMMAR, LEXICON, LM, Language
-from steps.audio import SAMPLE_RATE, FloatArray
+from steps.asr.signal import DITHER, LEVEL, PADDING, condition
+from steps.audio import FloatArray
 from utils.cli import UserError
-from utils.seeds import make_rng
 
-LEVEL = 0.05  # root mean square that every utterance is brought to: systems set it themselves
-DITHER = 1e-4  # of full scale, 54 dB below; on digital silence nothing would be recognised
-PADDING = 0.2  # seconds of dither at both ends: recordings may be cut close to the word
 # Protected speech fits the model badly: what leads to the end must not be pruned on the way.
 # A second pass through a grammar's lattice finds no end where there are many ways: one pass there.
 WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
@@ -37,16 +34,14 @@ class PocketSphinx:
             "padding_seconds": PADDING,
             "search": _search(language),
         }
-        self._decoder = _make_decoder(language)
+        self._decoder = make_decoder(language)
 
     def recognise(self, utt: str, samples: FloatArray) -> str:
         """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
-        level = float(np.sqrt(np.mean(samples**2)))
-        if level == 0.0:
+        heard = condition(utt, samples)
+        if heard is None:
             return ""
-        padded = np.pad(samples * (LEVEL / level), round(PADDING * SAMPLE_RATE))
-        padded += DITHER * make_rng(0, "dither", utt).standard_normal(len(padded))
-        pcm = np.clip(np.rint(padded * 32767), -32768, 32767).astype("<i2")
+        pcm = np.clip(np.rint(heard * 32767), -32768, 32767).astype("<i2")
         self._decoder.reinit_feat()  # else the utterance before has a say in this one
         self._decoder.start_utt()
         self._decoder.process_raw(pcm.tobytes(), full_utt=True)  # so the mean is of all of it
@@ -62,12 +57,14 @@ def _search(language: Language) -> dict[str, object]:
     return {**WIDE, "bestpath": language.grammar is None}
 
 
-def _make_decoder(language: Language) -> pocketsphinx.Decoder:
+def make_decoder(language: Language, **more: object) -> pocketsphinx.Decoder:
+    """A decoder that knows a language. more: options of PocketSphinx. UserError: it refuses it."""
     model = pocketsphinx.get_model_path
     options: dict[str, object] = {
         "hmm": model("en-us/en-us"),
         "cmn": "batch",
         **_search(language),
+        **more,
     }
     with tempfile.TemporaryDirectory() as folder:
         paths = {}

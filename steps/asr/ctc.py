@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CTC recogniser that steps/train_recogniser.py trains (Graves et al., ICML 2006)."""
+
+import hashlib
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from steps.asr.ctc_batches import compute_features
+from steps.asr.ctc_config import CtcConfig, read_config
+from steps.asr.ctc_search import WordSearch
+from steps.asr.ctc_training import make_network, write_greedily
+from steps.asr.ctc_units import Units
+from steps.asr.language import Language
+from steps.audio import FloatArray
+from steps.speaker.encoders import check_device, load_state
+from steps.speaker.features import Features
+from utils.cli import UserError
+from utils.settings import read_settings
+
+
+class CtcRecogniser:
+    """A trained network, and the words of a language; without one, whatever it spells."""
+
+    def __init__(self, folder: Path, language: Language | None, device: str = "cpu") -> None:
+        torch.set_num_threads(1)
+        check_device(device)
+        config, units = _read(folder)
+        self._device = device
+        self._units = units
+        self._features = Features(config.features)
+        self._network = make_network(config, units)
+        weights = load_state(folder / "final.pt")
+        try:
+            self._network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise UserError(
+                f"{folder}: final.pt does not fit recogniser.yaml; train it again"
+            ) from error
+        self._network.to(device).eval()
+        self._search = None if language is None else WordSearch(language, units, config.search)
+        self.settings: Mapping[str, object] = {
+            "recogniser": "ctc",
+            "weights": hashlib.sha256((folder / "final.pt").read_bytes()).hexdigest()[:16],
+            "language": None if language is None else language.kind,
+            "language_digest": None if language is None else language.digest,
+            "search": "greedy" if self._search is None else self._search.settings,
+            "device": device,
+            "torch": version("torch"),
+        }
+
+    @torch.inference_mode()
+    def recognise(self, utt: str, samples: FloatArray) -> str:
+        """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
+        if not samples.any():
+            return ""
+        found = compute_features(self._features, utt, samples)
+        features = torch.from_numpy(found)[None].to(self._device)
+        if self._search is None:
+            return write_greedily(self._network, self._units, features)
+        n_frames = torch.tensor([features.shape[1]], device=self._device)
+        return self._search(self._network(features, n_frames)[0].float().cpu())
+
+
+def _read(folder: Path) -> tuple[CtcConfig, Units]:
+    """The settings and the tokens of a trained recogniser."""
+    path = folder / "recogniser.yaml"
+    if not (folder / "final.pt").is_file():
+        raise UserError(f"{folder}: holds no final.pt; train it with steps/train_recogniser.py")
+    trained = read_settings(path).get("trained")
+    tokens = trained.get("tokens") if isinstance(trained, dict) else None
+    if not isinstance(tokens, list):
+        raise UserError(f"{path}: trained.tokens: is missing; train it again")
+    config = read_config(path)
+    return config, Units(config.units, tuple(map(str, tokens)))

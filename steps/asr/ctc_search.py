@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was most likely said, of the words of a language: a beam search over what a network wrote.
+
+The search is Flashlight's (Kahn et al., ICML 2022), by torchaudio: a trie of the words' spellings,
+and at each end of a word what the language makes of it.
+"""
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torchaudio.models.decoder import CTCDecoderLM, CTCDecoderLMState, ctc_decoder
+
+from steps.asr.ctc_config import SearchConfig
+from steps.asr.ctc_units import BLANK, END, Units
+from steps.asr.language import Language, spelt_words
+from steps.asr.word_models import IMPOSSIBLE, State, WordModel, make_word_model
+from utils.cli import UserError
+
+UNKNOWN = "<unk>"  # Flashlight wants such a word; it is never said
+
+
+class WordSearch:
+    """The words of a language that the tokens of a network can spell.
+
+    n_words: how many these are; n_unspelt: how many are not.
+    """
+
+    def __init__(self, language: Language, units: Units, config: SearchConfig) -> None:
+        words = spelt_words(language)
+        lexicon = {word: units.spell(word) for word in words}
+        lexicon = {
+            w: spelt for w, spelt in lexicon.items() if spelt and {*spelt} <= {*units.tokens}
+        }
+        self.n_words, self.n_unspelt = len(lexicon), len(words) - len(lexicon)
+        if not lexicon:
+            raise UserError(
+                f"ctc: no word of the language can be said with the {units.kind} of the training: "
+                f"{' '.join(units.tokens[2:40])}"
+            )
+        self._model = make_word_model(language)
+        self._scores = _Scores(self._model, [*lexicon, UNKNOWN])
+        with tempfile.TemporaryDirectory() as folder:
+            files = {"lexicon": Path(folder) / "lexicon", "lm_dict": Path(folder) / "words"}
+            lines = (f"{word} {' '.join(spelt)}\n" for word, spelt in lexicon.items())
+            files["lexicon"].write_text("".join(lines), encoding="utf-8")
+            files["lm_dict"].write_text("\n".join([*lexicon, UNKNOWN]) + "\n", encoding="utf-8")
+            self._search = ctc_decoder(
+                tokens=list(units.tokens),
+                lm=self._scores,
+                beam_size=config.beam,
+                beam_threshold=config.threshold,
+                lm_weight=config.lm_weight,
+                word_score=config.word_score,
+                blank_token=BLANK,
+                sil_token=END,
+                unk_word=UNKNOWN,
+                **{name: str(path) for name, path in files.items()},
+            )
+        self._scores.in_search = True
+        self.settings = {**asdict(config), "words": self.n_words, "words_unspelt": self.n_unspelt}
+
+    def __call__(self, written: torch.Tensor) -> str:
+        """The words; nothing where none of the language fit. written: (T, tokens), log."""
+        found = self._search(written[None].contiguous())[0]
+        words = found[0].words if found else []
+        return " ".join(words) if self._is_possible(words) else ""
+
+    def _is_possible(self, words: list[str]) -> bool:
+        """Whether the language has such a sentence; the best of what was found may be none."""
+        state = self._model.start
+        for word in words:
+            state, value = self._model.score(state, word)
+            if value <= IMPOSSIBLE:
+                return False
+        return self._model.finish(state) > IMPOSSIBLE
+
+
+class _Scores(CTCDecoderLM):  # type: ignore[misc]
+    """A word model as Flashlight asks for it: states are children of states, words are places."""
+
+    def __init__(self, model: WordModel, words: list[str]) -> None:
+        super().__init__()
+        self.in_search = False  # while the trie is made: what a word may look forward to
+        self._model = model
+        self._words = words
+        self._known: dict[CTCDecoderLMState, tuple[State, float]] = {}
+
+    def start(self, start_with_nothing: bool) -> CTCDecoderLMState:  # noqa: ARG002
+        self._known.clear()
+        state = CTCDecoderLMState()
+        self._known[state] = self._model.start, 0.0
+        return state
+
+    def score(self, state: CTCDecoderLMState, place: int) -> tuple[CTCDecoderLMState, float]:
+        if not self.in_search:
+            return state, self._model.likely(self._words[place])
+        child = state.child(place)
+        if child not in self._known:
+            self._known[child] = self._model.score(self._known[state][0], self._words[place])
+        return child, self._known[child][1]
+
+    def finish(self, state: CTCDecoderLMState) -> tuple[CTCDecoderLMState, float]:
+        return state, self._model.finish(self._known[state][0])

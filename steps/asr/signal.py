@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a signal is given to a recogniser: always as loud, never digital silence, never cut short."""
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.audio import SAMPLE_RATE, FloatArray
+from utils.seeds import make_rng
+
+LEVEL = 0.05  # root mean square that every utterance is brought to: systems set it themselves
+DITHER = 1e-4  # of full scale, 54 dB below; on digital silence nothing would be recognised
+PADDING = 0.2  # seconds of dither at both ends: recordings may be cut close to the word
+
+
+def condition(utt: str, samples: npt.NDArray[np.floating]) -> FloatArray | None:
+    """Samples (n,) at 16 kHz at LEVEL, with PADDING and DITHER; None for digital silence.
+
+    The dither is drawn from the utterance's id, so that the same signal always becomes the same.
+    """
+    level = float(np.sqrt(np.mean(samples**2)))
+    if level == 0.0:
+        return None
+    padded = np.pad(samples * (LEVEL / level), round(PADDING * SAMPLE_RATE)).astype(np.float64)
+    return padded + DITHER * make_rng(0, "dither", utt).standard_normal(len(padded))

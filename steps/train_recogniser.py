@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Train a small recogniser of words (CTC) on a data directory.
+
+CONF is a YAML file such as conf/asr/ctc_mini.yaml; DATA needs wav.scp, utt2spk and text (audio of
+another rate is resampled to 16 kHz). OUT gets recogniser.yaml (the settings and what was trained
+on), valid_wer.tsv (errors on held-out speakers, as shares, against steps), checkpoints/ and, last,
+final.pt. steps/decode.py hears with it: --model OUT ctc.
+
+A stopped training goes on from its last checkpoint when the same command is given again, and ends
+with the same network as one that was not stopped. One thread computes.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, run_program
+from utils.datadir import load_data_dir
+from utils.speakers import add_not_speakers_of, check_unseen
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, order and augmentation")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="training steps, instead of what CONF says"
+    )
+    add_not_speakers_of(parser)
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    from steps.asr.ctc_config import read_config, with_steps
+
+    config = read_config(args.conf)
+    if args.steps is not None:
+        config = with_steps(config, args.steps)
+    data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "text"))
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
+
+    from steps.asr.ctc_training import Material, train_ctc
+    from steps.speaker.corpus import load_training_audio
+
+    audio = load_training_audio(
+        data.wav,
+        data.utt2spk,
+        cache_gb=config.training.cache_gb,
+        minimum_seconds=config.training.minimum_seconds,
+    )
+    material = Material(audio, data.tables["text"])
+    train_ctc(config, material, args.out, seed=args.seed, device=args.device)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
