@@ -41,9 +41,9 @@ from steps.synthesis.discriminators import (
     feature_loss,
 )
 from steps.synthesis.f0 import compute_f0_stats
-from steps.synthesis.nsf_training import BatchMaker, Voices
 from steps.synthesis.spectral_loss import LogPowerLoss
 from steps.synthesis.trained import load_synthesiser
+from steps.synthesis.training import BatchMaker, Voices
 from steps.synthesis.world import analyse, pack
 from steps.train_synthesiser import main
 from utils.archives import ArchiveWriter

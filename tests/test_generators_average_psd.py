@@ -10,7 +10,8 @@ from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
 from steps.generators.base import Generator
 from steps.generators.frames import Frames, read_frames, within_variance
-from steps.generators.mixture_network import NetworkSettings, train_mixture
+from steps.generators.mixture_network import train_mixture
+from steps.generators.psd_config import NetworkSettings
 from steps.generators.registry import describe_generator, load_generator
 from utils.archives import ArchiveWriter
 from utils.cli import UserError

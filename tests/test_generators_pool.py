@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pseudo-speakers chosen from a pool, on pools whose right answer is known beforehand."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -446,3 +450,16 @@ def test_published_xvectors(published, distance):
     ids = [sorted(pool[1])[target.ranking[0]] for target in targets]
     assert [genders[speaker] for speaker in ids] == ["f"] * 5 + ["m"] * 5
     assert len(set(ids)) == 10
+
+
+def test_what_a_system_needs_is_told_without_torch() -> None:
+    """A recipe asks it of every system, in a process of its own."""
+    code = (
+        "import sys, pathlib; from steps.anonymisers.registry import describe_system;"
+        "confs = sorted(pathlib.Path('egs/TEMPLATE/conf/systems').glob('*.yaml'));"
+        "told = [describe_system(conf).needs for conf in confs];"
+        "sys.exit('torch' in sys.modules or not any('generator:psd' in needs for needs in told))"
+    )
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

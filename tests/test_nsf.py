@@ -36,8 +36,9 @@ from steps.synthesis.nsf_config import (
     TrainingConfig,
     read_config,
 )
-from steps.synthesis.nsf_training import Adversary, BatchMaker, Trainer, Voices, train_nsf
+from steps.synthesis.nsf_training import Adversary, Trainer, train_nsf
 from steps.synthesis.spectral_loss import SpectralLoss
+from steps.synthesis.training import BatchMaker, Voices
 from steps.synthesis.world import analyse, extract_f0, pack
 from utils.archives import ArchiveWriter
 from utils.cli import UserError

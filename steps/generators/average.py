@@ -6,17 +6,15 @@ key and seed. In a pool of few hundred speakers the cohorts of different sources
 the pseudo-speakers are much alike.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
-from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
+from steps.generators.affinity import check_distance
 from steps.generators.base import FloatArray, require
-from steps.generators.pool import PoolGenerator
-from steps.speaker.backends import Backend
+from steps.generators.pool import AffinityGenerator
 from utils.settings import parse_settings
 from utils.tables import StrPath
 
@@ -30,34 +28,12 @@ class AverageSettings:
     distance: str = "cosine"
 
 
-class AverageSpeakers(PoolGenerator):
+class AverageSpeakers(AffinityGenerator[AverageSettings]):
     """The unweighted mean of the cohort's raw x-vectors; see the module and `base.Generator`."""
 
-    def __init__(self, settings: AverageSettings, backend: Backend) -> None:
-        super().__init__(settings.name, ("xvectors", *needs_of(settings.distance)), 0, 0)
-        self._settings, self._backend = settings, backend
-
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,  # noqa: ARG003
-        draw: int,  # noqa: ARG003
-        resources: Resources,
-    ) -> "AverageSpeakers":
-        """See base.Kind."""
-        settings = cls._parse(values, path)
-        return cls(settings, load_distance(settings.distance, path, resources))
-
-    @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        return ("xvectors", *needs_of(cls._parse(values, path).distance))
-
-    @classmethod
-    def _parse(cls, values: dict[str, object], path: StrPath) -> AverageSettings:
+    def parse(cls, values: dict[str, object], path: StrPath) -> AverageSettings:
+        """See PoolGenerator."""
         settings = parse_settings(AverageSettings, values, path, "generator")
         check_distance(settings.distance, path)
         require(settings.cohort > 0, path, "cohort", settings.cohort, "a number above 0")
@@ -67,17 +43,6 @@ class AverageSpeakers(PoolGenerator):
     def is_random(self) -> bool:
         """Nothing is drawn."""
         return False
-
-    def settings(self) -> dict[str, object]:
-        """See base.Generator."""
-        return asdict(self._settings)
-
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
-        """See base.Generator."""
-        super().fit(vectors, speakers, genders)
-        self._affinity = Affinity(self._backend, self.pool)
 
     def generate(
         self,

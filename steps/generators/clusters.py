@@ -4,15 +4,14 @@
 import math
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
-from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
+from steps.generators.affinity import Affinity, check_distance, needs_of
 from steps.generators.base import FloatArray, IntArray, add_note, require
-from steps.generators.pool import PoolGenerator
+from steps.generators.pool import AffinityGenerator
 from steps.speaker.backends import Backend, CosineBackend
 from utils.cli import UserError
 from utils.seeds import derive_seed
@@ -75,7 +74,7 @@ def find_clusters(
     ]
 
 
-class ClusteredSpeakers(PoolGenerator):
+class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
     """The mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
 
     Clusters are those whose exemplar has the target gender; their members may have another. Which
@@ -85,46 +84,40 @@ class ClusteredSpeakers(PoolGenerator):
     def __init__(
         self, settings: ClusterSettings, backend: Backend, *, seed: int, draw: int
     ) -> None:
-        super().__init__(settings.name, _needs(settings), seed, draw)
-        self._settings, self._backend = settings, backend
+        super().__init__(settings, backend, seed=seed, draw=draw)
         self._clusters: list[Cluster] | None = None
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> "ClusteredSpeakers":
-        """See base.Kind."""
-        settings = _parse(values, path)
-        return cls(
-            settings, load_distance(settings.distance, path, resources), seed=seed, draw=draw
-        )
+    def parse(cls, values: dict[str, object], path: StrPath) -> ClusterSettings:
+        """See PoolGenerator."""
+        settings = parse_settings(ClusterSettings, values, path, "generator")
+        check_distance(settings.distance, path)
+        for name, value in (
+            ("clusters", settings.clusters),
+            ("max_iterations", settings.max_iterations),
+        ):
+            require(value > 0, path, name, value, "a number above 0")
+        proportion, damping = settings.proportion, settings.damping
+        require(0 < proportion <= 1, path, "proportion", proportion, "above 0 and at most 1")
+        require(0.5 <= damping < 1, path, "damping", damping, "at least 0.5 and below 1")
+        return settings
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        return _needs(_parse(values, path))
+    def needs_for(cls, settings: ClusterSettings) -> tuple[str, ...]:
+        """See PoolGenerator."""
+        source = ("xvectors",) if settings.exclude_closest_cluster else ()
+        return (*source, *needs_of(settings.distance))
 
     @property
     def is_random(self) -> bool:
         """Whether the settings leave anything to draw."""
         return self._settings.clusters > 1 or self._settings.proportion < 1
 
-    def settings(self) -> dict[str, object]:
-        """See base.Generator."""
-        return asdict(self._settings)
-
     def fit(
         self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
     ) -> None:
         """See base.Generator."""
         super().fit(vectors, speakers, genders)
-        self._affinity = Affinity(self._backend, self.pool)
         self._clusters = None
 
     @property
@@ -212,22 +205,3 @@ class ClusteredSpeakers(PoolGenerator):
             "cluster_size": len(cluster.members),
             "clusters": len(clusters),
         }
-
-
-def _needs(settings: ClusterSettings) -> tuple[str, ...]:
-    source = ("xvectors",) if settings.exclude_closest_cluster else ()
-    return (*source, *needs_of(settings.distance))
-
-
-def _parse(values: dict[str, object], path: StrPath) -> ClusterSettings:
-    settings = parse_settings(ClusterSettings, values, path, "generator")
-    check_distance(settings.distance, path)
-    for name, value in (
-        ("clusters", settings.clusters),
-        ("max_iterations", settings.max_iterations),
-    ):
-        require(value > 0, path, name, value, "a number above 0")
-    proportion, damping = settings.proportion, settings.damping
-    require(0 < proportion <= 1, path, "proportion", proportion, "above 0 and at most 1")
-    require(0.5 <= damping < 1, path, "damping", damping, "at least 0.5 and below 1")
-    return settings

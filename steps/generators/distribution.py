@@ -9,67 +9,32 @@ pseudo-speaker is a sample.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from typing import Self
 
 import numpy as np
 
 from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
-from steps.generators.affinity import check_distance, load_distance, needs_of
-from steps.generators.base import FloatArray, require
-from steps.generators.clusters import ClusteredSpeakers, ClusterSettings
-from steps.generators.frames import UNCERTAINTIES, Frames, FrameTable, read_frames
-from steps.generators.mixture_network import NetworkSettings, train_mixture
+from steps.generators.affinity import load_distance
+from steps.generators.base import FloatArray
+from steps.generators.clusters import ClusteredSpeakers
+from steps.generators.frames import Frames, FrameTable, read_frames
 from steps.generators.pool import PoolGenerator
+from steps.generators.psd_config import PsdSettings, parse_psd
 from steps.speaker.backends import Backend
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.settings import parse_settings
 from utils.tables import StrPath
 
-METHODS = ("closed", "network")
 
-
-@dataclass(frozen=True)
-class PsdSettings:
-    """method: closed or network. scale: tau, of the deviations; 0 gives means, 1 the estimate.
-
-    uncertainty: of frames, within, given or none. distance, clusters, exclude_closest_cluster,
-    damping, max_iterations: of the cohort, as for `dense`; all members of the cluster count.
-    """
-
-    name: str
-    method: str = "closed"
-    scale: float = 1.0
-    uncertainty: str = "within"
-    distance: str = "plda"
-    clusters: int = 10
-    exclude_closest_cluster: bool = True
-    damping: float = 0.5
-    max_iterations: int = 1000
-    network: NetworkSettings = field(default_factory=NetworkSettings)
-
-    def cohort(self) -> ClusterSettings:
-        """Of the generator that chooses the cohort."""
-        return ClusterSettings(
-            "dense",
-            self.distance,
-            self.clusters,
-            1.0,
-            self.exclude_closest_cluster,
-            self.damping,
-            self.max_iterations,
-        )
-
-
-class PseudoSpeakerDistribution(PoolGenerator):
+class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
     """See the module and `base.Generator`. The cohort is drawn once a speaker."""
 
     def __init__(
         self, settings: PsdSettings, backend: Backend, table: FrameTable, *, seed: int, draw: int
     ) -> None:
-        super().__init__(settings.name, _needs(settings), seed, draw)
-        self._settings, self._table = settings, table
+        super().__init__(settings, seed=seed, draw=draw)
+        self._table = table
         self._dense = ClusteredSpeakers(settings.cohort(), backend, seed=seed, draw=draw)
         self._dense.notes = self.notes
         self._moments: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
@@ -83,28 +48,29 @@ class PseudoSpeakerDistribution(PoolGenerator):
         seed: int,
         draw: int,
         resources: Resources,
-    ) -> "PseudoSpeakerDistribution":
+    ) -> Self:
         """See base.Kind. The frames are in the folder `--generator`."""
-        settings = _parse(values, path)
+        settings = cls.parse(values, path)
         folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
         table = read_frames(folder, resources.pool, settings.uncertainty)
         backend = load_distance(settings.distance, path, resources)
         return cls(settings, backend, table, seed=seed, draw=draw)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        return _needs(_parse(values, path))
+    def parse(cls, values: dict[str, object], path: StrPath) -> PsdSettings:
+        """See PoolGenerator."""
+        return parse_psd(values, path)
+
+    @classmethod
+    def needs_for(cls, settings: PsdSettings) -> tuple[str, ...]:
+        """See PoolGenerator."""
+        return (*ClusteredSpeakers.needs_for(settings.cohort()), "generator")
 
     @property
     def is_random(self) -> bool:
         """Whether the settings leave anything to draw."""
         settings = self._settings
         return settings.method == "network" or settings.scale > 0 or settings.clusters > 1
-
-    def settings(self) -> dict[str, object]:
-        """See base.Generator."""
-        return asdict(self._settings)
 
     def fit(
         self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
@@ -155,28 +121,10 @@ class PseudoSpeakerDistribution(PoolGenerator):
     ) -> tuple[FloatArray, int]:
         settings = self._settings
         if settings.method == "network":
+            from steps.generators.mixture_network import train_mixture  # loads torch
+
             return train_mixture(frames, settings.network, rng).draw(rng, settings.scale)
         if cohort not in self._moments:
             self._moments[cohort] = frames.moments()
         mean, variance = self._moments[cohort]
         return mean + settings.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0
-
-
-def _needs(settings: PsdSettings) -> tuple[str, ...]:
-    source = ("xvectors",) if settings.exclude_closest_cluster else ()
-    return (*source, *needs_of(settings.distance), "generator")
-
-
-def _parse(values: dict[str, object], path: StrPath) -> PsdSettings:
-    settings = parse_settings(PsdSettings, values, path, "generator")
-    check_distance(settings.distance, path)
-    require(settings.method in METHODS, path, "method", settings.method, " or ".join(METHODS))
-    known = ", ".join(UNCERTAINTIES)
-    require(settings.uncertainty in UNCERTAINTIES, path, "uncertainty", settings.uncertainty, known)
-    require(settings.scale >= 0, path, "scale", settings.scale, "0 or more")
-    for name in ("clusters", "max_iterations"):
-        require(getattr(settings, name) > 0, path, name, getattr(settings, name), "above 0")
-    require(0.5 <= settings.damping < 1, path, "damping", settings.damping, "0.5 to below 1")
-    for name, value in asdict(settings.network).items():
-        require(value > 0, path, f"network.{name}", value, "a number above 0")
-    return settings

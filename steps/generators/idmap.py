@@ -6,8 +6,9 @@ is the auxiliary input. In use, the auxiliary input is fixed, and indices are ne
 """
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.trained import (
     NORM_RATIO,
     LoopSettings,
+    Model,
     TrainingVectors,
     check_loop,
     fill_network,
@@ -267,26 +269,68 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
     )
 
 
-class TripletTrainer:
-    """What the trainings of both networks share: data, optimiser, and their state."""
+class TripletTrainer(ABC):
+    """What the trainings of both networks share: settings, data, optimiser, and their state.
 
-    def __init__(
-        self,
-        network: nn.Module,
-        conditioner: Conditioner,
-        settings: TripletSettings,
-        data: TrainingVectors,
-        seed: int,
-        device: str,
-    ) -> None:
-        self.loop, self.data = settings, data
+    generator: its name. A network has a `conditioner`; `settings.network` says how identity vectors
+    are made, `settings.training` how it is trained.
+    """
+
+    generator: ClassVar[str]
+
+    def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
+        torch.manual_seed(derive_seed(seed, self.generator, "weights") % 2**63)  # torch draws them
+        network = self.make_network(settings, data.dimension)
+        self._settings, self._network = settings, network
+        self.loop, self.data = settings.training, data
         place = make_rng(seed, "idmap", "auxiliary").integers(len(data.vectors))
-        conditioner.fixed.copy_(torch.from_numpy(data.vectors[place]))
+        network.conditioner.fixed.copy_(torch.from_numpy(data.vectors[place]))
         self.network = network.to(device)
         self.optimiser = self.make_optimiser(network)
-        self.sampler = TripletSampler(data, settings, seed)
+        self.sampler = TripletSampler(data, settings.training, seed)
         self.vectors = torch.from_numpy(data.vectors).to(device)
         self.means = torch.from_numpy(data.means).to(device)
+        kind, places = settings.network, np.arange(len(data.speakers), dtype=np.int64)
+        identities = identity_vectors(places, kind.identity, kind.distribution)
+        self._identities = torch.from_numpy(identities).to(device)
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        data: TrainingVectors,
+        *,
+        seed: int,
+        device: str,
+    ) -> Self:
+        """See trained.TrainerKind."""
+        return cls(cls.read(values, path), data, seed=seed, device=device)
+
+    @classmethod
+    def load(
+        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
+    ) -> Model:
+        """See trained.TrainerKind."""
+        settings = cls.read(values, path)
+        network = cls.make_network(settings, saved_dimension(weights, path))
+        fill_network(network, weights, path)
+        return cls.make_model(settings, network, n_speakers)
+
+    @staticmethod
+    @abstractmethod
+    def read(values: dict[str, object], path: StrPath) -> Any:
+        """Checked settings; UserError names file and setting."""
+
+    @staticmethod
+    @abstractmethod
+    def make_network(settings: Any, dimension: int) -> Any:
+        """With fresh weights, for x-vectors of `dimension` values."""
+
+    @staticmethod
+    @abstractmethod
+    def make_model(settings: Any, network: Any, n_speakers: int) -> Model:
+        """The network in use; indices from 0 on stand for so many training speakers."""
 
     def make_optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
         """AdamW with the rates of the settings."""
@@ -315,51 +359,29 @@ class TripletTrainer:
         return dict(self.network.state_dict())
 
 
-def seed_weights(seed: int, name: str) -> None:
-    """Fresh weights are drawn by torch."""
-    torch.manual_seed(derive_seed(seed, name, "weights") % 2**63)
-
-
 class MlpTrainer(TripletTrainer):
     """IDMap-MLP under training; see trained.Trainer."""
+
+    generator = "idmap_mlp"
+    read = staticmethod(read_mlp_settings)
 
     def __init__(
         self, settings: MlpSettings, data: TrainingVectors, *, seed: int, device: str
     ) -> None:
-        seed_weights(seed, "idmap_mlp")
-        network = MlpNetwork(settings.network, data.dimension)
-        super().__init__(network, network.conditioner, settings.training, data, seed, device)
-        self._settings, self._network = settings, network
-        n_speakers = np.arange(len(data.speakers), dtype=np.int64)
-        kind = settings.network
-        identities = identity_vectors(n_speakers, kind.identity, kind.distribution)
-        self._identities = torch.from_numpy(identities).to(device)
+        super().__init__(settings, data, seed=seed, device=device)
         self._critic: nn.Module | None = None
         if settings.training.loss == "wgan_qc":
             self._critic = make_networks("mlp", 1, data.dimension)[1].to(device)
             self._critic_optimiser = self.make_optimiser(self._critic)
 
-    @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        data: TrainingVectors,
-        *,
-        seed: int,
-        device: str,
-    ) -> "MlpTrainer":
-        """See trained.TrainerKind."""
-        return cls(read_mlp_settings(values, path), data, seed=seed, device=device)
+    @staticmethod
+    def make_network(settings: MlpSettings, dimension: int) -> MlpNetwork:
+        """See TripletTrainer."""
+        return MlpNetwork(settings.network, dimension)
 
-    @classmethod
-    def load(
-        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
-    ) -> MlpModel:
-        """See trained.TrainerKind."""
-        settings = read_mlp_settings(values, path)
-        network = MlpNetwork(settings.network, saved_dimension(weights, path))
-        fill_network(network, weights, path)
+    @staticmethod
+    def make_model(settings: MlpSettings, network: MlpNetwork, n_speakers: int) -> MlpModel:
+        """See TripletTrainer."""
         return MlpModel(settings.network, network, n_speakers)
 
     def update(self, step: int) -> dict[str, float]:
@@ -387,7 +409,7 @@ class MlpTrainer(TripletTrainer):
 
     def model(self) -> MlpModel:
         """See trained.Trainer."""
-        return MlpModel(self._settings.network, self._network, len(self.data.speakers))
+        return self.make_model(self._settings, self._network, len(self.data.speakers))
 
     def state(self) -> dict[str, Any]:
         """See trained.Trainer."""

@@ -26,11 +26,9 @@ from steps.generators.idmap import (
     TripletTrainer,
     check_network,
     check_training,
-    saved_dimension,
-    seed_weights,
     to_numpy,
 )
-from steps.generators.trained import TrainingVectors, fill_network
+from steps.generators.trained import TrainingVectors
 from steps.generators.unet import Unet1d, VectorUnet
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -184,44 +182,29 @@ def index_noise(indices: IntArray, n_noises: int, dimension: int) -> Float32:
 class DiffTrainer(TripletTrainer):
     """IDMap-Diff under training; see trained.Trainer."""
 
+    generator = "idmap_diff"
+    read = staticmethod(read_diff_settings)
+
     def __init__(
         self, settings: DiffSettings, data: TrainingVectors, *, seed: int, device: str
     ) -> None:
-        seed_weights(seed, "idmap_diff")
-        network = DiffNetwork(settings.network, data.dimension)
+        super().__init__(settings, data, seed=seed, device=device)
         deviation = data.means.std(axis=0)
-        network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
-        network.scale.copy_(torch.from_numpy(np.maximum(deviation, 0.01 * deviation.mean())))
-        super().__init__(network, network.conditioner, settings.training, data, seed, device)
-        self._settings, self._network, self._seed = settings, network, seed
-        self._average = copy.deepcopy(network)
-        kind = settings.network
-        places = np.arange(len(data.speakers), dtype=np.int64)
-        identities = identity_vectors(places, kind.identity, kind.distribution)
-        self._identities = torch.from_numpy(identities).to(device)
-        self._targets = network.standardise(self.means)
+        scale = np.maximum(deviation, 0.01 * deviation.mean())
+        self._network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
+        self._network.scale.copy_(torch.from_numpy(scale))
+        self._seed = seed
+        self._average = copy.deepcopy(self._network)
+        self._targets = self._network.standardise(self.means)
 
-    @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        data: TrainingVectors,
-        *,
-        seed: int,
-        device: str,
-    ) -> "DiffTrainer":
-        """See trained.TrainerKind."""
-        return cls(read_diff_settings(values, path), data, seed=seed, device=device)
+    @staticmethod
+    def make_network(settings: DiffSettings, dimension: int) -> DiffNetwork:
+        """See TripletTrainer."""
+        return DiffNetwork(settings.network, dimension)
 
-    @classmethod
-    def load(
-        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
-    ) -> DiffModel:
-        """See trained.TrainerKind."""
-        settings = read_diff_settings(values, path)
-        network = DiffNetwork(settings.network, saved_dimension(weights, path))
-        fill_network(network, weights, path)
+    @staticmethod
+    def make_model(settings: DiffSettings, network: DiffNetwork, n_speakers: int) -> DiffModel:
+        """See TripletTrainer."""
         return DiffModel(settings, network, n_speakers)
 
     def update(self, step: int) -> dict[str, float]:
@@ -256,7 +239,7 @@ class DiffTrainer(TripletTrainer):
     def model(self) -> DiffModel:
         """See trained.Trainer."""
         network = copy.deepcopy(self._average).cpu()
-        return DiffModel(self._settings, network, len(self.data.speakers))
+        return self.make_model(self._settings, network, len(self.data.speakers))
 
     def state(self) -> dict[str, Any]:
         """See trained.Trainer."""

@@ -16,20 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.generators.frames import FloatArray, Frames
+from steps.generators.psd_config import NetworkSettings
 
 LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
-
-
-@dataclass(frozen=True)
-class NetworkSettings:
-    """components: K. noise: values of a z. hidden: units. steps, batch (samples a step), rate."""
-
-    steps: int = 300
-    components: int = 8
-    noise: int = 64
-    hidden: int = 256
-    batch: int = 64
-    learning_rate: float = 1e-3
 
 
 @dataclass(frozen=True)

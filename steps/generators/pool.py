@@ -6,6 +6,7 @@ As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers 
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,31 @@ IF_ALL_ARE_TAKEN = {
 }
 
 
-class PoolGenerator:
+class GeneratorSettings(Protocol):
+    """A dataclass of settings; name: of the generator."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """In the registry."""
+        ...
+
+
+class DistanceSettings(GeneratorSettings, Protocol):
+    """With the distance that the generator chooses by: cosine or plda."""
+
+    @property
+    def distance(self) -> str:
+        """See affinity.DISTANCES."""
+        ...
+
+
+S = TypeVar("S", bound=GeneratorSettings)
+D = TypeVar("D", bound=DistanceSettings)
+
+
+class PoolGenerator(Generic[S]):
     """What generators that choose speakers of the pool have in common; see `base.Generator`.
 
     target_genders: those that will be asked for; what is drawn for others does not count in
@@ -36,11 +61,31 @@ class PoolGenerator:
 
     target_genders: Sequence[str | None] = (*GENDERS, None)
 
-    def __init__(self, name: str, needs: tuple[str, ...], seed: int, draw: int) -> None:
-        self.name, self.needs = name, needs
+    def __init__(self, settings: S, *, seed: int, draw: int) -> None:
+        self.name, self.needs = settings.name, self.needs_for(settings)
         self.notes: list[str] = []
+        self._settings = settings
         self._seed, self._draw = seed, draw
         self._pool: Pool | None = None
+
+    @classmethod
+    def parse(cls, values: dict[str, object], path: StrPath) -> S:
+        """Checked settings of the mapping `generator` of the file `path`; UserError names both."""
+        raise NotImplementedError
+
+    @classmethod
+    def needs_for(cls, settings: S) -> tuple[str, ...]:  # noqa: ARG003
+        """What of `source.NEEDS` it uses beside the pool; nothing, unless a subclass says so."""
+        return ()
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
+        """See base.Kind."""
+        return cls.needs_for(cls.parse(values, path))
+
+    def settings(self) -> dict[str, object]:
+        """See base.Generator."""
+        return asdict(self._settings)
 
     @property
     def pool(self) -> Pool:
@@ -102,6 +147,41 @@ def _of(gender: str | None) -> str:
     return "" if gender is None else f" of gender {gender}"
 
 
+class AffinityGenerator(PoolGenerator[D]):
+    """What generators have in common that choose by the distance to the source."""
+
+    def __init__(self, settings: D, backend: Backend, *, seed: int, draw: int) -> None:
+        super().__init__(settings, seed=seed, draw=draw)
+        self._backend = backend
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,
+    ) -> Self:
+        """See base.Kind."""
+        settings = cls.parse(values, path)
+        backend = load_distance(settings.distance, path, resources)
+        return cls(settings, backend, seed=seed, draw=draw)
+
+    @classmethod
+    def needs_for(cls, settings: D) -> tuple[str, ...]:
+        """The source, and what the distance takes."""
+        return ("xvectors", *needs_of(settings.distance))
+
+    def fit(
+        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+    ) -> None:
+        """See base.Generator."""
+        super().fit(vectors, speakers, genders)
+        self._affinity = Affinity(self._backend, self.pool)
+
+
 @dataclass(frozen=True)
 class RandomSettings:
     """averaged: how many speakers a pseudo-speaker is the mean of."""
@@ -110,12 +190,8 @@ class RandomSettings:
     averaged: int = 100
 
 
-class RandomSpeakers(PoolGenerator):
+class RandomSpeakers(PoolGenerator[RandomSettings]):
     """The mean of speakers of the target gender, drawn uniformly from the whole pool."""
-
-    def __init__(self, settings: RandomSettings, *, seed: int, draw: int) -> None:
-        super().__init__(settings.name, (), seed, draw)
-        self._settings = settings
 
     @classmethod
     def from_settings(
@@ -126,18 +202,13 @@ class RandomSpeakers(PoolGenerator):
         seed: int,
         draw: int,
         resources: Resources,  # noqa: ARG003
-    ) -> "RandomSpeakers":
+    ) -> Self:
         """See base.Kind."""
-        return cls(cls._parse(values, path), seed=seed, draw=draw)
+        return cls(cls.parse(values, path), seed=seed, draw=draw)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        cls._parse(values, path)
-        return ()
-
-    @classmethod
-    def _parse(cls, values: dict[str, object], path: StrPath) -> RandomSettings:
+    def parse(cls, values: dict[str, object], path: StrPath) -> RandomSettings:
+        """See PoolGenerator."""
         settings = parse_settings(RandomSettings, values, path, "generator")
         require(settings.averaged > 0, path, "averaged", settings.averaged, "a number above 0")
         return settings
@@ -146,10 +217,6 @@ class RandomSpeakers(PoolGenerator):
     def is_random(self) -> bool:
         """Whether, for one of the target genders, there are more speakers than are averaged."""
         return self._pool is None or any(self._settings.averaged < size for size in self.sizes())
-
-    def settings(self) -> dict[str, object]:
-        """See base.Generator."""
-        return asdict(self._settings)
 
     def generate(
         self,
@@ -179,41 +246,16 @@ class RankedSettings:
     distance: str = "plda"
 
 
-class RankedSpeakers(PoolGenerator):
+class RankedSpeakers(AffinityGenerator[RankedSettings]):
     """The mean of some of the speakers of the target gender farthest from the source, or nearest.
 
     The candidates are fixed by the source's x. Only what is drawn from them depends on the key, so
     with keys for utterances and x for speakers the candidates stay (VoicePrivacy 2020).
     """
 
-    def __init__(self, settings: RankedSettings, backend: Backend, *, seed: int, draw: int) -> None:
-        needs = ("xvectors", *needs_of(settings.distance))
-        super().__init__(settings.name, needs, seed, draw)
-        self._settings, self._backend = settings, backend
-
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> "RankedSpeakers":
-        """See base.Kind."""
-        settings = cls._parse(values, path)
-        return cls(
-            settings, load_distance(settings.distance, path, resources), seed=seed, draw=draw
-        )
-
-    @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        return ("xvectors", *needs_of(cls._parse(values, path).distance))
-
-    @classmethod
-    def _parse(cls, values: dict[str, object], path: StrPath) -> RankedSettings:
+    def parse(cls, values: dict[str, object], path: StrPath) -> RankedSettings:
+        """See PoolGenerator."""
         settings = parse_settings(RankedSettings, values, path, "generator")
         check_distance(settings.distance, path)
         for name, value in (("candidates", settings.candidates), ("averaged", settings.averaged)):
@@ -226,17 +268,6 @@ class RankedSpeakers(PoolGenerator):
         settings = self._settings
         sizes = [settings.candidates] if self._pool is None else self.sizes()
         return any(settings.averaged < min(settings.candidates, size) for size in sizes)
-
-    def settings(self) -> dict[str, object]:
-        """See base.Generator."""
-        return asdict(self._settings)
-
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
-        """See base.Generator."""
-        super().fit(vectors, speakers, genders)
-        self._affinity = Affinity(self._backend, self.pool)
 
     def generate(
         self,

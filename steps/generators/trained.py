@@ -438,7 +438,6 @@ class _Run:
             "utterances": len(self.data.labels),
             "dimension": self.data.dimension,
             "norm": self.data.norm,
-            "cpu_seconds": round(self.cpu_seconds, 1),
             "device": device,
             **{name: round(value, 4) for name, value in figures.items()},
         }
@@ -446,7 +445,12 @@ class _Run:
             yaml.safe_dump({**self.trainer.settings(), "trained": trained}, stream, sort_keys=False)
         weights = {name: tensor.cpu() for name, tensor in self.trainer.weights().items()}
         save_atomically(self.out / "final.pt", weights)
-        logging.info("done: %s (step %d)", self.out / "final.pt", self.step)
+        logging.info(
+            "done: %s (step %d, %.1f s of CPU time)",
+            self.out / "final.pt",
+            self.step,
+            self.cpu_seconds,
+        )
 
 
 def norm_problem(figures: Mapping[str, float], limits: tuple[float, float]) -> str:

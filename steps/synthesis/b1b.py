@@ -6,10 +6,8 @@ the losses of HiFi-GAN), written anew. Content is what `content.extract_content`
 bottleneck features of a speech recogniser, and may have any dimension.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +16,9 @@ from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
 from steps.synthesis.b1b_config import B1bConfig, GeneratorConfig, read_b1b_config
-from steps.synthesis.base import F0Map, Target
-from steps.synthesis.content import Content, analyse_content, extract_content
+from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.nsf import FULL_LEVEL
-from steps.synthesis.trained import (
-    Float32,
-    FloatArray,
-    limit_peak,
-    load_weights,
-    speaker_input,
-    trained_files,
-)
+from steps.synthesis.trained import Float32, FloatArray, TrainedSynthesiser
 from steps.synthesis.world import HOP
 from utils.seeds import make_rng
 from utils.tables import StrPath
@@ -224,45 +213,26 @@ def input_statistics(
     return mean, np.sqrt(np.maximum(squares / n - np.square(mean), 0.0))
 
 
-class B1bSynthesiser:
-    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`."""
+class B1bSynthesiser(TrainedSynthesiser[B1bConfig, B1bNetwork]):
+    """B1.b's structure; see `TrainedSynthesiser`. Noise and phases are random."""
 
-    needs = ("synthesiser",)
+    @staticmethod
+    def read(path: StrPath) -> B1bConfig:
+        """See TrainedSynthesiser."""
+        return read_b1b_config(path)
 
-    def __init__(self, config: B1bConfig, network: B1bNetwork, where: StrPath = "b1b") -> None:
-        """where: the folder, for messages."""
-        torch.set_num_threads(1)
-        self.config = config
-        self.network = network.eval()
-        self._where = where
+    @staticmethod
+    def make(config: B1bConfig, state: dict[str, Tensor]) -> B1bNetwork:
+        """See TrainedSynthesiser."""
+        return B1bNetwork(config.network, 1 + config.cepstra, state["of_xvectors"].shape[1])
 
-    @classmethod
-    def load(cls, folder: StrPath) -> "B1bSynthesiser":
-        """What steps/train_synthesiser.py left in a folder; UserError where it is not that."""
-        settings, weights = trained_files(Path(folder))
-        config = read_b1b_config(settings)
-
-        def make(state: dict[str, Tensor]) -> B1bNetwork:
-            return B1bNetwork(config.network, 1 + config.cepstra, state["of_xvectors"].shape[1])
-
-        return cls(config, load_weights(weights, make), folder)
-
-    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
-        """See Synthesiser. Noise and phases are seeded by the samples.
-
-        Of the target x-vector and warp count; UserError where the length is not the one that was
-        trained on. Where a peak would pass 0.99 the whole is made softer.
-        """
-        unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
-        contour, envelope = analyse_content(wave)
-        content = extract_content(envelope, self.config.cepstra, target.warp)
-        if not content.has_speech:
-            return np.zeros(len(wave))
-        seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
-        out = self._render(content, f0(contour), unit, seed)[: len(wave)]
-        places = np.arange(len(wave)) / HOP
-        out *= np.interp(places, np.arange(len(content.gate)), content.gate)
-        return limit_peak(out * (np.exp(content.level / 2) / FULL_LEVEL), self._where)
+    def say(
+        self, content: Content, f0: FloatArray, unit: Tensor, n_samples: int, seed: str
+    ) -> FloatArray:
+        """See TrainedSynthesiser."""
+        out = self._render(content, f0, unit, seed)[:n_samples]
+        out *= np.interp(np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate)
+        return out
 
     @torch.inference_mode()
     def _render(self, content: Content, f0: FloatArray, unit: Tensor, seed: str) -> FloatArray:

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of B1.b's structure against discriminators, on the crops of the small source-filter.
+"""Training of B1.b's structure against discriminators, on the crops of the small source-filter."""
 
-All that is random is a function of (seed, step), so a run that was stopped and resumed ends with
-the same network, to the bit, on the same machine.
-"""
-
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,35 +19,34 @@ from steps.synthesis.discriminators import (
     discriminator_loss,
     feature_loss,
 )
-from steps.synthesis.nsf_training import Batch, Run, Voices, run_training
 from steps.synthesis.spectral_loss import LogPowerLoss, SpectralLoss
 from steps.synthesis.trained import Float32, FloatArray
+from steps.synthesis.training import (
+    AnyTrainer,
+    Batch,
+    Run,
+    Voices,
+    moving_average,
+    run_training,
+)
 from steps.synthesis.world import unpack
 from utils.seeds import derive_seed, make_rng
 from utils.tables import StrPath
 
-_KEPT = 0.98  # of a moving average, each step
-
 
 @dataclass
-class B1bTrainer:
-    """The state of a training; `step` is the next one.
+class B1bTrainer(AnyTrainer):
+    """B1.b's structure under training.
 
-    Moving averages: `loss`, the distance of log power spectra, and `guess`, the discriminators'
-    loss. statistics: of the network's inputs (`b1b.input_statistics`). `restore` takes what `state`
-    gave.
+    `loss` is the distance of log power spectra, `guess` the discriminators' loss. statistics: of
+    the network's inputs (`b1b.input_statistics`).
     """
 
+    saved = ("network", "discriminators", "optimiser", "opponent")
+
     config: B1bConfig
-    seed: int
-    device: str
     n_xvector: int
     statistics: tuple[FloatArray, FloatArray]
-    step: int = 0
-    loss: float = math.nan
-    guess: float = math.nan
-    cpu_seconds: float = 0.0  # of this process, over all runs
-    curve: list[tuple[int, float, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         torch.manual_seed(derive_seed(self.seed, "b1b-weights") % 2**63)
@@ -81,13 +74,10 @@ class B1bTrainer:
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
-        for name, value in (("discriminators'", guess), ("generator's", loss)):
-            if not math.isfinite(float(value.detach())):
-                raise FloatingPointError(
-                    f"the {name} loss is {float(value.detach())} at step {self.step}"
-                )
-        self.loss = _moving_average(self.loss, float(distance.detach()))
-        self.guess = _moving_average(self.guess, float(guess.detach()))
+        self.check_finite("discriminators' loss", guess)
+        self.check_finite("generator's loss", loss)
+        self.loss = moving_average(self.loss, float(distance.detach()))
+        self.guess = moving_average(self.guess, float(guess.detach()))
         self.step += 1
 
     def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
@@ -117,44 +107,11 @@ class B1bTrainer:
         signals: Tensor = self.network(*(torch.from_numpy(x).to(self.device) for x in parts))
         return signals
 
-    @torch.no_grad()
-    def validate(self, batch: Batch) -> float:
-        """Log-mel distance on held-out speakers, in nepers; notes it in the curve."""
-        self.network.eval()
+    def distance_on(self, batch: Batch) -> float:
+        """See AnyTrainer."""
         made = self.say(batch, "validation")
         right = torch.from_numpy(batch.right).to(self.device)
-        distance = float(self.distance.log_mel_distance(made, right))
-        self.curve.append((self.step, self.cpu_seconds, self.loss, distance))
-        return distance
-
-    def state(self) -> dict[str, Any]:
-        """All that a resumed run needs."""
-        return {
-            "network": self.network.state_dict(),
-            "discriminators": self.discriminators.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "opponent": self.opponent.state_dict(),
-            "progress": {
-                "step": self.step,
-                "loss": self.loss,
-                "guess": self.guess,
-                "cpu_seconds": self.cpu_seconds,
-                "curve": [list(point) for point in self.curve],
-            },
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        for name in ("network", "discriminators", "optimiser", "opponent"):
-            getattr(self, name).load_state_dict(state[name])
-        progress = state["progress"]
-        self.step, self.loss, self.guess = progress["step"], progress["loss"], progress["guess"]
-        self.cpu_seconds = progress["cpu_seconds"]
-        self.curve = [tuple(point) for point in progress["curve"]]
-
-
-def _moving_average(old: float, new: float) -> float:
-    return new if math.isnan(old) else _KEPT * old + (1 - _KEPT) * new
+        return float(self.distance.log_mel_distance(made, right))
 
 
 def training_frames(

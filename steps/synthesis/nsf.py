@@ -7,33 +7,20 @@ as minimum-phase filters, and added. Source: the harmonic-plus-noise neural sour
 Yamagishi 2019) with differentiable filters in place of sample-rate networks (Engel et al. 2020).
 """
 
-import hashlib
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
-from steps.synthesis.base import F0Map, Target
-from steps.synthesis.content import Content, analyse_content, extract_content
+from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, read_config
-from steps.synthesis.trained import (
-    Float32,
-    FloatArray,
-    limit_peak,
-    load_weights,
-    speaker_input,
-    trained_files,
-    unit_length,
-)
+from steps.synthesis.trained import Float32, FloatArray, TrainedSynthesiser, unit_length
 from steps.synthesis.world import HOP
 from utils.seeds import make_rng
 from utils.tables import StrPath
 
-FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
 BLOCK = 2000  # frames that are rendered at a time
 _N_FFT = 4 * HOP
 _N_BINS = _N_FFT // 2 + 1
@@ -215,51 +202,25 @@ def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate:
     return pulses + noise
 
 
-class NsfSynthesiser:
-    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`."""
+class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
+    """The small neural source-filter; see `TrainedSynthesiser`. The noise is random."""
 
-    needs = ("synthesiser",)
+    @staticmethod
+    def read(path: StrPath) -> NsfConfig:
+        """See TrainedSynthesiser."""
+        return read_config(path)
 
-    def __init__(self, config: NsfConfig, network: NsfNetwork, where: StrPath = "nsf") -> None:
-        """where: the folder, for messages."""
-        torch.set_num_threads(1)
-        self.config = config
-        self.network = network.eval()
-        self._where = where
-
-    @classmethod
-    def load(cls, folder: StrPath) -> "NsfSynthesiser":
-        """What steps/train_synthesiser.py left in a folder; UserError where it is not that."""
-        settings, weights = trained_files(Path(folder))
-        config = read_config(settings)
-
-        def make(state: dict[str, Tensor]) -> NsfNetwork:
-            return NsfNetwork(config.network, config.cepstra, len(state["centre"]))
-
-        return cls(config, load_weights(weights, make), folder)
-
-    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
-        """See Synthesiser. The noise is seeded by the samples.
-
-        Of the target x-vector and warp count; UserError where the length is not the one that was
-        trained on. Where a peak would pass 0.99 the whole is made softer.
-        """
-        unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
-        speaker = self.network.place(unit)
-        contour, envelope = analyse_content(wave)
-        content = extract_content(envelope, self.config.cepstra, target.warp)
-        if not content.has_speech:
-            return np.zeros(len(wave))
-        seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
-        out = self._render(content, f0(contour), speaker, len(wave), seed)
-        out *= np.exp(content.level / 2) / FULL_LEVEL
-        return limit_peak(out, self._where)
+    @staticmethod
+    def make(config: NsfConfig, state: dict[str, Tensor]) -> NsfNetwork:
+        """See TrainedSynthesiser."""
+        return NsfNetwork(config.network, config.cepstra, len(state["centre"]))
 
     @torch.inference_mode()
-    def _render(
-        self, content: Content, f0: FloatArray, speaker: Tensor, n_samples: int, seed: str
+    def say(
+        self, content: Content, f0: FloatArray, unit: Tensor, n_samples: int, seed: str
     ) -> FloatArray:
-        """Block by block: the spectra of a long signal would fill the memory."""
+        """See TrainedSynthesiser. Block by block: a long signal's spectra would fill the memory."""
+        speaker = self.network.place(unit)
         n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole
         last = np.minimum(np.arange(n_frames), len(f0) - 1)
         features, gate, contour = content.features[last], content.gate[last], f0[last]

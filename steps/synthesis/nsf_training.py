@@ -1,153 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the neural source-filter: every utterance is said again in its speaker's own voice.
+"""Training of the neural source-filter."""
 
-All that is random is a function of (seed, step), so a run that was stopped and resumed ends with
-the same network, to the bit, on the same machine.
-"""
-
-import hashlib
-import json
-import logging
 import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steps.speaker.averaging import read_xvectors
-from steps.speaker.checkpoints import Checkpoints, save_atomically
-from steps.speaker.corpus import TrainingAudio, hold_out
-from steps.speaker.encoders import check_device
-from steps.synthesis.b1b_config import B1bConfig, B1bTraining
-from steps.synthesis.content import draw_warp, extract_content
-from steps.synthesis.nsf import (
-    FULL_LEVEL,
-    NsfNetwork,
-    pulse_train,
-    render,
-)
-from steps.synthesis.nsf_config import NsfConfig, TrainingConfig, to_plain, write_config
+from steps.speaker.corpus import TrainingAudio
+from steps.synthesis.nsf import NsfNetwork, render
+from steps.synthesis.nsf_config import NsfConfig, TrainingConfig
 from steps.synthesis.spectral_loss import SpectralLoss
-from steps.synthesis.trained import Float32, unit_length
-from steps.synthesis.world import HOP, unpack
-from utils.archives import ObjectReader
-from utils.cli import UserError
+from steps.synthesis.trained import Float32
+from steps.synthesis.training import (
+    AnyTrainer,
+    Batch,
+    Run,
+    Voices,
+    moving_average,
+    run_training,
+)
 from utils.seeds import derive_seed, make_rng
-from utils.tables import StrPath, atomic_write
-
-Config = NsfConfig | B1bConfig
-
-LOG_EVERY = 50
-VALID_HEADER = "#step\tseconds_cpu\ttrain_loss\tvalid_log_mel\n"
-_VALID_CROPS = 2  # a held-out speaker
-
-
-@dataclass(frozen=True)
-class Voices:
-    """What a pool knows of speakers: WORLD frames by utterance, unit x-vectors by speaker."""
-
-    frames: ObjectReader
-    xvectors: dict[str, Float32]
-
-    @classmethod
-    def load(cls, folder: StrPath, audio: TrainingAudio) -> "Voices":
-        """Of a pool; UserError where it lacks a speaker or an utterance of the audio."""
-        path = Path(folder) / "world.scp"
-        if not path.is_file():
-            raise UserError(f"{path}: is missing; make it with steps/make_voice_pool.py")
-        frames = ObjectReader(path)
-        xvectors = read_xvectors(folder, "spk_xvector")
-        for speaker, utts in audio.spk2utt.items():
-            if speaker not in xvectors:
-                raise UserError(f"{Path(folder) / 'spk_xvector.scp'}: {speaker} is not in it")
-            if missing := [utt for utt in utts if utt not in frames]:
-                raise UserError(f"{path}: {missing[0]} is not in it; make the pool of this data")
-        unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
-        return cls(frames, unit)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """B crops of T frames and n = 160 (T - 1) samples, as `nsf.render` wants them.
-
-    xvectors are of length 1 and without noise; right: (B, n) what should come out.
-    """
-
-    content: Float32
-    f0: Float32
-    xvectors: Float32
-    pulses: Float32
-    noise: Float32
-    gate: Float32
-    right: Float32
-
-    def to(self, device: str) -> dict[str, Tensor]:
-        """Tensors by name."""
-        return {name: torch.from_numpy(x).to(device) for name, x in vars(self).items()}
-
-
-class BatchMaker:
-    """Makes the batch of a step: speakers in turn, an utterance and a place in it at random."""
-
-    def __init__(self, audio: TrainingAudio, voices: Voices, config: Config, seed: int) -> None:
-        self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
-        self.n_frames = round(config.training.crop_seconds * 100)
-
-    def __call__(self, step: int) -> Batch:
-        """The batch of step 0, 1, ..."""
-        rng = make_rng(self.seed, "nsf-batch", str(step))
-        return stack([self.crop(rng, speaker, warp=True) for speaker in self._speakers(step)])
-
-    def _speakers(self, step: int) -> list[str]:
-        """Every speaker once, in an order drawn for each round; then the next round."""
-        batch, speakers = self.config.training.batch, self.audio.speakers
-        chosen = []
-        for place in range(step * batch, (step + 1) * batch):
-            turn, rank = divmod(place, len(speakers))
-            order = make_rng(self.seed, "nsf-round", str(turn)).permutation(len(speakers))
-            chosen.append(speakers[order[rank]])
-        return chosen
-
-    def crop(self, rng: np.random.Generator, speaker: str, *, warp: bool) -> Batch:
-        """One crop (B = 1) of a speaker; where the utterance ends, silence follows."""
-        utts = self.audio.spk2utt[speaker]
-        utt = utts[int(rng.integers(len(utts)))]
-        frames = unpack(self.voices.frames.matrix(utt))
-        augment = self.config.augmentation
-        bent = draw_warp(rng, augment.scale, augment.bend) if warp else None
-        content = extract_content(frames.envelope, self.config.cepstra, bent)
-        spare = len(frames) - 1 - self.n_frames
-        start = int(rng.integers(spare + 1)) if spare > 0 else 0
-        part = slice(start, min(start + self.n_frames + 1, len(frames)))
-        pad = self.n_frames + 1 - (part.stop - start)
-        n_samples = self.n_frames * HOP
-        known = min(n_samples, self.audio.lengths[utt] - start * HOP)
-        right = np.zeros(n_samples, np.float32)
-        right[:known] = self.audio.read(utt, start * HOP, known)
-        right *= np.float32(FULL_LEVEL * math.exp(-content.level / 2))
-        f0 = np.pad(frames.f0[part], (0, pad))
-        pulses = pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi))
-        return Batch(
-            np.pad(content.features[part], ((0, pad), (0, 0)))[None],
-            f0.astype(np.float32)[None],
-            self.voices.xvectors[speaker][None],
-            pulses.astype(np.float32)[None],
-            rng.standard_normal(n_samples, dtype=np.float32)[None],
-            np.pad(content.gate[part], (0, pad))[None],
-            right[None],
-        )
-
-
-def stack(batches: list[Batch]) -> Batch:
-    """Several as one."""
-    return Batch(
-        *(np.concatenate(x) for x in zip(*(vars(b).values() for b in batches), strict=True))
-    )
+from utils.tables import StrPath
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:
@@ -186,21 +62,13 @@ class Adversary(nn.Module):
 
 
 @dataclass
-class Trainer:
-    """The state of a training; `step` is the next one.
+class Trainer(AnyTrainer):
+    """The small source-filter under training; `guess` is 1 - cosine of the adversary's guesses."""
 
-    Moving averages: `loss`, the spectral one, and `guess`, 1 - cosine of the adversary's guesses.
-    """
+    saved = ("network", "adversary", "optimiser")
 
     config: NsfConfig
-    seed: int
-    device: str
     xvectors: Float32  # (S, d) unit, of the training speakers
-    step: int = 0
-    loss: float = math.nan
-    guess: float = math.nan
-    cpu_seconds: float = 0.0  # of this process, over all runs
-    curve: list[tuple[int, float, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         torch.manual_seed(derive_seed(self.seed, "nsf-weights") % 2**63)
@@ -230,14 +98,13 @@ class Trainer:
         if weight := self._adversary_weight():
             guess = self.adversary(codes, place, weight)
             loss = distance + guess
-            self.guess = _moving_average(self.guess, float(guess.detach()))
+            self.guess = moving_average(self.guess, float(guess.detach()))
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.network.parameters(), self.config.training.gradient_norm)
         self.optimiser.step()
-        if not math.isfinite(float(loss.detach())):
-            raise FloatingPointError(f"the loss is {float(loss.detach())} at step {self.step}")
-        self.loss = _moving_average(self.loss, float(distance.detach()))
+        self.check_finite("loss", loss)
+        self.loss = moving_average(self.loss, float(distance.detach()))
         self.step += 1
 
     def _speaker_noise(self, batch: Batch) -> Tensor:
@@ -254,83 +121,12 @@ class Trainer:
         filters = self.network(codes, x["f0"], speaker)
         return render(filters, (x["pulses"], x["noise"]), x["gate"])
 
-    @torch.no_grad()
-    def validate(self, batch: Batch) -> float:
-        """Log-mel distance on held-out speakers, in nepers; notes it in the curve."""
-        self.network.eval()
+    def distance_on(self, batch: Batch) -> float:
+        """See AnyTrainer."""
         x = batch.to(self.device)
         codes = self.network.encode(x["content"])
         signals = self._say(x, codes, self.network.place(x["xvectors"]))
-        distance = float(self.distance.log_mel_distance(signals, x["right"]))
-        self.curve.append((self.step, self.cpu_seconds, self.loss, distance))
-        return distance
-
-    def state(self) -> dict[str, Any]:
-        """All that a resumed run needs."""
-        return {
-            "network": self.network.state_dict(),
-            "adversary": self.adversary.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "progress": {
-                "step": self.step,
-                "loss": self.loss,
-                "guess": self.guess,
-                "cpu_seconds": self.cpu_seconds,
-                "curve": [list(point) for point in self.curve],
-            },
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        self.network.load_state_dict(state["network"])
-        self.adversary.load_state_dict(state["adversary"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        progress = state["progress"]
-        self.step, self.loss, self.guess = progress["step"], progress["loss"], progress["guess"]
-        self.cpu_seconds = progress["cpu_seconds"]
-        self.curve = [tuple(point) for point in progress["curve"]]
-
-
-def _moving_average(old: float, new: float) -> float:
-    return new if math.isnan(old) else 0.98 * old + 0.02 * new
-
-
-class AnyTrainer(Protocol):
-    """What `run_training` needs of the trainer of any structure; see `Trainer`."""
-
-    network: Any  # an nn.Module with n_xvector
-    seed: int
-    device: str
-    step: int
-    loss: float
-    guess: float
-    cpu_seconds: float
-    curve: list[tuple[int, float, float, float]]
-
-    def update(self, batch: Batch) -> None:
-        """One step."""
-        ...
-
-    def validate(self, batch: Batch) -> float:
-        """Log-mel distance on held-out speakers, in nepers; notes it in the curve."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """All that a resumed run needs."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        ...
-
-
-def identity(config: Config, audio: TrainingAudio, voices: Voices, seed: int) -> str:
-    """Digest of what fixes a training: settings, seed, utterances with lengths, x-vectors."""
-    parts = [to_plain(config), seed, audio.spk2utt, audio.lengths]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    for speaker in audio.speakers:
-        digest.update(voices.xvectors[speaker].tobytes())
-    return digest.hexdigest()
+        return float(self.distance.log_mel_distance(signals, x["right"]))
 
 
 def train_nsf(
@@ -352,119 +148,3 @@ def train_nsf(
         return Trainer(config, seed, device, xvectors)
 
     run_training(Run(config, audio, pool, out, seed, device), begin)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What is trained on what; see `train_nsf`."""
-
-    config: Config
-    audio: TrainingAudio
-    pool: StrPath
-    out: Path
-    seed: int
-    device: str
-
-
-def run_training(run: Run, begin: Callable[[TrainingAudio, Voices], AnyTrainer]) -> None:
-    """The training of any structure, from its last checkpoint on.
-
-    begin: makes the trainer, at step 0, of the audio that is not held out.
-    """
-    torch.set_num_threads(1)
-    check_device(run.device)
-    config = run.config
-    voices = Voices.load(run.pool, run.audio)
-    training, held = hold_out(run.audio, config.training.valid_speakers, run.seed)
-    make = BatchMaker(training, voices, config, run.seed)
-    valid = _validation_batch(BatchMaker(run.audio, voices, config, run.seed), held)
-    trainer = begin(training, voices)
-    n_parameters = sum(p.numel() for p in trainer.network.parameters())
-    logging.info(
-        "training on %d speakers, %.2f h; validation on %d others: %s",
-        len(training.speakers),
-        training.seconds / 3600,
-        len(held),
-        " ".join(held) or "none",
-    )
-    logging.info("network: %.2f M parameters on %s", n_parameters / 1e6, run.device)
-    checkpoints = Checkpoints(
-        run.out / "checkpoints",
-        identity(config, run.audio, voices, run.seed),
-        config.training.keep_checkpoints,
-    )
-    if (state := checkpoints.load_last()) is not None:
-        trainer.restore(state)
-        logging.info("resumed at step %d", trainer.step)
-    (run.out / "final.pt").unlink(missing_ok=True)
-    _take_steps(trainer, config.training, make, valid, checkpoints, run.out)
-    _finish(trainer, run, training, n_parameters)
-
-
-def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
-    rng = make_rng(make.seed, "nsf-validation")
-    crops = [make.crop(rng, speaker, warp=False) for speaker in held for _ in range(_VALID_CROPS)]
-    return stack(crops) if crops else None
-
-
-def _take_steps(
-    trainer: AnyTrainer,
-    plan: TrainingConfig | B1bTraining,
-    make: BatchMaker,
-    valid: Batch | None,
-    checkpoints: Checkpoints,
-    out: Path,
-) -> None:
-    started, first = time.monotonic(), trainer.step
-    cpu_before, cpu_started = trainer.cpu_seconds, time.process_time()
-    while trainer.step < plan.steps:
-        trainer.update(make(trainer.step))
-        trainer.cpu_seconds = cpu_before + time.process_time() - cpu_started
-        last = trainer.step == plan.steps
-        if trainer.step % LOG_EVERY == 0 or last:
-            _report_progress(trainer, plan.steps, first, time.monotonic() - started)
-        if valid is not None and (trainer.step % plan.valid_every == 0 or last):
-            distance = trainer.validate(valid)
-            logging.info("step %d: validation log-mel distance %.3f", trainer.step, distance)
-            _write_curve(trainer, out)
-        if trainer.step % plan.checkpoint_every == 0 or last:
-            checkpoints.save(trainer.step, trainer.state())
-
-
-def _report_progress(trainer: AnyTrainer, n_steps: int, first: int, seconds: float) -> None:
-    speed = (trainer.step - first) / seconds
-    logging.info(
-        "step %d of %d, loss %.3f%s, %.2f steps/s, %.0f s left",
-        trainer.step,
-        n_steps,
-        trainer.loss,
-        "" if math.isnan(trainer.guess) else f", adversary {trainer.guess:.3f}",
-        speed,
-        (n_steps - trainer.step) / speed,
-    )
-
-
-def _write_curve(trainer: AnyTrainer, out: Path) -> None:
-    with atomic_write(out / "valid_loss.tsv") as stream:
-        stream.write(VALID_HEADER)
-        stream.writelines(
-            f"{step}\t{cpu:.1f}\t{loss:.4f}\t{distance:.4f}\n"
-            for step, cpu, loss, distance in trainer.curve
-        )
-
-
-def _finish(trainer: AnyTrainer, run: Run, audio: TrainingAudio, n_parameters: int) -> None:
-    trained = {
-        "step": trainer.step,
-        "seed": trainer.seed,
-        "speakers": len(audio.speakers),
-        "hours": round(audio.seconds / 3600, 3),
-        "parameters": n_parameters,
-        "xvector_dimensions": trainer.network.n_xvector,
-        "device": trainer.device,
-        "cpu_seconds": round(trainer.cpu_seconds, 1),
-    }
-    write_config(run.out / "synthesiser.yaml", run.config, trained=trained)
-    weights = {name: value.cpu() for name, value in trainer.network.state_dict().items()}
-    save_atomically(run.out / "final.pt", weights)
-    logging.info("done: %s", run.out / "final.pt")

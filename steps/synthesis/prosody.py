@@ -7,7 +7,7 @@ is late counts against a system.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -115,14 +115,16 @@ def compare_all(
     protected: Mapping[str, str],
     f0_range: tuple[float, float],
     allow_loss: int,
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Compared:
     """Compare the audio files (utterance -> file) of every utterance of `original`.
 
     What `protected` lacks, and what cannot be read, is skipped; LossError beyond `allow_loss`.
+    progress: wraps the utterances, to show how far it is.
     """
     found: dict[str, Prosody] = {}
     skipped: dict[str, str] = {}
-    for utt in original:
+    for utt in progress(original):
         try:
             if utt not in protected:
                 raise UserError(f"{utt}: has no protected audio")

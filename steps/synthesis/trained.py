@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders of steps/train_synthesiser.py, and what all synthesisers in them do alike."""
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from steps.synthesis.base import Synthesiser
+from steps.synthesis.base import F0Map, Synthesiser, Target
+from steps.synthesis.content import Content, analyse_content, extract_content
 from utils.cli import UserError
 from utils.settings import read_settings
 from utils.tables import StrPath
@@ -19,6 +22,7 @@ FloatArray = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
 Network = TypeVar("Network", bound=nn.Module)
 
+FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
 _LARGEST_PEAK = 0.99
 
 
@@ -83,3 +87,70 @@ def limit_peak(signal: FloatArray, where: StrPath) -> FloatArray:
     if not np.isfinite(peak):
         raise UserError(f"{where}: the converted signal is not finite")
     return signal * (_LARGEST_PEAK / peak) if peak > _LARGEST_PEAK else signal
+
+
+class SynthesiserConfig(Protocol):
+    """What is common to the settings of all structures; cepstra: of the content."""
+
+    @property
+    def cepstra(self) -> int:
+        """Beside the energy."""
+        ...
+
+
+Config = TypeVar("Config", bound=SynthesiserConfig)
+
+
+class TrainedSynthesiser(ABC, Generic[Config, Network]):
+    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`.
+
+    The network has `n_xvector`, the dimensions of the x-vectors that it was trained with.
+    """
+
+    needs = ("synthesiser",)
+
+    def __init__(self, config: Config, network: Network, where: StrPath = "synthesiser") -> None:
+        """where: the folder, for messages."""
+        torch.set_num_threads(1)
+        self.config = config
+        self.network = network.eval()
+        self._where = where
+
+    @classmethod
+    def load(cls, folder: StrPath) -> Self:
+        """What steps/train_synthesiser.py left in a folder; UserError where it is not that."""
+        settings, weights = trained_files(Path(folder))
+        config = cls.read(settings)
+        return cls(config, load_weights(weights, lambda state: cls.make(config, state)), folder)
+
+    @staticmethod
+    @abstractmethod
+    def read(path: StrPath) -> Any:
+        """The settings (Config) of a synthesiser.yaml."""
+
+    @staticmethod
+    @abstractmethod
+    def make(config: Any, state: dict[str, Tensor]) -> Any:
+        """A network (Network) of the sizes of saved weights."""
+
+    @abstractmethod
+    def say(
+        self, content: Content, f0: FloatArray, unit: Tensor, n_samples: int, seed: str
+    ) -> FloatArray:
+        """Speech (n_samples,) of content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
+
+    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+        """See Synthesiser. What is random is seeded by the samples.
+
+        Of the target x-vector and warp count; UserError where the length is not the one that was
+        trained on. Where a peak would pass 0.99 the whole is made softer.
+        """
+        n_xvector: Any = self.network.n_xvector
+        unit = speaker_input(target.xvector, n_xvector, self._where)
+        contour, envelope = analyse_content(wave)
+        content = extract_content(envelope, self.config.cepstra, target.warp)
+        if not content.has_speech:
+            return np.zeros(len(wave))
+        seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
+        out = self.say(content, f0(contour), unit, len(wave), seed)
+        return limit_peak(out * (np.exp(content.level / 2) / FULL_LEVEL), self._where)
