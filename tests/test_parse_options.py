@@ -155,6 +155,31 @@ def test_help_is_made_from_the_comments_of_the_block(run: Run, arguments: list[s
     assert "later" not in done.stdout
 
 
+def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local/options.sh").write_text(
+        "# Shared.\nnj=4 # jobs at a time\n. ./defaults\nseed=0 # of all\n"
+    )
+    (tmp_path / "defaults").write_text("seed=7 hidden=1\n")
+    (tmp_path / "run.sh").write_text(
+        f"# Own.\nset -eu\nstage=0 # first\n. local/options.sh\n. {ROOT}/utils/parse_options.sh\n"
+        'echo "$stage $nj $seed"\n'
+    )
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "run.sh", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+
+    assert call("--nj", "2", "--seed=3", "--stage", "1").stdout == "1 2 3\n"
+    refused(call("--hidden", "2"), "--hidden: no such option")
+    refused(call("--nj", "x"), "--nj: expected a number")
+    lines = call("--help").stdout.splitlines()
+    options = [line.split() for line in lines if line.startswith("  --")]
+    assert [words[0] for words in options[:3]] == ["--stage", "--nj", "--seed"]
+    assert options[1] == ["--nj", "4", "jobs", "at", "a", "time"]
+    assert "Own." in lines and "Shared." not in lines
+
+
 def test_an_empty_command_is_refused(run: Run) -> None:
     refused(run("--cpu-cmd", ""), "--cpu-cmd: the value is empty")
 

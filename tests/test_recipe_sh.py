@@ -1,6 +1,7 @@
 """utils/recipe.sh: stages, failing steps, dry runs, jobs."""
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,36 @@ fi
     assert done.returncode != 0
     assert "the reason" in done.stdout + done.stderr
     assert "exp/b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["step exp/a -- job exp/a", "along step exp/a -- job exp/a", "step exp/a -- within exp/a"],
+)
+@pytest.mark.usefixtures("recipe")
+def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, how: str) -> None:
+    """`kill` reaches the recipe's shell only: its launcher, and what that submitted, went on."""
+    body = f"""
+# As prepare.sh does: a program of its own, which calls the launcher.
+within() {{ bash -c '"$@"; true' - $cpu_cmd "$1/x.log" "${{@:2}}"; }}
+if in_stage 1 "jobs"; then
+  {how} bash -c 'echo $$ >pid.tmp; mv pid.tmp pid; exec sleep 300'
+  steps_wait
+fi
+"""
+    (tmp_path / "run.sh").write_text(HEAD + body)
+    with subprocess.Popen(["bash", "./run.sh"], cwd=tmp_path) as run:
+        pid = tmp_path / "pid"
+        deadline = time.monotonic() + 60
+        while not pid.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        run.terminate()
+        assert run.wait(60) != 0
+    job = Path(f"/proc/{pid.read_text().strip()}/stat")
+    while job.exists() and job.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_mistyped_option_is_an_error(recipe) -> None:

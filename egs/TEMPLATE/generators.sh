@@ -4,7 +4,7 @@
 #   ./generators.sh                                    everything that is not up to date
 #   ./generators.sh --sizes "100 1000 2000000"         as far as Fig. 11 goes
 #   ./generators.sh --generators "average idmap_mlp"   some generators: conf/systems/<generator>.yaml
-# DeID and G_VD need speech: run.sh --systems "random average ..." before.
+# DeID and G_VD (of --evaluators) need speech: run.sh --systems "random average ..." before.
 # Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
 set -euo pipefail
 
@@ -13,41 +13,17 @@ stop_stage=4                                              # last stage to run
 generators="random average psd wgan idmap_mlp idmap_diff" # what is compared: conf/systems/<generator>.yaml
 sizes="100 1000 10000 100000"                             # numbers of pseudo-speakers, ascending
 vectors=1000                                              # pseudo-speakers that are timed
-voice_encoder=                                            # encoder of the x-vectors, named as in --evaluators; empty: that of the first evaluator
-evaluators="ecapa_mini/plda"                              # whose DeID and G_VD are shown, as run.sh has them
-nj=$(env -u OMP_NUM_THREADS nproc)                        # jobs at a time
-device=cpu                                                # of what can use a GPU: cpu or cuda
-seed=0                                                    # of everything random
-corpus_name=                                              # name in tables (conf/recipe.conf)
-evaluation=                                               # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
-train_set=train                                           # data/<train_set> is the pool of voices, and trains generators
-chunk_seconds=                                            # as run.sh has it
-lda_dim=100                                               # as run.sh has it
-cohort_size=100                                           # as run.sh has it
-bootstrap=1000                                            # as run.sh has it
-dry_run=false                                             # only say what would be done
-list_stages=false                                         # only list the stages
 
-. ./path.sh
-. ./cmd.sh
-# shellcheck source=/dev/null
-. conf/recipe.conf
+. local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
 . local/recipe.sh
-[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
-[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
-for generator in $generators; do
-  [[ -f conf/systems/$generator.yaml ]] || die "conf/systems/$generator.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
-done
+begin_recipe "$@"
+for generator in $generators; do check_system "$generator"; done
 recipe_start "$command_line"
 
-first=${evaluators%% *}
-voice_encoder=${voice_encoder:-${first%/*}}
-sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
-for set in "$train_set" "${sets[@]}"; do
-  [[ -d data/$set ]] || $list_stages || die "data/$set is missing; make it with ./run.sh --stop-stage 0"
-done
+use_sets
+need_data "data/$train_set" "${sets[@]/#/data/}"
 read -ra sizes_given <<<"$sizes"
 use_encoder "$voice_encoder"
 out=exp/generators/$name
@@ -60,7 +36,7 @@ fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then
   lists=()
-  for gender in f m; do
+  for gender in $genders; do
     use_part "$voice_encoder/cosine $gender"
     scores=exp/scores/original/unprotected.$label/OO/$split
     step "$scores" -- job "$scores" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
@@ -110,7 +86,4 @@ if in_stage 4 "tables and figure"; then
   step "$out/results" -- job "$out/results" local/collect_generators.py "${gather[@]}" \
     "$out/threshold/threshold.json" "$out/capacity/real" "$out/results"
 fi
-recipe_end
-if [[ $stop_stage -ge 4 ]] && ! $dry_run && ! $list_stages; then
-  log "results: $PWD/$out/results/RESULTS.md"
-fi
+recipe_end 4 "results: $PWD/$out/results/RESULTS.md"

@@ -4,8 +4,8 @@
 #   ./large.sh                                        everything that is not up to date
 #   ./large.sh --sizes "50 200 1000 3000 10000:1"     as far as Fig. 9 goes: 358,482 utterances, one population of them
 #   ./large.sh --voice-encoder given:FOLDER           x-vectors that another toolkit made
-# What is simulated and what it cannot tell: docs/large.md. Results: exp/large/<encoder>/results/RESULTS.md,
-# large.csv and large.pdf.
+# The back end of the first of --evaluators scores. What is simulated and what it cannot tell: docs/large.md.
+# Results: exp/large/<encoder>/results/RESULTS.md, large.csv and large.pdf.
 set -euo pipefail
 
 stage=0                                               # first stage to run
@@ -15,44 +15,21 @@ sizes="50 200 1000"                                   # numbers of speakers, asc
 populations=5                                         # simulated populations of each size
 voices="two same"                                     # pseudo-speakers of a person: see docs/large.md
 leak=0                                                # part of the source speaker that protected x-vectors keep
-voice_encoder=                                        # encoder of the x-vectors, named as in --evaluators; empty: that of the first evaluator
-evaluators="ecapa_mini/plda"                          # the first one's back end scores
-nj=$(env -u OMP_NUM_THREADS nproc)                    # jobs at a time
-device=cpu                                            # of what can use a GPU: cpu or cuda
-seed=0                                                # of everything random
-corpus_name=                                          # name in tables (conf/recipe.conf)
-evaluation=                                           # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
-train_set=train                                       # data/<train_set> is the pool of voices, and trains generators
-chunk_seconds=                                        # as run.sh has it
-lda_dim=100                                           # as run.sh has it
-cohort_size=100                                       # as run.sh has it
-bootstrap=1000                                        # as run.sh has it
-dry_run=false                                         # only say what would be done
-list_stages=false                                     # only list the stages
+checkpoint_seconds=60                                 # between two notes of how far a job has counted
 
-. ./path.sh
-. ./cmd.sh
-# shellcheck source=/dev/null
-. conf/recipe.conf
+. local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
 . local/recipe.sh
-[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
-[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
-for generator in $generators; do
-  [[ -f conf/systems/$generator.yaml ]] || die "conf/systems/$generator.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
-done
+begin_recipe "$@"
+for generator in $generators; do check_system "$generator"; done
 for word in $voices; do
   [[ $word == two || $word == same ]] || die "--voices '$word': known: two, same"
 done
 recipe_start "$command_line"
 
-first=${evaluators%% *}
-voice_encoder=${voice_encoder:-${first%/*}}
-sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
-for set in "$train_set" "${sets[@]}"; do
-  [[ -d data/$set ]] || $list_stages || die "data/$set is missing; make it with ./run.sh --stop-stage 0"
-done
+use_sets
+need_data "data/$train_set" "${sets[@]/#/data/}"
 read -ra sizes_given <<<"$sizes"
 use_evaluator "$voice_encoder/${first##*/}"
 out=exp/large/$name
@@ -67,7 +44,8 @@ fi
 # Populations in FOLDER, all pairs of each counted in nj parts, figures. A part that was killed goes on from its last
 # checkpoint. The programs are arguments so that the step knows their code.
 measure() { # FOLDER BOOTSTRAP MAKE COUNT FIGURES ARGUMENTS...
-  local folder=$1 launch count=("$4" count "${on_device[@]}" --parts "$nj" --part JOB)
+  local folder=$1 launch
+  local count=("$4" count "${on_device[@]}" --checkpoint-seconds "$checkpoint_seconds" --parts "$nj" --part JOB)
   job "$folder" "$3" "${@:6}" "$folder"
   use_launcher "${count[@]}"
   "${launch[@]}" "JOB=1:$nj" "$folder/log/score_large.JOB.log" "${count[@]}" "$folder"/plans/*
@@ -104,7 +82,4 @@ if in_stage 2 "tables and figure"; then
   done
   step "$out/results" -- job "$out/results" local/collect_large.py "${gather[@]}" "$out/results"
 fi
-recipe_end
-if [[ $stop_stage -ge 2 ]] && ! $dry_run && ! $list_stages; then
-  log "results: $PWD/$out/results/RESULTS.md"
-fi
+recipe_end 2 "results: $PWD/$out/results/RESULTS.md"

@@ -7,44 +7,26 @@
 # Results: exp/nist/<set>/results/RESULTS.md (beside 003's Tables 5 to 8) and metrics.csv.
 set -euo pipefail
 
-stage=0                            # first stage to run
-stop_stage=5                       # last stage to run
-systems="knnvc b2r"                # what is studied: conf/systems/<system>.yaml; kNN-VC has pseudo-profiles, of others a profile is a draw
-external=                          # other systems: "<name>=<data directory of profile 1>[,<of profile 2>] ..."
-profiles=8                         # pseudo-profiles of a speaker
-tested="1 2"                       # those that are tested; cross-profile compares the first two
-sources=                           # data directories whose segments are studied; empty: the trial sets of both genders
-same_gender=true                   # compare speakers of one gender only
-sessions=                          # table of each segment's session: segments of one session are not compared
-evaluators="ecapa_mini/plda"       # who listens, side by side: as run.sh has them
-voice_encoder=                     # as run.sh has it
-nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
-device=cpu                         # of what can use a GPU: cpu or cuda
-seed=0                             # of everything random
-bootstrap=1000                     # resamplings of the speakers for the 95 % intervals
-corpus_name=                       # name in tables (conf/recipe.conf)
-evaluation=                        # as run.sh has it
-train_set=train                    # as run.sh has it
-chunk_seconds=                     # as run.sh has it
-lda_dim=100                        # as run.sh has it
-cohort_size=100                    # as run.sh has it
-dry_run=false                      # only say what would be done
-list_stages=false                  # only list the stages
+stage=0             # first stage to run
+stop_stage=5        # last stage to run
+systems="knnvc b2r" # what is studied: conf/systems/<system>.yaml; kNN-VC has pseudo-profiles, of others a profile is a draw
+external=           # other systems: "<name>=<data directory of profile 1>[,<of profile 2>] ..."
+profiles=8          # pseudo-profiles of a speaker
+tested="1 2"        # those that are tested; cross-profile compares the first two
+sources=            # data directories whose segments are studied; empty: the trial sets
+same_gender=true    # compare speakers of one gender only
+sessions=           # table of each segment's session: segments of one session are not compared
 
-. ./path.sh
-. ./cmd.sh
-# shellcheck source=/dev/null
-. conf/recipe.conf
+. local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
 . local/recipe.sh
-[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
-[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+begin_recipe "$@"
 recipe_start "$command_line"
 
-first=${evaluators%% *}
-voice_encoder=${voice_encoder:-${first%/*}}
-sources=${sources:-data/${evaluation}_trials_f data/${evaluation}_trials_m}
+use_sets
+trial_sets=("${sets[@]:1}")
+sources=${sources:-${trial_sets[*]/#/data/}}
 read -ra source_list <<<"$sources"
 read -ra tested_list <<<"$tested"
 [[ ${#tested_list[@]} -ge 1 ]] || die "--tested: at least one profile is needed"
@@ -53,12 +35,10 @@ sets=("$set") # what is protected here
 out=exp/nist/$set
 generated_conf=$out/conf
 declare -A draw_of # option of anonymise.py that gives a system's profile
-for path in "data/$train_set" "${source_list[@]}"; do
-  [[ -d $path ]] || $list_stages || die "$path is missing; make it with ./run.sh --stop-stage 0"
-done
+need_data "data/$train_set" "${evaluated[@]/#/data/}" "${source_list[@]}"
 names=() # all systems, external ones too
 for system in $systems; do
-  [[ -f conf/systems/$system.yaml ]] || die "conf/systems/$system.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+  check_system "$system"
   names+=("$system")
   $list_stages || for profile in "${tested_list[@]}"; do
     draw_of["$system/$profile"]=$(steps/vary_system.py --profile "$profile" --profiles "$profiles" \
@@ -91,18 +71,14 @@ use_profiles() { # SYSTEM
 
 if in_stage 0 "segments, trial sets"; then
   step "data/$set" -- combine_data_dirs.py "data/$set" "${source_list[@]}"
-  options=(--same-gender "$same_gender")
+  options=(--same-gender "$same_gender" --training "data/$train_set")
   [[ -z $sessions ]] || options+=(--sessions "$sessions")
   step "$out/trials" --also "$out/trials/trial1" --also "$out/trials/trial2" --also "$out/trials/cross" -- \
     job "$out/trials" local/make_nist_trials.py "${options[@]}" "data/$set" "$out/trials"
 fi
 
 if in_stage 1 "evaluators, x-vectors of the original segments, what the systems need"; then
-  for evaluator in $evaluators; do
-    use_evaluator "$evaluator"
-    make xvectors
-    [[ $scorer == cosine ]] || make backend
-  done
+  make_evaluators
   use_encoder "$voice_encoder"
   for system in $systems; do
     use_system "${system}_p${tested_list[0]}"
@@ -186,7 +162,4 @@ if in_stage 5 "tables"; then
   done
   step "$out/results" -- job "$out/results" local/collect_nist.py --corpus-name "$corpus_name" "$out/results" "${folders[@]}"
 fi
-recipe_end
-if [[ $stop_stage -ge 5 ]] && ! $dry_run && ! $list_stages; then
-  log "results: $PWD/$out/results/RESULTS.md"
-fi
+recipe_end 5 "results: $PWD/$out/results/RESULTS.md"

@@ -10,11 +10,9 @@ seed=0         # of the choice of enrolment utterances
 . ./path.sh
 . ./cmd.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
-[[ -d $corpus ]] || {
-  echo "prepare.sh: --corpus '$corpus': no such folder" >&2
-  exit 2
-}
+use_corpus "the folder of its audio"
 echo "prepare.sh: write data/all/{wav.scp,utt2spk,spk2gender,text} from $corpus here (egs/an4/prepare.sh is a short example)," \
   "then make data/train and the evaluation sets with local/make_trials.py; --nj $nj --seed $seed --download $download" >&2
 exit 2

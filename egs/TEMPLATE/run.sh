@@ -12,35 +12,18 @@ stop_stage=11                      # last stage to run
 corpus=                            # folder of the corpus, where it needs one (egs/<corpus>/README.md)
 download=false                     # fetch the corpus first, where its prepare.sh can
 systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
-evaluators="ecapa_mini/plda"       # who attacks: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda, plda_asnorm or cosine
 attackers="ignorant lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 informed_level=utt                 # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
-nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
-device=cpu                         # of what can use a GPU: cpu or cuda
-seed=0                             # of everything random
-bootstrap=1000                     # resamplings of the speakers for the 95 % intervals
-corpus_name=                       # name in tables (conf/recipe.conf)
-evaluation=                        # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
-train_set=train                    # data/<train_set> trains the evaluator and is the pool of voices
-genders="f m"                      # whose trials there are; a corpus of one gender names it in conf/recipe.conf
 prepare_options=                   # further options of prepare.sh
 also_prepared=                     # sets that prepare.sh makes for other evaluations
-voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
-chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
-asr=                               # who recognises words: pocketsphinx, hub:<model>; empty: not measured; needs text (docs/utility.md)
-asr_lang=general                   # what pocketsphinx is told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
+asr=                               # who recognises words: pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/utility.md)
+asr_lang=general                   # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
+asr_model=ctc_mini                 # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
 emotion=                           # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-lda_dim=100                        # dimensions that the PLDA back end keeps, at most
-cohort_size=100                    # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
-dry_run=false                      # only say what would be done
-list_stages=false                  # only list the stages
 
-. ./path.sh
-. ./cmd.sh
-# shellcheck source=/dev/null
-. conf/recipe.conf
+. local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
 . local/recipe.sh
@@ -49,17 +32,8 @@ list_stages=false                  # only list the stages
 . local/emotion.sh
 . local/timing.sh
 . local/asr.sh
-[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
-[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
-
-first=${evaluators%% *}
-voice_encoder=${voice_encoder:-${first%/*}}
-sets=("${evaluation}_enrolls")
-for gender in $genders; do
-  [[ $gender == [fm] ]] || die "--genders: '$gender' of '$genders'; known: f, m"
-  sets+=("${evaluation}_trials_$gender")
-done
-[[ ${#sets[@]} -gt 1 ]] || die "--genders: names none; known: f, m"
+begin_recipe "$@"
+use_sets
 
 # What is compared, and the sets that it takes: `-` for the original, else the system that protected it.
 parts=()
@@ -68,7 +42,7 @@ for evaluator in $evaluators; do
 done
 pairs=("original OO - -") # system condition rows columns
 for system in $systems; do
-  [[ -f conf/systems/$system.yaml ]] || die "conf/systems/$system.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+  check_system "$system"
   pairs+=("$system OP - $system" "$system PP $system $system")
 done
 
@@ -88,7 +62,7 @@ fi
 
 if in_stage 1 "audio: every file opened, rates and durations"; then
   for set in "$train_set" "${sets[@]}"; do
-    step "exp/audio/$set" -- job "exp/audio/$set" utils/check_audio.py "data/$set" "exp/audio/$set"
+    step "exp/audio/$set" -- over "data/$set" "exp/audio/$set" utils/check_audio.py %data %out
   done
 fi
 
@@ -100,11 +74,7 @@ if in_stage 2 "evaluators: train speaker encoders"; then
 fi
 
 if in_stage 3 "x-vectors of the original speech, back ends"; then
-  for evaluator in $evaluators; do
-    use_evaluator "$evaluator"
-    make xvectors
-    [[ $scorer == cosine ]] || make backend
-  done
+  make_evaluators
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
@@ -248,7 +218,4 @@ if in_stage 11 "results and report"; then
   step exp/results -- job exp/results local/collect_results.py "${gather[@]}" exp/results "${folders[@]}"
   step exp/report -- job exp/report local/make_report.py exp/results exp/report
 fi
-recipe_end
-if [[ $stop_stage -ge 11 ]] && ! $dry_run && ! $list_stages; then
-  log "report: $PWD/exp/report/report.html (tables: exp/report/RESULTS.md)"
-fi
+recipe_end 11 "report: $PWD/exp/report/report.html (tables: exp/report/RESULTS.md)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The white-box study (paper 001): everybody speaks with one constant voice, and the attacker knows which. docs/studies.md.
-# It takes corpus and encoders of run.sh, and makes what is missing.
+# It takes corpus and encoders of run.sh, and makes what is missing. Targets are clusters of x-vectors of the voice encoder.
 #   ./whitebox.sh                                        40 targets, with and without their pitch
 #   ./whitebox.sh --targets 3 --f0 none                  a look
 #   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
@@ -8,56 +8,33 @@
 # and the radars in .../report/report.html.
 set -euo pipefail
 
-stage=0                            # first stage to run
-stop_stage=7                       # last stage to run
-targets=40                         # target voices: half of them (rounded up) women, the others men
-f0="none linear"                   # pitch of protected speech: none (as it was), linear (moved to the target's)
-how="backend"                      # what the attacker trains on speech of the target: backend, finetuned, scratch
-evaluators="ecapa_mini/plda"       # who listens, side by side: as run.sh has them
-voice_encoder=                     # as run.sh has it: targets are clusters of its x-vectors
-nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
-device=cpu                         # of what can use a GPU: cpu or cuda
-seed=0                             # of everything random
-bootstrap=1000                     # resamplings of the speakers for the 95 % intervals
-bins=50                            # of a speaker's own linkability (001's code)
-prosody=true                       # pitch, length and level of protected speech beside the original, by target
-asr=                               # as run.sh has it: who recognises words, by target; empty: not measured
-asr_lang=general                   # as run.sh has it
-corpus_name=                       # name in tables (conf/recipe.conf)
-evaluation=                        # as run.sh has it
-train_set=train                    # as run.sh has it
-genders="f m"                      # as run.sh has it: whose trials there are
-chunk_seconds=                     # as run.sh has it
-lda_dim=100                        # as run.sh has it
-cohort_size=100                    # as run.sh has it
-dry_run=false                      # only say what would be done
-list_stages=false                  # only list the stages
+stage=0            # first stage to run
+stop_stage=7       # last stage to run
+targets=40         # target voices: half of them (rounded up) women, the others men
+f0="none linear"   # pitch of protected speech: none (as it was), linear (moved to the target's)
+how="backend"      # what the attacker trains on speech of the target: backend, finetuned, scratch
+bins=50            # of a speaker's own linkability (001's code)
+prosody=true       # pitch, length and level of protected speech beside the original, by target
+asr=               # as run.sh has it: who recognises words, by target; empty: not measured
+asr_lang=general   # as run.sh has it
+asr_model=ctc_mini # as run.sh has it
 
-. ./path.sh
-. ./cmd.sh
-# shellcheck source=/dev/null
-. conf/recipe.conf
+. local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
 . local/recipe.sh
 . local/attackers.sh
 . local/prosody.sh
 . local/asr.sh
-[[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
-[[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+begin_recipe "$@"
 [[ $targets =~ ^[1-9][0-9]*$ ]] || die "--targets $targets: a number of voices is expected"
 for word in $how; do
   [[ $word == @(backend|finetuned|scratch) ]] || die "--how: '$word'; known: backend, finetuned, scratch"
 done
 recipe_start "$command_line"
 
-first=${evaluators%% *}
-voice_encoder=${voice_encoder:-${first%/*}}
-sets=("${evaluation}_enrolls")
-for gender in $genders; do sets+=("${evaluation}_trials_$gender"); done
-for set in "$train_set" "${sets[@]}"; do
-  [[ -d data/$set ]] || $list_stages || die "data/$set is missing; make it with ./run.sh --stop-stage 0"
-done
+use_sets
+need_data "data/$train_set" "${sets[@]/#/data/}"
 out=exp/whitebox/${evaluation}_$targets
 generated_conf=$out/conf
 parts=() # evaluator and gender
@@ -78,7 +55,7 @@ for kind in $f0; do
     linear) source=const_01_f0 suffix=_f0 ;;
     *) die "--f0: '$kind'; known: none, linear" ;;
   esac
-  [[ -f conf/systems/$source.yaml ]] || die "conf/systems/$source.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+  check_system "$source"
   for ((number = 1; number <= targets; number++)); do
     system=$(printf 'const_%0*d_of_%d%s' "$((${#targets} > 2 ? ${#targets} : 2))" "$number" "$targets" "$suffix")
     systems+=" $system"
@@ -119,11 +96,7 @@ for_targets() { # COMMAND...
 }
 
 if in_stage 0 "evaluators, x-vectors of the original speech, pool of voices"; then
-  for evaluator in $evaluators; do
-    use_evaluator "$evaluator"
-    make xvectors
-    [[ $scorer == cosine ]] || make backend
-  done
+  make_evaluators
   use_encoder "$voice_encoder"
   for system in $systems; do
     use_target "$system"
@@ -238,7 +211,4 @@ if in_stage 7 "tables, and the radars over targets"; then
     %then local/collect_whitebox.py "${tell[@]}" "$out/results"
   step "$out/report" -- job "$out/report" local/make_report.py "$out/results" "$out/report"
 fi
-recipe_end
-if [[ $stop_stage -ge 7 ]] && ! $dry_run && ! $list_stages; then
-  log "results: $PWD/$out/results/RESULTS.md; radars: $out/report/report.html"
-fi
+recipe_end 7 "results: $PWD/$out/results/RESULTS.md; radars: $out/report/report.html"

@@ -20,17 +20,10 @@ nj=2                # audio files read at a time
 
 . ./path.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
-fail() {
-  printf 'prepare.sh: %s\n' "$*" >&2
-  exit 2
-}
-
-[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
-! $download || fail "--download: no checksum of AN4 is published; get it as README.md says"
-[[ -n $corpus ]] || fail "--corpus is missing: the folder with AN4's etc/ and wav/; see README.md"
-[[ -d $corpus ]] || fail "--corpus $corpus: no such folder"
-corpus=$(cd "$corpus" && pwd)
+no_download "no checksum of AN4 is published"
+use_corpus "the folder with AN4's etc/ and wav/"
 [[ -d $corpus/wav ]] || fail "$corpus/wav: no such folder; --corpus is the folder above AN4's wav/"
 parts=()
 for part in train test; do
@@ -38,10 +31,7 @@ for part in train test; do
 done
 [[ ${#parts[@]} -gt 0 ]] || fail "$corpus/etc: holds neither an4_train.fileids nor an4_test.fileids"
 
-work=data/.prepare
-rm -rf "$work"
-mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+make_work
 awk 1 "${parts[@]/%/.fileids}" >"$work/fileids"
 awk 1 "${parts[@]/%/.transcription}" >"$work/transcription"
 find -L "$corpus/wav" -name '[!.]*.flac' -o -name '[!.]*.wav' -o -name '[!.]*.sph' >"$work/audio"
@@ -88,6 +78,4 @@ if [[ -f $corpus/etc/an4.dic && -f $corpus/etc/an4.lm ]]; then
   cp "$corpus/etc/an4.dic" data/lang/lexicon.dict
   cp "$corpus/etc/an4.lm" data/lang/lm.arpa
 fi
-for set in "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}; do
-  utils/validate_data_dir.py "data/$set"
-done
+validate_sets "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}

@@ -19,17 +19,10 @@ nj=2                                       # audio files read at a time
 
 . ./path.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
-fail() {
-  printf 'prepare.sh: %s\n' "$*" >&2
-  exit 2
-}
-
-[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
-! $download || fail "--download: no checksum of EmoDB is published; get it as README.md says"
-[[ -n $corpus ]] || fail "--corpus is missing: the folder with EmoDB's wav/; see README.md"
-[[ -d $corpus ]] || fail "--corpus $corpus: no such folder"
-corpus=$(cd "$corpus" && pwd)
+no_download "no checksum of EmoDB is published"
+use_corpus "the folder with EmoDB's wav/"
 [[ -d $corpus/wav ]] || fail "$corpus/wav: no such folder; --corpus is the folder above EmoDB's wav/"
 [[ -n ${emotions// /} ]] || fail "--emotions: names none"
 for emotion in $emotions; do
@@ -37,10 +30,7 @@ for emotion in $emotions; do
     || fail "--emotions: '$emotion'; known: anger boredom disgust fear happiness neutral sadness"
 done
 
-work=data/.prepare
-rm -rf "$work"
-mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+make_work
 find -L "$corpus/wav" -maxdepth 1 \( -name '[!.]*.wav' -o -name '[!.]*.flac' \) >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/wav: holds no <name>.{wav,flac}"
 
@@ -101,6 +91,4 @@ local/make_data_dir.py --nj "$nj" --allow-loss "$allow_loss" \
   --genders-from "the list in prepare.sh" "$work/all.tsv" "$work/all"
 local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utts" \
   --speakers "$speakers" --rest "data/$train_set" "$work/all" "data/$evaluation"
-for set in "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}; do
-  utils/validate_data_dir.py "data/$set"
-done
+validate_sets "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}

@@ -18,26 +18,16 @@ nj=2                 # audio files read at a time
 
 . ./path.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
-fail() {
-  printf 'prepare.sh: %s\n' "$*" >&2
-  exit 2
-}
-
-[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
-! $download || fail "--download: no checksum of this corpus is published; get it as README.md says"
-[[ -n $corpus ]] || fail "--corpus is missing: the folder with recordings/; see README.md"
-[[ -d $corpus ]] || fail "--corpus $corpus: no such folder"
-corpus=$(cd "$corpus" && pwd)
+no_download "no checksum of this corpus is published"
+use_corpus "the folder with recordings/"
 [[ -d $corpus/recordings ]] || fail "$corpus/recordings: no such folder; --corpus is the folder above it"
 of_speakers=$corpus/speakers.tsv
 [[ -f $of_speakers ]] || of_speakers=$corpus/metadata.py
 [[ -f $of_speakers ]] || fail "$corpus: holds neither speakers.tsv nor metadata.py, which give the genders"
 
-work=data/.prepare
-rm -rf "$work"
-mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+make_work
 find -L "$corpus/recordings" -name '[0-9]_*_*.wav' -o -name '[0-9]_*_*.flac' >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/recordings: holds no <digit>_<speaker>_<index>.{wav,flac}"
 
@@ -82,6 +72,4 @@ read -ra of <<<"$genders"
 sets=("$train_set" "${evaluation}_enrolls" "${of[@]/#/${evaluation}_trials_}")
 local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utts" --speakers "$speakers" \
   --rest "data/$train_set" --genders "${of[@]}" -- "$work/all" "data/$evaluation"
-for set in "${sets[@]}"; do
-  utils/validate_data_dir.py "data/$set"
-done
+validate_sets "${sets[@]}"

@@ -22,17 +22,11 @@ url=https://www.openslr.org/resources/12 # to download from; or a mirror
 
 . ./path.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
 declare -A published=( # utterances
   ["dev-clean"]=2703 ["dev-other"]=2864 ["test-clean"]=2620 ["test-other"]=2939
   ["train-clean-100"]=28539 ["train-clean-360"]=104014 ["train-other-500"]=148688)
-
-fail() {
-  printf 'prepare.sh: %s\n' "$*" >&2
-  exit 2
-}
-
-[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
 
 # Download and unpack a subset; it shows up in $corpus when it is whole.
 fetch() { # SUBSET
@@ -105,10 +99,7 @@ if [[ ${train[*]} == auto ]]; then
   [[ ${#train[@]} -gt 0 ]] || fail "$corpus: has no subset but $eval_subset to train with"
 fi
 
-work=data/.prepare
-rm -rf "$work"
-mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+make_work
 list_utterances "$eval_subset" >"$work/eval.tsv"
 list_utterances "${train[@]}" >"$work/train.tsv"
 cut -f 2 "$work/eval.tsv" | sort -u >"$work/eval.spk"
@@ -128,6 +119,4 @@ else
 fi
 local/make_trials.py "${how[@]}" "$work/eval" "data/$evaluation"
 local/make_data_dir.py "${checks[@]}" "$work/train.tsv" "data/$train_set"
-for set in "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}; do
-  utils/validate_data_dir.py "data/$set"
-done
+validate_sets "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}

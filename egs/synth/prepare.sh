@@ -23,10 +23,7 @@ download=false        # accepted because every corpus is; there is nothing to fe
 . ./path.sh
 . ./cmd.sh
 . utils/parse_options.sh
-[[ $# -eq 0 ]] || {
-  echo "prepare.sh: unexpected argument '$1'; see --help" >&2
-  exit 2
-}
+. utils/corpus.sh
 
 # One job of $nj processes: a speaker needs a process of its own in any case.
 make_speakers() { # SET FIRST SPEAKERS UTTERANCES

@@ -25,17 +25,10 @@ nj=2                         # audio files read at a time
 
 . ./path.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
-fail() {
-  printf 'prepare.sh: %s\n' "$*" >&2
-  exit 2
-}
-
-[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
-! $download || fail "--download: 11 GB behind a licence page; get the corpus as README.md says"
-[[ -n $corpus ]] || fail "--corpus is missing: the VCTK folder; see README.md"
-[[ -d $corpus ]] || fail "--corpus $corpus: no such folder"
-corpus=$(cd "$corpus" && pwd)
+no_download "11 GB behind a licence page"
+use_corpus "the VCTK folder"
 [[ $mic == mic[12] ]] || fail "--mic '$mic'; known: mic1, mic2"
 [[ $sentences == @("different common"|different|common) ]] \
   || fail "--sentences '$sentences'; known: \"different common\", different, common"
@@ -56,10 +49,7 @@ if [[ -n $lists ]]; then
   if named=$(grep -om 1 '_mic[12] ' "$home"); then with_mic=true mic=${named//[_ ]/}; fi
 fi
 
-work=data/.prepare
-rm -rf "$work"
-mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+make_work
 find -L "$corpus/$folder" -mindepth 2 -maxdepth 2 \( -name '[!.]*.wav' -o -name '[!.]*.flac' \) >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/$folder: holds no <speaker>/<utt>.{wav,flac}"
 find -L "$corpus/txt" -mindepth 2 -maxdepth 2 -name '[!.]*.txt' \
@@ -164,6 +154,6 @@ fi
 for kind in $sentences; do
   name=$evaluation
   [[ $kind == different ]] || name+=_common
-  for set in "$name"_{enrolls,trials_f,trials_m}; do utils/validate_data_dir.py "data/$set"; done
+  validate_sets "$name"_{enrolls,trials_f,trials_m}
 done
-utils/validate_data_dir.py "data/$train_set"
+validate_sets "$train_set"

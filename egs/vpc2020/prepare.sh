@@ -11,15 +11,9 @@ train_set=train       # name of the training and pool set
 
 . ./path.sh
 . utils/parse_options.sh
+. utils/corpus.sh
 
-fail() {
-  printf 'prepare.sh: %s\n' "$*" >&2
-  exit 2
-}
-
-[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
-[[ -n $corpus ]] || fail "--corpus is missing: a folder with data/<set> and xvectors/<set>; see README.md"
-corpus=$(cd "$corpus" && pwd)
+use_corpus "a folder with data/<set> and xvectors/<set>"
 sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 for set in "${sets[@]}"; do
   [[ -d $corpus/data/$set ]] || fail "$corpus/data/$set: no such folder; --evaluation $evaluation"

@@ -1,0 +1,34 @@
+# Sourced by prepare.sh after utils/parse_options.sh: how preparing any corpus begins and ends.
+# Needs the options corpus and download, as far as what is called speaks of them.
+
+# shellcheck shell=bash disable=SC2154  # the variables are the script's
+
+fail() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 2
+}
+
+[[ $# -eq 0 ]] || fail "unexpected argument '$1'; see --help"
+
+no_download() { # WHY
+  ! $download || fail "--download: $1; get the corpus as README.md says"
+}
+
+# Makes corpus the absolute path of a folder that is there.
+use_corpus() { # WHAT_IT_IS
+  [[ -n $corpus ]] || fail "--corpus is missing: $1; see README.md"
+  [[ -d $corpus ]] || fail "--corpus $corpus: no such folder"
+  corpus=$(cd "$corpus" && pwd)
+}
+
+# Sets work: an empty folder that goes when the script ends.
+make_work() {
+  work=data/.prepare
+  rm -rf "$work"
+  mkdir -p "$work"
+  trap 'rm -rf "$work"' EXIT
+}
+
+validate_sets() { # SET...
+  utils/validate_data_dir.py "${@/#/data/}"
+}
