@@ -28,6 +28,7 @@ from local.protocols.utterances import (
 )
 from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import write_data_dir
+from utils.progress import progress
 
 SHOWN = 20  # faults printed; the rest is counted
 
@@ -37,7 +38,7 @@ def make_data_dir(
 ) -> None:
     """Check every utterance of the table and write the good ones; see the head of this file."""
     rows = read_utterances(table)
-    audio = probe_all(rows, jobs)
+    audio = probe_all(rows, jobs, progress=progress("make_data_dir"))
     faults = list(find_faults(rows, audio, genders_from))
     for fault in faults[:SHOWN]:
         print(f"make_data_dir.py: {fault.message}", file=sys.stderr)

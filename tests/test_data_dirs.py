@@ -1,5 +1,6 @@
 """The data directory tools: problems are found, nothing is lost silently, parts come together."""
 
+import itertools
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from utils import merge_split_dirs
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir, select, validate_data_dir, write_data_dir
@@ -55,6 +57,15 @@ def test_a_good_directory_is_valid_and_loads(data: Path, run_program) -> None:
     assert loaded.text and loaded.text["s1-001"] == "words of s1-001"
     assert loaded.utt2dur and loaded.utt2dur["s2-002"] == pytest.approx(0.12)
     assert loaded.enrolls is None and loaded.trials is None
+
+
+def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, run_program) -> None:
+    good, bad = make_data_dir(tmp_path / "good"), make_data_dir(tmp_path / "bad")
+    (bad / "spk2utt").unlink()
+    done = run_program(VALIDATE, bad, good)
+    assert done.returncode == 2
+    assert [line.split(": ")[1] for line in done.stdout.splitlines()] == ["not valid", "valid"]
+    assert run_program(VALIDATE, good, good).returncode == 0
 
 
 # One change, the problem that validate must report, and the first words that load must say (or None
@@ -178,6 +189,14 @@ def test_bad_audio_is_found_and_other_rates_are_counted(data: Path, run_program)
     assert done.stderr.count("wav.scp: s") == 4
     assert "4 of 5 audio files cannot be used" in done.stderr
     assert not (data / "out").exists()
+
+
+def test_of_a_part_the_whole_is_to_be_mended(make_data_dir, tmp_path: Path, run_program) -> None:
+    """Parts are made anew from it."""
+    part = make_data_dir(tmp_path / "data/split2/1")
+    (part / "wav/s1-000.wav").write_bytes(b"no audio at all")
+    done = run_program("utils/check_audio.py", part, tmp_path / "out")
+    assert f"--allow-drop N {tmp_path}/data\n" in done.stderr
 
 
 def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_program) -> None:
@@ -514,32 +533,37 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
 def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path, run_program) -> None:
     """A child that dies at its k-th change of the file system, for every k, then a second run."""
     shutil.copytree(jobs, "saved")
-    killer = (
-        "import os, pathlib, shutil, sys\n"
-        "left = int(sys.argv.pop(1))\n"
-        "def deadly(call):\n"
-        "    def wrapped(*arguments, **options):\n"
-        "        global left\n"
-        "        left -= 1\n"
-        "        if left < 0: os._exit(137)\n"
-        "        return call(*arguments, **options)\n"
-        "    return wrapped\n"
-        "for name in ('replace', 'rename', 'unlink', 'hardlink_to'):\n"
-        "    setattr(pathlib.Path, name, deadly(getattr(pathlib.Path, name)))\n"
-        "shutil.rmtree = deadly(shutil.rmtree)\n"
-        "from utils.merge_split_dirs import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    Path("killer.py").write_text(killer)
+
+    def merge_and_die(after: int) -> int:
+        """Exit status of a merge that has only `after` changes of the file system to live."""
+        child = os.fork()
+        if child:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        left = itertools.count(after, -1)
+
+        def deadly(call):
+            def wrapped(*arguments, **options):
+                if next(left) <= 0:
+                    os._exit(137)
+                return call(*arguments, **options)
+
+            return wrapped
+
+        for name in ("replace", "rename", "unlink", "hardlink_to"):
+            setattr(Path, name, deadly(getattr(Path, name)))
+        shutil.rmtree = deadly(shutil.rmtree)
+        status = 1
+        try:
+            status = merge_split_dirs.main(["exp", "3", "--expect", "data"])
+        finally:
+            os._exit(status)
+
     for after in range(200):
         shutil.rmtree(jobs)
         shutil.copytree("saved", jobs)
-        root = str(Path(__file__).resolve().parents[1])
-        program = os.path.relpath("killer.py", root)
-        done = run_program(program, after, "exp", 3, "--expect", "data", PYTHONPATH=root)
-        if done.returncode == 0:
+        if (status := merge_and_die(after)) == 0:
             break
-        assert done.returncode == 137, done.stderr
+        assert status == 137
         if (jobs / "xvector.scp").exists():
             assert len(read_vectors("exp/xvector.scp")) == 10
         again = run_program(MERGE, "exp", 3, "--expect", "data")

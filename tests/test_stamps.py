@@ -158,6 +158,29 @@ def test_several_outputs_are_stamped_together(work: Path) -> None:
     assert stamps.why_stale(outs, ["tool"]) == "not made yet"
 
 
+def test_a_corpus_is_listed_once(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million files were listed once for each output, once more to begin, and once to finish."""
+    listed: list[Path] = []
+    digest = stamps.digest_path
+
+    def count(path: Path) -> str:
+        listed.append(path)
+        return digest(path)
+
+    monkeypatch.setattr(stamps, "digest_path", count)
+    (work / "corpus").mkdir()
+    step = ["data/x", "--also", "data/y", "--", "prepare", "--corpus", "corpus"]
+    for seed in ("0", "1"):  # made, and made anew
+        listed.clear()
+        assert stamps.main(["begin", *step, seed]) == stamps.STALE
+        for out in ("x", "y"):
+            (work / "data" / out).mkdir(parents=True)
+        assert stamps.main(["finish", *step, seed]) == 0
+        assert listed == [Path("corpus")]
+        assert stamps.main(["begin", *step, seed]) == 0
+        assert listed == [Path("corpus")] * 2
+
+
 def test_a_stamp_says_what_made_it(work: Path) -> None:
     make(Path("a"), ["tool", "conf.yaml"])
     stamp = json.loads(Path("a/.done").read_text())

@@ -15,7 +15,7 @@ import os
 import re
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -53,22 +53,30 @@ def read_vectors(
     status. Raises UserError naming file and key: duplicate key, not a vector, empty, truncated, not
     finite, pickled, pipe.
     """
-    vectors: dict[str, Float32] = {}
-    first = ""
-    for key, array in _read_objects(path, allow_pipes):
+    objects = _read_objects(path, allow_pipes)
+    return dict(_check_vectors(path, objects, check_finite=check_finite, same_length=same_length))
+
+
+def _check_vectors(
+    path: StrPath, objects: Iterable[tuple[str, Array]], *, check_finite: bool, same_length: bool
+) -> Iterator[tuple[str, Float32]]:
+    """The objects, where they are what `read_vectors` says."""
+    seen: set[str] = set()
+    first, length = "", 0
+    for key, array in objects:
         where = f"{path}: {key}"
-        if key in vectors:
+        if key in seen:
             raise UserError(f"{where} is listed twice; keep one entry for it")
         if array.ndim != 1 or array.size == 0:
             raise UserError(f"{where}: {_shape(array)} where a vector is expected")
-        first = first or key
-        if same_length and vectors and len(array) != len(vectors[first]):
+        first, length = first or key, length or len(array)
+        if same_length and len(array) != length:
             raise UserError(
-                f"{where}: length {len(array)}, but {first} has {len(vectors[first])}; "
+                f"{where}: length {len(array)}, but {first} has {length}; "
                 "do not mix vectors of different extractors"
             )
-        vectors[key] = _to_float32(array, where, check_finite)
-    return vectors
+        seen.add(key)
+        yield key, _to_float32(array, where, check_finite)
 
 
 def read_matrices(
@@ -112,6 +120,11 @@ class ObjectReader:
     def matrix(self, key: str) -> Float32:
         """The matrix (T, D) float32 of a key."""
         return self._read(key, 2)
+
+    def vectors(self) -> Iterator[tuple[str, Float32]]:
+        """All vectors, of one length, one by one in the order of the file: (key, (D,) float32)."""
+        objects = _read_entries(self.path, self._entries, False)
+        return _check_vectors(self.path, objects, check_finite=True, same_length=True)
 
     def _read(self, key: str, ndim: int) -> Float32:
         where = f"{self.path}: {key}"
@@ -287,9 +300,15 @@ def _open(name: str, where: str) -> IO[bytes]:
 
 
 def _read_scp(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array]]:
+    return _read_entries(path, read_map(path, rest_of_line=True), allow_pipes)
+
+
+def _read_entries(
+    path: StrPath, entries: Mapping[str, str], allow_pipes: bool
+) -> Iterator[tuple[str, Array]]:
     last_name, stream = "", None
     with ExitStack() as stack:
-        for key, rxfilename in read_map(path, rest_of_line=True).items():
+        for key, rxfilename in entries.items():
             where = f"{path}: {key}"
             name = _split_rxfilename(rxfilename, where)[0]
             if not _is_pipe(rxfilename) and name != last_name:

@@ -9,6 +9,7 @@ be DATA itself.
 """
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -77,10 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if report.problems:
+        whole = re.sub(r"/split\d+/\d+$", "", args.data)  # DATA may be a part, which is made anew
         raise UserError(
             f"{args.data}: {len(report.problems)} of {len(data.wav)} audio files cannot be used "
             f"(listed above); mend them, or leave them out with: "
-            f"utils/fix_data_dir.py --check-audio --allow-drop N {args.data}"
+            f"utils/fix_data_dir.py --check-audio --allow-drop N {whole}"
         )
     write_map(args.out / "utt2dur", {utt: f"{s:.6f}" for utt, s in report.seconds.items()})
     hours = sum(report.seconds.values()) / 3600

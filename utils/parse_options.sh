@@ -6,6 +6,7 @@
 #   dry_run=false  # only say what to do   ->  --dry-run, --dry-run true, --dry-run=false
 #   . utils/parse_options.sh
 #
+# The block may end in `. FOLDER/options.sh`, whose variables are options, too: those that several scripts share.
 # --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
 # wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
 # options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
@@ -17,12 +18,14 @@ _po_fail() {
   exit 2
 }
 
-# Reads the block of the script "$1": names and comments of its variables, and the script's own head.
+# Reads the block of the script "$1": names and comments of its variables, and the script's own head. With "$2", all of
+# a file of shared options: neither its head, nor a line where the block ends.
 _po_read_block() {
-  local line rest name='' in_head=true
+  local line rest name='' in_head=${2:-true}
   local next_assignment="^[^[:blank:]\"']*(\"[^\"]*\"|'[^']*')?[[:blank:]]+([a-z][a-z0-9_]*=.*)$"
   while IFS= read -r line || [[ -n $line ]]; do
     if [[ $line =~ ^(\.|source)[[:blank:]].*parse_options\.sh ]]; then return 0; fi
+    if [[ $line =~ ^\.[[:blank:]]+([^[:blank:]]+/options\.sh)$ ]]; then _po_read_block "${BASH_REMATCH[1]}" false; fi
     if [[ $line =~ ^([a-z][a-z0-9_]*)= ]]; then
       in_head=false rest=$line
       while [[ $rest =~ ^([a-z][a-z0-9_]*)=(.*)$ ]]; do # several may stand on a line
@@ -41,7 +44,7 @@ _po_read_block() {
       [[ $line == '#!'* ]] || in_head=false
     fi
   done <"$1"
-  _po_fail "parse_options.sh: $1 has no line '. utils/parse_options.sh'"
+  [[ $# -gt 1 ]] || _po_fail "parse_options.sh: $1 has no line '. utils/parse_options.sh'"
 }
 
 _po_help() {

@@ -19,9 +19,21 @@ die() {
   exit 1
 }
 
+# Ends what this shell was waiting for when a signal ended it (none otherwise): a launcher cancels its jobs.
+stop_launcher() {
+  local pid
+  for pid in $(pgrep -P $$); do
+    [[ " ${recipe_pids[*]} " != *" $pid "* ]] || continue
+    pkill -TERM -P "$pid" || true # where it is a shell, such as prepare.sh
+    kill -TERM "$pid" 2>/dev/null || continue
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+  done
+}
+
 recipe_on_exit() {
   local status=$? pid
   for pid in "${recipe_pids[@]}"; do pkill -TERM -P "$pid" || true; done # what it runs, and so itself
+  stop_launcher
   wait
   [[ $status -eq 0 || -z $recipe_current ]] \
     || printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
@@ -30,9 +42,10 @@ recipe_on_exit() {
 }
 trap recipe_on_exit EXIT
 
-# recipe_start COMMAND: record the command, because nobody remembers it.
+# recipe_start COMMAND: record the command, because nobody remembers it, and tell the programs that are started.
 recipe_start() {
   if $dry_run || $list_stages; then return 0; fi
+  export PSEUDOVOX_COMMAND=$1
   mkdir -p exp
   printf '%s  %s  %s\n' "$(date +'%F %T')" "$(git -C "$PSEUDOVOX_ROOT" describe --always --dirty)" "$1" \
     >>exp/cmdline.log
@@ -176,7 +189,7 @@ run_over() {
   merge_split_dirs.py ${merge_option:+"$merge_option"} "$out" "$parts" --expect "$data"
 }
 
-# recipe_end: what was done, in one line.
+# recipe_end [LAST_STAGE RESULTS]: what was done, in one line; and after the last stage, where its results are.
 recipe_end() {
   $list_stages && return 0
   if [[ $recipe_made -eq 0 ]]; then
@@ -186,4 +199,5 @@ recipe_end() {
   else
     log "done: $recipe_made of $recipe_steps steps were made, the others were up to date"
   fi
+  [[ $# -eq 0 || $stop_stage -lt $1 ]] || $dry_run || log "$2"
 }

@@ -28,14 +28,21 @@ FAILED = 1  # a launcher's exit status: jobs failed
 
 def call(words: Sequence[str]) -> int:
     """Run a launcher; a signal to this program is passed on to it. Its exit status."""
-    # Beside its own session only Ctrl-C in a terminal would reach it twice.
-    child = subprocess.Popen(words, start_new_session=True)
+    child: subprocess.Popen[bytes] | None = None
+    told = 0
 
     def pass_on(signum: int, _frame: FrameType | None) -> None:
-        child.send_signal(signum)
+        nonlocal told
+        told = signum
+        if child is not None:
+            child.send_signal(signum)
 
     before = {signum: signal.signal(signum, pass_on) for signum in STOP_SIGNALS}
     try:
+        # Beside its own session only Ctrl-C in a terminal would reach it twice.
+        child = subprocess.Popen(words, start_new_session=True)
+        if told:  # the signal came while it was being started
+            child.send_signal(told)
         code = child.wait()
     finally:
         for signum, handler in before.items():

@@ -27,7 +27,8 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
@@ -42,7 +43,8 @@ DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
 MOST_SHOWN = 300  # characters of a command that changed
-NOT_CONTENT = ("pseudo.tsv",)  # holds times of computation, and nothing is made from it
+# These hold times of computation, and nothing is made from them.
+NOT_CONTENT = ("pseudo.tsv", "training.tsv", "valid_eer.tsv", "valid_loss.tsv", "valid_wer.tsv")
 
 
 def sha256(data: bytes) -> str:
@@ -159,18 +161,41 @@ def strip_neutral(command: Sequence[str]) -> list[str]:
 def describe(outs: Sequence[Path], command: Sequence[str]) -> dict[str, dict[str, str] | list[str]]:
     """The key of a step: command, and digests of inputs and code."""
     words = strip_neutral(command)
+    inputs, code = _digest_words(outs, words)
+    return {"command": words, "inputs": inputs, "code": code}
+
+
+def _digest_words(
+    outs: Sequence[Path], words: Sequence[str], known: Collection[str] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Digests of the inputs and of the code that words name, but for those that are known."""
     own = [out.resolve() for out in outs]
     inputs: dict[str, str] = {}
     code: dict[str, str] = {}
-    for word in words:
+    for word in dict.fromkeys(words):
         path = Path(word)
-        if not word or any(path.resolve().is_relative_to(out) for out in own) or not path.exists():
+        if not word or word in known or not path.exists():
+            continue
+        if any(path.resolve().is_relative_to(out) for out in own):
             continue
         if path.suffix in (".py", ".sh") and path.is_file():
             code[word] = digest_code(path)
         else:
             inputs[word] = digest_path(path)
-    return {"command": words, "inputs": inputs, "code": code}
+    return inputs, code
+
+
+class Key:
+    """The key of a step, found once, when it is asked for: an input may be a corpus of a million
+    files, which are then listed."""
+
+    def __init__(self, outs: Sequence[Path], command: Sequence[str]) -> None:
+        self.outs, self.command = outs, command
+
+    @cached_property
+    def now(self) -> dict[str, object]:
+        """`describe`."""
+        return dict(describe(self.outs, self.command))
 
 
 def _read_stamp(path: Path) -> dict[str, object] | None:
@@ -234,9 +259,13 @@ def _started(out: Path) -> Path:
 
 
 def why_stale(
-    outs: Sequence[Path], command: Sequence[str], remade: Sequence[str] = ()
+    outs: Sequence[Path],
+    command: Sequence[str],
+    remade: Sequence[str] = (),
+    key: Key | None = None,
 ) -> str | None:
     """Why a step must run, or None when all that it made is up to date."""
+    key = key or Key(outs, command)
     for word in command:
         for name in remade:
             if Path(word) == Path(name) or Path(name) in Path(word).parents:
@@ -245,8 +274,8 @@ def why_stale(
         stamp = _read_stamp(out / DONE)
         if stamp is None:
             return "interrupted before" if _started(out).exists() else "not made yet"
-        if _key_of(stamp) != (key := describe(outs, command)):
-            return _difference(_key_of(stamp), dict(key))
+        if _key_of(stamp) != key.now:
+            return _difference(_key_of(stamp), key.now)
         written = stamp.get("outputs")
         if written != (now := _top_files(out)):
             was = written if isinstance(written, dict) else {}
@@ -255,15 +284,15 @@ def why_stale(
     return None
 
 
-def begin(outs: Sequence[Path], command: Sequence[str]) -> None:
+def begin(outs: Sequence[Path], command: Sequence[str], key: Key | None = None) -> None:
     """Clear the outputs, unless an interrupted run of this very command left them; mark as started.
 
     Raises UserError for a folder with files in it that no step of a recipe made.
     """
-    key = describe(outs, command)
+    now = (key or Key(outs, command)).now
     for out in outs:
         started = _read_stamp(_started(out))
-        if started is not None and _key_of(started) == key:
+        if started is not None and _key_of(started) == now:
             (out / DONE).unlink(missing_ok=True)
             continue
         ours = (out / DONE).exists() or _started(out).exists()
@@ -272,22 +301,26 @@ def begin(outs: Sequence[Path], command: Sequence[str]) -> None:
         if out.exists():
             shutil.rmtree(out)
         with atomic_write(_started(out)) as stream:
-            json.dump({**key, "since": time.time()}, stream)
+            json.dump({**now, "since": time.time()}, stream)
 
 
 def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
-    """Stamp the outputs; inputs count as they were at the start, so that a later change shows."""
-    now = describe(outs, command)
+    """Stamp the outputs; inputs count as they were at the start, so that a later change shows, and
+    those that appeared since then as they are now.
+    """
+    appeared: dict[str, str] | None = None
     for out in outs:
         started = _read_stamp(_started(out))
         if started is None or not out.is_dir():
             raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
-        inputs = {**dict(now["inputs"]), **dict(started.get("inputs") or {})}  # type: ignore[call-overload,arg-type]
+        inputs, code = (dict(started.get(name) or {}) for name in ("inputs", "code"))  # type: ignore[call-overload]
+        if appeared is None:  # begin gave all outputs one key
+            appeared = _digest_words(outs, strip_neutral(command), {*inputs, *code})[0]
         since = started.get("since")
         stamp = {
-            **now,
-            "inputs": inputs,
-            "code": started.get("code"),
+            "command": strip_neutral(command),
+            "inputs": {**inputs, **appeared},
+            "code": code,
             "outputs": _top_files(out),
             "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
             "host": socket.gethostname(),
@@ -319,11 +352,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.action == "finish":
         finish(outs, args.command)
         return 0
-    reason = why_stale(outs, args.command, args.remade)
+    key = Key(outs, args.command)
+    reason = why_stale(outs, args.command, args.remade, key)
     if reason is None:
         return 0
     if args.action == "begin":
-        begin(outs, args.command)
+        begin(outs, args.command, key)
     print(reason)
     return STALE
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""List all that is wrong with a data directory, with file, line and advice; exit 2 if anything is.
+"""List all that is wrong with data directories, with file, line and advice; exit 2 if anything is.
 
 Checked: fields, encoding, line ends, order (LC_ALL=C), duplicates, values, ids of all files against
 utt2spk, spk2utt, speaker ids as beginnings of utterance ids, audio files (there, readable, not
@@ -62,16 +62,15 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--most", metavar="N", type=int, default=20, help="lines of a kind in a file"
     )
-    parser.add_argument("data", metavar="DATA", help="data directory")
+    parser.add_argument("data", metavar="DATA", nargs="+", help="data directories")
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+def validate(data: str, args: argparse.Namespace) -> bool:
+    """Tell what is wrong with one; whether it is valid."""
     wav = () if args.no_wav else ("wav.scp",)
     problems = validate_data_dir(
-        args.data,
+        data,
         need=(*wav, *ALWAYS, *args.need),
         audio=not args.no_audio,
         speaker_order=not args.no_spk_order,
@@ -82,8 +81,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     n_errors = sum(problem.fatal for problem in problems)
     n_warnings = len(problems) - n_errors
     state = "valid" if n_errors == 0 else "not valid"
-    print(f"{args.data}: {state}: {n_errors} errors, {n_warnings} warnings")
-    return 2 if n_errors else 0
+    print(f"{data}: {state}: {n_errors} errors, {n_warnings} warnings")
+    return n_errors == 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    valid = [validate(data, args) for data in args.data]
+    return 0 if all(valid) else 2
 
 
 if __name__ == "__main__":
