@@ -3,9 +3,10 @@
 """How the tools for data directories grow with the corpus: 10^4, 10^5 and (--full) 10^6 utterances.
 
 Each tool runs as a process of its own on a made-up data directory (100 utterances a speaker), whose
-paths all lead to one short audio file. Reference: the same tool on the smallest one. Goals: CPU
-time by utterance at most twice the reference's, so nothing is superlinear; peak memory, beyond that
-of the smallest, at most 2 kB an utterance, which is what tables take that a tool looks ids up in.
+paths all lead to one short audio file. x-vectors have 192 values; what extracts them stands for an
+encoder and gives ones. Reference: the same tool on the smallest one. Goals: CPU time by utterance
+at most twice the reference's, so nothing is superlinear; peak memory, beyond that of the smallest,
+at most 2 kB an utterance, which is what tables take that a tool looks ids up in.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import soundfile
 from utils.archives import ArchiveWriter
 from utils.datadir import write_data_dir
 
-EACH, PARTS, DIM = 100, 40, 8
+EACH, PARTS, DIM = 100, 40, 192
 SIZES = (10_000, 100_000, 1_000_000)
 MOST_TIME, MOST_MEMORY = 2.0, 2048.0  # times the reference; bytes an utterance
 LOAD = (
@@ -36,6 +37,24 @@ READ = (
     "import sys; from utils.archives import ObjectReader;"
     "print(sum(1 for _ in ObjectReader(sys.argv[1])))"
 )
+
+EXTRACT = f"""
+import sys
+import numpy as np
+from steps.speaker.extraction import extract
+from utils.archives import ArchiveWriter
+from utils.datadir import load_data_dir
+
+class Ones:
+    name, batches, n_whole = "ones", True, 0
+
+    def embed_batch(self, batch):
+        return [np.ones({DIM}, np.float32) for _ in batch]
+
+data = load_data_dir(sys.argv[1])
+with ArchiveWriter(sys.argv[2]) as writer:
+    print(extract(Ones(), data.wav, data.utt2spk, 30.0, writer.write).summary())
+"""
 
 
 def write_corpus(folder: Path, first: int, n: int) -> None:
@@ -105,6 +124,8 @@ def measure_tools(folder: Path, n: int) -> Iterator[tuple[str, tuple[float, floa
     merge = (utils / "merge_split_dirs.py", out, PARTS, "--expect", data)
     yield f"merge {PARTS} parts", measure(*merge)
     yield "open an .scp", measure("-c", READ, out / "xvector.scp")
+    yield "extract x-vectors", measure("-c", EXTRACT, data, folder / "whole/xvector")
+    yield "average x-vectors", measure(ROOT / "steps/average_xvectors.py", out, data, out)
 
 
 def main() -> int:

@@ -32,12 +32,14 @@ from steps.audio import SAMPLE_RATE
 from steps.score_pairs import main as score_pairs
 from steps.speaker.config import read_config
 from steps.speaker.encoders import NetworkEncoder
-from steps.speaker.extraction import Extraction, extract, write_extraction
+from steps.speaker.extraction import extract
 from steps.speaker.networks import EncoderNetwork
+from utils.archives import ArchiveWriter
 from utils.tables import write_map
 
 CONF = ROOT / "egs/TEMPLATE/conf/encoders/ecapa_mini.yaml"
 GOAL_RATIO, GOAL_SCORE, ROUNDS = 3.0, 1e-4, 3
+Vectors = dict[str, np.ndarray]
 BATCH_SECONDS = 30.0  # default of steps/extract_xvectors.py
 LENGTHS = {  # seconds from, to; utterances
     "digits": (0.4, 1.0, 200),
@@ -67,28 +69,30 @@ def make_speech(folder: Path, shortest: float, longest: float, n: int) -> dict[s
     return wav
 
 
-def best(call: Callable[[], Extraction]) -> tuple[float, Extraction]:
-    """Least process CPU time of several runs, and the result."""
-    least = math.inf
+def best(call: Callable[[Callable[..., None]], object]) -> tuple[float, Vectors]:
+    """Least process CPU time of several runs, and what they write."""
+    least, vectors = math.inf, {}
     for _ in range(ROUNDS):
         start = time.process_time()
-        result = call()
+        call(vectors.__setitem__)
         least = min(least, time.process_time() - start)
-    return least, result
+    return least, vectors
 
 
-def list_trials(folder: Path, result: Extraction, utt2spk: Path) -> bytes:
+def list_trials(folder: Path, vectors: Vectors, utt2spk: Path) -> bytes:
     """The list of all pairs, as the programs write it."""
-    write_extraction(folder, result, 0)
+    with ArchiveWriter(folder / "xvector") as writer:
+        for utt, vector in vectors.items():
+            writer.write(utt, vector)
     words = ["--backend", "cosine", "--utt2spk", str(utt2spk), str(folder), str(folder)]
     with contextlib.redirect_stdout(io.StringIO()):
         score_pairs([*words, str(folder / "trials"), str(folder / "scores")])
     return (folder / "trials").read_bytes()
 
 
-def cosines(result: Extraction) -> np.ndarray:
+def cosines(of: Vectors) -> np.ndarray:
     """Of all pairs; x-vectors of random weights lie close together, so their mean is subtracted."""
-    vectors = np.stack([result.vectors[utt] for utt in sorted(result.vectors)]).astype(np.float64)
+    vectors = np.stack([of[utt] for utt in sorted(of)]).astype(np.float64)
     vectors -= vectors.mean(axis=0)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors @ vectors.T)
@@ -99,8 +103,8 @@ def measure(name: str, encoder: NetworkEncoder, folder: Path) -> tuple[float, fl
     wav = make_speech(folder, *LENGTHS[name])
     utt2spk = {utt: utt.partition("-")[0] for utt in wav}
     write_map(folder / "utt2spk", utt2spk)
-    slow, one = best(lambda: extract(encoder, wav, utt2spk, 0.0))
-    fast, many = best(lambda: extract(encoder, wav, utt2spk, BATCH_SECONDS))
+    slow, one = best(lambda write: extract(encoder, wav, utt2spk, 0.0, write))
+    fast, many = best(lambda write: extract(encoder, wav, utt2spk, BATCH_SECONDS, write))
     start = time.process_time()
     for path in wav.values():
         encoder._features(soundfile.read(path, dtype="float32")[0])
