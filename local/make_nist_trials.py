@@ -22,6 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.protocols.nist import make_lists
 from utils.cli import boolean, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.speakers import check_unseen
 from utils.tables import read_map, write_map
 from utils.trials import write_trials
 
@@ -37,6 +38,10 @@ def get_parser() -> argparse.ArgumentParser:
         "--sessions", type=Path, metavar="UTT2SESSION",
         help="table of each segment's session: segments of one session are not compared",
     )  # fmt: skip
+    parser.add_argument(
+        "--training", type=Path, action="append", default=[], metavar="DATA",
+        help="training set; an error where one of its speakers is among the segments'",
+    )  # fmt: skip
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
@@ -47,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     need = ("utt2spk", "spk2gender") if args.same_gender else ("utt2spk",)
     data = load_data_dir(args.data, need=need)
+    check_unseen(data.utt2spk.values(), args.data, args.training)
     sessions = None if args.sessions is None else read_map(args.sessions)
     lists = make_lists(data.utt2spk, data.spk2gender if args.same_gender else None, sessions)
     write_map(args.out / "cross/utt2spk", lists.cross_utt2spk)

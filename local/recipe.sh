@@ -1,11 +1,45 @@
-# Sourced by run.sh: what its stages make, each thing once, and the folders where things stand.
-# Needs the recipe's options, utils/recipe.sh, and the names of the evaluation sets in `sets`.
+# Sourced by run.sh and the studies beside it: what their stages make, each thing once, and the folders where things
+# stand. Needs the recipe's options (local/options.sh), utils/recipe.sh, and begin_recipe, use_sets to be called first.
 
 # shellcheck shell=bash disable=SC2154,SC2034  # the variables are the recipe's
 
 # Of programs that compute as well on a processor; empty there, so that what was made before stays up to date.
 on_device=()
 [[ $device == cpu ]] || on_device=(--device "$device")
+
+# Checks what every recipe is given. Sets first, the evaluator named first, and voice_encoder where it was left to it.
+begin_recipe() { # "$@"
+  [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
+  [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+  first=${evaluators%% *}
+  voice_encoder=${voice_encoder:-${first%/*}}
+}
+
+# Sets sets: the names of the evaluation sets, enrolment first; and evaluated: the same, also where a study then goes over
+# other sets.
+use_sets() {
+  local gender
+  sets=("${evaluation}_enrolls")
+  for gender in $genders; do
+    [[ $gender == [fm] ]] || die "--genders: '$gender' of '$genders'; known: f, m"
+    sets+=("${evaluation}_trials_$gender")
+  done
+  [[ ${#sets[@]} -gt 1 ]] || die "--genders: names none; known: f, m"
+  evaluated=("${sets[@]}")
+}
+
+# Fails where a study lacks what run.sh makes.
+need_data() { # FOLDER...
+  local folder
+  ! $list_stages || return 0
+  for folder; do
+    [[ -d $folder ]] || die "$folder is missing; make it with ./run.sh --stop-stage 0"
+  done
+}
+
+check_system() { # SYSTEM
+  [[ -f conf/systems/$1.yaml ]] || die "conf/systems/$1.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
+}
 
 # Sets name, model and xvectors of an encoder.
 use_encoder() { # ENCODER
@@ -74,11 +108,12 @@ make_f0() { # SET
     steps/extract_f0.py %data %out %then steps/compute_f0_stats.py "exp/f0/$1" "data/$1" "exp/f0/$1"
 }
 
-# Sets unseen: options that make a training fail which has a speaker of the evaluation sets in it.
+# Sets unseen: options that make a training fail which has a speaker of the evaluation sets in it. They are the same in a
+# study of other sets, which would otherwise train anew what run.sh has.
 use_unseen() {
   local set
   unseen=()
-  for set in "${sets[@]}"; do unseen+=(--not-speakers-of "data/$set"); done
+  for set in "${evaluated[@]}"; do unseen+=(--not-speakers-of "data/$set"); done
 }
 
 # x-vectors of a training set of the encoder in use, of sessions where chunk_seconds says so.
@@ -160,6 +195,16 @@ make() {
       ;;
     *) die "conf/systems: '$1' is needed, which this recipe cannot make" ;;
   esac
+}
+
+# X-vectors of the original speech by every evaluator, and their back ends.
+make_evaluators() {
+  local evaluator
+  for evaluator in $evaluators; do
+    use_evaluator "$evaluator"
+    make xvectors
+    [[ $scorer == cosine ]] || make backend
+  done
 }
 
 # Sets needs_of: what each of the recipe's generators (conf/systems/<generator>.yaml) needs.

@@ -157,13 +157,16 @@ def _count_parts(args: argparse.Namespace, folder: Path, numbers: Sequence[int])
 
     plan = load_plan(folder)
     for number in numbers:
+        checkpoint = part_path(folder, number, args.parts)
+        how = ", which went on from a checkpoint" if checkpoint.is_file() else ""
         part = count_part(
-            plan, plan.part(number, args.parts),
-            checkpoint=part_path(folder, number, args.parts), every=args.checkpoint_seconds,
-            device=args.device, wrap=progress("count", unit="cells"),
+            plan, plan.part(number, args.parts), checkpoint=checkpoint,
+            every=args.checkpoint_seconds, device=args.device,
+            wrap=progress("count", unit="cells"),
         )  # fmt: skip
         print(
-            f"{folder}: part {number} of {args.parts}: {part.counts.places.sum()} pairs counted",
+            f"{folder}: part {number} of {args.parts}{how}: {part.counts.places.sum()} pairs "
+            "counted",
             flush=True,
         )
 

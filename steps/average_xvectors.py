@@ -18,7 +18,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.speaker.averaging import (
     average_by_speaker,
     check_complete,
-    read_xvectors,
+    open_xvectors,
     speakers_of,
 )
 from utils.archives import ArchiveWriter, write_counts
@@ -40,18 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     data = load_data_dir(args.data, need=("utt2spk",))
-    vectors = read_xvectors(args.xvectors)
+    reader = open_xvectors(args.xvectors)
     utt2spk = speakers_of(args.xvectors, data)
-    check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
+    check_complete(reader, utt2spk, args.xvectors, args.allow_loss)
+    vectors = reader.vectors()
     if data.enrolls is not None and utt2spk is data.utt2spk:
         enrolled = set(data.enrolls)
-        vectors = {utt: vector for utt, vector in vectors.items() if utt in enrolled}
+        vectors = (item for item in vectors if item[0] in enrolled)
     means, counts = average_by_speaker(vectors, utt2spk)
     write_counts(args.out / "num_utts.ark", counts)
     with ArchiveWriter(args.out / "spk_xvector") as writer:
         for speaker, mean in means.items():
             writer.write(speaker, mean)
-    print(f"read {len(vectors)} x-vectors / written {len(means)} speakers / skipped 0")
+    print(f"read {sum(counts.values())} x-vectors / written {len(means)} speakers / skipped 0")
     return 0
 
 

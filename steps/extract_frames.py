@@ -17,9 +17,11 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.archives import write_counts
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
+from utils.tables import write_map
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -40,15 +42,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     data = load_data_dir(args.data)
 
     from steps.speaker.encoders import load_encoder
-    from steps.speaker.extraction import extract
-    from steps.speaker.frame_extraction import FrameEncoder, write_frames
+    from steps.speaker.extraction import extract, finish
+    from steps.speaker.frame_extraction import FrameEncoder, open_frames
 
     encoder = FrameEncoder(load_encoder(args.encoder, args.device), args.encoder)
-    result = extract(
-        encoder, data.wav, data.utt2spk, 0.0, progress=progress("extract_frames", unit="batches")
-    )
-    print(result.summary())
-    write_frames(args.out, result, args.allow_loss)
+    show = progress("extract_frames", unit="batches")
+    with open_frames(args.out) as writer:
+        result = extract(encoder, data.wav, data.utt2spk, 0.0, writer.write, progress=show)
+        print(result.summary())
+        finish(args.out, result, args.allow_loss)
+        write_counts(args.out / "num_frames", writer.num_frames)
+        write_map(args.out / "utt2spk", result.utt2spk)
     return 0
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_f0_range, f0_range
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
@@ -23,8 +24,7 @@ from utils.progress import progress
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--f0-floor", type=float, default=60.0, metavar="HZ", help="lowest F0")
-    parser.add_argument("--f0-ceiling", type=float, default=400.0, metavar="HZ", help="highest F0")
+    add_f0_range(parser)
     parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
@@ -35,14 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     from steps.synthesis.extraction import measure_all
-    from steps.synthesis.world import analyse, check_f0_range, pack
+    from steps.synthesis.world import analyse, pack
 
-    f0_range = (args.f0_floor, args.f0_ceiling)
-    check_f0_range(f0_range, "--f0-floor, --f0-ceiling")
+    limits = f0_range(args)
     data = load_data_dir(args.data)
     result = measure_all(
         data.wav,
-        lambda wave: pack(analyse(wave, f0_range)),
+        lambda wave: pack(analyse(wave, limits)),
         args.out / "world",
         args.allow_loss,
         progress("extract_world"),

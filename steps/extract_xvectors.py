@@ -4,8 +4,9 @@
 
 ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained, optional extra) or
 hub:<model> (SpeechBrain hub, or hub:<folder>). DATA needs wav.scp and utt2spk. OUT gets
-xvector.{ark,scp} (float32, neither centred nor scaled) and, where utterances were lost, skipped.txt
-(<utterance> <reason>).
+xvector.{ark,scp} (float32, neither centred nor scaled; the .scp sorted, the .ark in the order in
+which they were made, shortest first) and, where utterances were lost, skipped.txt (<utterance>
+<reason>).
 
 With --chunk-seconds S every utterance is cut into equal pieces of S to 2 S seconds, each with an
 x-vector of its own, <utterance>-c0000, <utterance>-c0001, ...; OUT/utt2spk gives their speakers.
@@ -20,6 +21,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.archives import ArchiveWriter
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
@@ -56,19 +58,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     data = load_data_dir(args.data)
 
     from steps.speaker.encoders import load_encoder
-    from steps.speaker.extraction import extract, write_extraction
+    from steps.speaker.extraction import extract, finish
 
     encoder = load_encoder(args.encoder, args.device)
-    result = extract(
-        encoder,
-        data.wav,
-        data.utt2spk,
-        args.batch_seconds,
-        chunk_seconds=args.chunk_seconds,
-        progress=progress("extract_xvectors", unit="batches"),
-    )
-    print(result.summary())
-    write_extraction(args.out, result, args.allow_loss)
+    with ArchiveWriter(args.out / "xvector") as writer:
+        result = extract(
+            encoder,
+            data.wav,
+            data.utt2spk,
+            args.batch_seconds,
+            writer.write,
+            chunk_seconds=args.chunk_seconds,
+            progress=progress("extract_xvectors", unit="batches"),
+        )
+        print(result.summary())
+        finish(args.out, result, args.allow_loss)
     return 0
 
 

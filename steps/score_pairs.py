@@ -18,6 +18,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_backend
 from steps.speaker.backends import load_normalised
 from steps.speaker.scoring import read_segments, score_pairs, select_utterances, write_pairs
 from utils.cli import UserError, make_parser, run_program
@@ -27,14 +28,7 @@ from utils.tables import read_map
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--backend", required=True, metavar="cosine|DIR", help="what scores")
-    parser.add_argument(
-        "--asnorm",
-        type=int,
-        default=0,
-        metavar="N",
-        help="normalise scores by those of the N nearest training speakers; 0: not",
-    )
+    add_backend(parser)
     parser.add_argument(
         "--utt2spk", type=Path, required=True, help="the segments and their speakers"
     )

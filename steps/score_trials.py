@@ -20,6 +20,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_backend
 from steps.speaker.backends import load_normalised
 from steps.speaker.scoring import read_enrolment, read_segments, score_trials
 from utils.cli import make_parser, run_program
@@ -29,14 +30,7 @@ from utils.trials import Scores, read_trials, write_scores
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--backend", required=True, metavar="cosine|DIR", help="what scores")
-    parser.add_argument(
-        "--asnorm",
-        type=int,
-        default=0,
-        metavar="N",
-        help="normalise scores by those of the N nearest training speakers; 0: not",
-    )
+    add_backend(parser)
     parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
     parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
     parser.add_argument("trials", type=Path, metavar="TRIALS")

@@ -1,16 +1,23 @@
 """What the tests share: real corpora where they are, small data directories, programs to run."""
 
+import contextlib
+import importlib
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
 import soundfile
 
 from tests.slurm_cluster import local_slurm, why_no_slurm
+from utils import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -84,9 +91,52 @@ def make_data_dir() -> MakeDataDir:
     return make
 
 
-@pytest.fixture
+@contextlib.contextmanager
+def _as_a_program(words: Sequence[str], out: IO[str], err: IO[str]) -> Iterator[None]:
+    """Command line, standard streams (of children, too), log and warnings of a fresh process."""
+    root, argv, streams = logging.getLogger(), sys.argv, (sys.stdout, sys.stderr)
+    handlers, level, saved = root.handlers, root.level, (os.dup(1), os.dup(2))
+    sys.stdout.flush(), sys.stderr.flush()
+    try:
+        os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
+        sys.argv, sys.stdout, sys.stderr, root.handlers = list(words), out, err, []
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda *told: err.write(warnings.formatwarning(*told[:4]))
+            yield
+    finally:
+        out.flush(), err.flush()
+        sys.argv, (sys.stdout, sys.stderr), root.handlers = argv, streams, handlers
+        root.setLevel(level)
+        for number, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, number), os.close(copy)
+
+
+@pytest.fixture(scope="session")
 def run_program() -> RunProgram:
-    """Runs a program of the project: `run_program("utils/x.py", "--option", path, cwd=...)`."""
+    """Runs a program of the project: `run_program("utils/x.py", "--option", path, cwd=...)`.
+
+    In this process, for a new one takes longer than most programs; see `run_process`.
+    """
+
+    def run(
+        program: str, *arguments: object, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        words = [str(ROOT / program), *map(str, arguments)]
+        main = importlib.import_module(program.removesuffix(".py").replace("/", ".")).main
+        place = contextlib.chdir(cwd) if cwd else contextlib.nullcontext()
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            with place, _as_a_program(words, out, err), pytest.raises(SystemExit) as ended:
+                cli.run_program(main)
+            out.seek(0), err.seek(0)
+            told = out.read(), err.read()
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *told)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_process() -> RunProgram:
+    """As `run_program`, in a process of its own, whose environment can be added to."""
 
     def run(
         program: str, *arguments: object, cwd: Path | None = None, **environment: str
@@ -101,6 +151,16 @@ def run_program() -> RunProgram:
         )
 
     return run
+
+
+@pytest.fixture
+def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are made of the figures as ever, but not rendered, which is what takes long."""
+
+    def savefig(canvas: object, stream: IO[Any], *, format: str, metadata: object) -> None:
+        stream.write(b"%PDF" if format == "pdf" else "<svg></svg>")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", savefig)
 
 
 @pytest.fixture(scope="session")

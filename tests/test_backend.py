@@ -11,7 +11,13 @@ from scipy.stats import multivariate_normal
 
 from steps import average_xvectors, train_backend
 from steps.speaker.averaging import average_by_speaker, read_xvectors
-from steps.speaker.backends import CosineBackend, PldaBackend, load_backend, write_backend
+from steps.speaker.backends import (
+    CosineBackend,
+    PldaBackend,
+    load_backend,
+    load_normalised,
+    write_backend,
+)
 from steps.speaker.backends import train_backend as train
 from steps.speaker.lda import clamp_dimension, class_statistics, train_lda
 from steps.speaker.plda import Plda, enrolment_terms, read_plda, train_plda, trial_terms, write_plda
@@ -211,6 +217,22 @@ def test_a_backend_needs_several_vectors_of_a_speaker():
         train(*table(vectors, np.zeros(10, int)), 3)
 
 
+def test_a_plda_of_two_speakers_told_nobody_apart(tmp_path):
+    vectors, classes, _, _ = draw(2, 20, 6)
+    names = [f"u{i:02d}" for i in range(40)]
+    backend = train(
+        dict(zip(names, vectors.astype(np.float32), strict=True)),
+        dict(zip(names, map(str, classes), strict=True)),
+        100,
+    )
+    write_backend(tmp_path / "b", backend)
+    scores = backend.left(vectors, np.ones(40)) @ backend.right(vectors).T
+    assert len(np.unique(scores.round(6))) == 2  # same side or not
+    with pytest.raises(UserError, match=r"b: is of one dimension .* use cosine"):
+        load_normalised(str(tmp_path / "b"), 0)
+    load_backend(str(tmp_path / "b"))  # distances of a pool of two, who are both taken
+
+
 def test_a_backend_folder_that_does_not_fit_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no mean\.vec"):
         load_backend(str(tmp_path))
@@ -294,11 +316,24 @@ def test_published_xvectors_separate_speakers(corpora, monkeypatch):
     assert eers["cosine", "f"] < 2 and eers["cosine", "m"] < 4, eers
     # 20 speakers of the other gender: 19 dimensions of LDA, learnt on voices unlike these
     assert eers["plda", "f"] < 20 and eers["plda", "m"] < 20, eers
-    means, counts = average_by_speaker(sets["f"], utt2spk["f"])
+    means, counts = average_by_speaker(sets["f"].items(), utt2spk["f"])
     published = read_vectors("xvectors/libri_test_trials_f/spk_xvector.scp")
     for speaker, mean in means.items():
         np.testing.assert_allclose(mean, published[speaker], atol=1e-4)
     assert sum(counts.values()) == 734
+
+
+def test_averages_of_a_stream_are_the_bytes_of_the_mean_of_all() -> None:
+    rng = np.random.default_rng(0)
+    utts = [f"s{n % 7}-{n:03d}" for n in range(200)]
+    vectors = {utt: rng.standard_normal(33).astype(np.float32) for utt in sorted(utts)}
+    stream = ((utt, vector) for utt, vector in vectors.items())
+    means, counts = average_by_speaker(stream, {utt: utt[:2] for utt in utts})
+    assert list(means) == list(counts) == [f"s{n}" for n in range(7)]
+    for speaker, mean in means.items():
+        own = np.stack([vectors[utt] for utt in vectors if utt.startswith(speaker)])
+        assert counts[speaker] == len(own)
+        np.testing.assert_array_equal(mean, own.astype(np.float64).mean(axis=0).astype(np.float32))
 
 
 @pytest.mark.corpora

@@ -280,8 +280,9 @@ def test_a_model_of_the_hub_that_is_here(data: Path, own_interface: bool) -> Non
     assert set(read_map(data / "out/emotions").values()) <= {"happiness", "neutral"}
 
 
-def test_a_hub_that_cannot_be_reached_is_one_line(run_program, data: Path) -> None:  # type: ignore[no-untyped-def]
-    done = run_program(
+@pytest.mark.slow
+def test_a_hub_that_cannot_be_reached_is_one_line(run_process, data: Path) -> None:  # type: ignore[no-untyped-def]
+    done = run_process(
         "steps/recognise_emotion.py", "hub:nobody/no-such-model", data / "d", data / "out",
         HF_HUB_OFFLINE="1", HF_HOME=str(data / "cache"),
     )  # fmt: skip

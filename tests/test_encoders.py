@@ -35,6 +35,7 @@ from steps.speaker.training import Trainer, learning_rate, margin
 from steps.speaker.validation import equal_error_rate, make_validation_set
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
+from utils.datadir import write_data_dir
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -459,7 +460,7 @@ def test_silent_failure_9_lost_utterances_fail_unless_allowed(trained, data, tmp
     with pytest.raises(LossError, match=r"2 utterances lost, 0 allowed") as caught:
         extract_xvectors.main(command)
     assert "\n" not in str(caught.value) and caught.value.exit_status == 3
-    assert not (tmp_path / "x").exists()
+    assert not list((tmp_path / "x").iterdir())
     assert extract_xvectors.main(["--allow-loss", "2", *command]) == 0
     assert "written 38 x-vectors / skipped 2" in capsys.readouterr().out
     skipped = read_map(tmp_path / "x" / "skipped.txt", rest_of_line=True)
@@ -506,6 +507,38 @@ def test_resemblyzer_is_used_as_its_authors_do(corpora):
         assert rate == 16000
         expected = reference.embed_utterance(resemblyzer.preprocess_wav(path))
         assert encoder.embed(samples) @ expected > 0.9999
+
+
+def test_resemblyzer_hears_what_is_too_short_without_its_pauses_whole():
+    pytest.importorskip("resemblyzer")
+    encoder = load_encoder("resemblyzer")
+    noise = 0.01 * np.random.default_rng(0).standard_normal(48000).astype(np.float32)
+    word = noise[:2400]  # 0.15 s, which its detector of speech takes for a pause
+    vector = encoder.embed(word)
+    assert encoder.n_whole == 1 and np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+    assert encoder.embed(word / 2) @ vector > 0.9999  # and at the same level
+    with pytest.raises(encoders.TooShortError, match=r"0\.00 s of speech after its pauses"):
+        encoder.embed(noise)  # 3 s without speech are no word
+    with pytest.raises(encoders.TooShortError, match=r"0\.05 s long"):
+        encoder.embed(noise[:800])
+    with pytest.raises(encoders.TooShortError, match="digital silence"):
+        encoder.embed(0 * word)
+
+
+@pytest.mark.corpora
+def test_resemblyzer_refused_single_digits(corpora, tmp_path, capsys):
+    pytest.importorskip("resemblyzer")
+    data = tmp_path / "data"
+    names = [f"6_{spk}_{index}" for spk in ("theo", "yweweler") for index in (1, 2, 3)]
+    wav = {name[2:]: str(corpora / "fsdd" / "recordings" / f"{name}.flac") for name in names}
+    write_data_dir(data, {"wav.scp": wav, "utt2spk": {utt: utt[:-2] for utt in wav}})
+    assert extract_xvectors.main(["resemblyzer", str(data), str(tmp_path / "x")]) == 0
+    # yweweler's 1 and 3 are 0.16 and 0.14 s long, of which the detector leaves nothing
+    assert "6 x-vectors (2 with their pauses: too short without)" in capsys.readouterr().out
+    vectors = read_vectors(tmp_path / "x" / "xvector.scp")
+    for utt in ("yweweler_1", "yweweler_3"):
+        own, other = (vectors[utt] @ vectors[name] for name in ("yweweler_2", "theo_2"))
+        assert own > other + 0.1
 
 
 HUB_MODEL = """
@@ -559,8 +592,8 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     assert len(read_vectors(tmp_path / "x" / "xvector.scp")) == 40
 
 
-def test_a_hub_that_cannot_be_reached_is_one_line(run_program, data, tmp_path):
-    result = run_program(
+def test_a_hub_that_cannot_be_reached_is_one_line(run_process, data, tmp_path):
+    result = run_process(
         "steps/extract_xvectors.py",
         "hub:nobody/no-such-model",
         data,

@@ -88,6 +88,7 @@ def write_corpus(root: Path) -> None:
         (root / "data" / name / file).write_text(text)
 
 
+@pytest.mark.slow
 def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus")
     recipe = make_recipe(tmp_path / "recipe", "vpc2020")

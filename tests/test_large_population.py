@@ -72,6 +72,7 @@ def measure(folder: Path, *options: object, parts: int = 1) -> list[Point]:
     return read_points("x", curve)
 
 
+@pytest.mark.slow
 def test_curve_of_original_and_of_pseudo_speakers(tmp_path: Path) -> None:
     sources, pool = write_sources(tmp_path / "sources", 12), write_sources(tmp_path / "pool", 8)
     conf, out = tmp_path / "random.yaml", tmp_path / "out"

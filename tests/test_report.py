@@ -22,7 +22,8 @@ from local.metrics.verification import prepare
 from local.metrics.zebra import D_ECE_MAX
 from local.report.draw import inline, slug
 from local.report.load import Results, load_results
-from local.report.results import Figure, SpeakerFigure
+from local.report.origin import origin
+from local.report.results import Figure, SpeakerFigure, write_table
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.words import number, percent
@@ -373,11 +374,18 @@ class TestPage:
         assert "Utility (word error rate, emotion)" in words
         assert "no semi-informed and white-box attacker" in words
 
-    def test_the_same_results_give_the_same_page(self, results: Path, report: Path) -> None:
-        again = results.parent / "again"
-        assert make_report([str(results), str(again)]) == 0
-        assert (again / "report.html").read_bytes() == (report / "report.html").read_bytes()
+    def test_the_same_results_give_the_same_page(self, results: Path, tmp_path: Path) -> None:
+        shutil.copytree(results, tmp_path / "results")
+        figures = json.loads((results / "figures.json").read_text())
+        few = {kind: found[:1] if isinstance(found, list) else found
+               for kind, found in figures.items()}  # fmt: skip
+        (tmp_path / "results/figures.json").write_text(json.dumps(few))
+        first, again = tmp_path / "first", tmp_path / "again"
+        for out in (first, again):
+            assert make_report([str(tmp_path / "results"), str(out)]) == 0
+        assert (again / "report.html").read_bytes() == (first / "report.html").read_bytes()
 
+    @pytest.mark.usefixtures("empty_pictures")
     def test_no_audio_leaves_nobody_to_be_heard(self, results: Path, tmp_path: Path) -> None:
         assert make_report(["--no-audio", str(results), str(tmp_path)]) == 0
         text = (tmp_path / "report.html").read_text()
@@ -390,6 +398,7 @@ class TestPage:
     "gone", ["metrics.csv", "per_speaker.csv", "figures.json", "run.json", "clips.json", "clips"]
 )
 @pytest.mark.parametrize("how", ["missing", "broken"])
+@pytest.mark.usefixtures("empty_pictures")
 def test_partial_results_give_a_page_that_says_so(
     results: Path, tmp_path: Path, gone: str, how: str
 ) -> None:
@@ -402,15 +411,12 @@ def test_partial_results_give_a_page_that_says_so(
         path.unlink()
     else:
         path.write_bytes(b'{"attacks": [\xff')
-    figures = json.loads((results / "figures.json").read_text())
-    if gone != "figures.json":  # pictures are the slow part, and not what is looked at here
-        few = {"prior": figures["prior"], "attacks": figures["attacks"][:1]}
-        (folder / "figures.json").write_text(json.dumps(few))
     assert make_report([str(folder), str(tmp_path / "report")]) == 0
     text = " ".join(Parser((tmp_path / "report/report.html").read_text()).words)
     assert gone in text
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_figures_json_of_another_shape_is_said(results: Path, tmp_path: Path) -> None:
     where = {"evaluator": LABEL, "split": "toy_f", "system": "b2", "attacker": "ignorant"}
     odd = {
@@ -431,7 +437,7 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
     (tmp_path / "results").mkdir()
     assert make_report([str(tmp_path / "results"), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
-    assert "No system was measured" in text
+    assert "No attack was measured" in text
     assert "run stage 11" in text
     with pytest.raises(UserError, match="no such folder of results"):
         make_report([str(tmp_path / "nothing"), str(tmp_path / "report")])
@@ -443,6 +449,32 @@ def figure(system: str, attacker: str, metric: str, values: tuple[object, ...]) 
         *("c", "t_f", "f", system, attacker, "e", "X", metric, value, low, high),
         *("4", "8", "16", "48", "digest"),
     )
+
+
+def test_words_without_an_attack_and_a_system_with_a_note_gave_no_page(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    heard = replace(figure("b1", "utility", "wer", (0.4, 0.3, 0.5)), condition="PP")
+    write_table(folder / "metrics.csv", Figure, [heard])
+    (folder / "run.json").write_text('{"systems": {"b1": {"note": "Offline B1."}}}')
+    assert make_report([str(folder), str(tmp_path / "report")]) == 0
+    words = " ".join(Parser((tmp_path / "report/report.html").read_text()).words)
+    assert "Offline B1." in words and "40.0 [30.0, 50.0]" in words
+    assert "No attack was measured, so nothing is said of privacy." in words
+
+
+def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NIST's results named the white-box study, which was started in the same folder meanwhile."""
+    log = tmp_path / "cmdline.log"
+    log.write_text(
+        "2026-11-22 07:43:28  73ddc50  ./nist.sh\n2026-11-22 07:56:59  73ddc50  ./whitebox.sh\n"
+    )
+    monkeypatch.setenv("PSEUDOVOX_COMMAND", "./nist.sh")
+    assert origin(log)["command"] == "./nist.sh"
+    monkeypatch.delenv("PSEUDOVOX_COMMAND")
+    assert origin(log)["command"] == "./whitebox.sh"
+    assert origin(tmp_path / "none")["command"] == "not recorded"
 
 
 def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:

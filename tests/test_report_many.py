@@ -7,7 +7,7 @@ import html
 import json
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from local.report.results import Figure, SpeakerFigure, read_table, write_table
 from local.report.sections import Section, draw_all
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
-from local.report.systems import vocoder_share
+from local.report.systems import vocoder_table
 from local.report.tables import PROSODY_TITLE, prosody_table
 from local.report.worst import worst
 from tests.browser import browser, check_page, opened
@@ -254,16 +254,30 @@ def test_the_vocoder_has_its_part_of_the_rise() -> None:
     settings |= {k: {"anonymiser": "knn_vc", "features": f}
                  for k, f in (("knn", "world"), ("wavlm", "wavlm"))}  # fmt: skip
     results = Results(Path(), figures=figures, run={"systems": settings})
-    said = vocoder_share(results, "e", "t_f")
+    table = vocoder_table(results, "e")
     # nsf and wavlm have other vocoders, b2 converts nothing, and low has no rise
-    assert [text.split()[0] for text in said] == ["b1", "knn", "near"]
-    assert "rises by 40.0 points (from 5.0 % to 45.0 %); 12 % of the rise is also there" in said[0]
-    assert "no interval" in said[0]
-    assert "all of the rise" in said[2]
+    assert [row[0] for row in table.rows] == ["b1", "knn", "near"]
+    row_of_b1 = dict(zip(table.header, table.rows[0], strict=True))
+    assert row_of_b1 == {
+        "system": "b1",
+        "split": "t_f",
+        "EER unprotected (%)": "5.0",
+        "EER (%)": "45.0",
+        "rise (points)": "40.0",
+        "copy synthesis": "copy",
+        "its EER (%)": "10.0",
+        "of the rise": "12 %",
+    }
+    assert table.rows[2][-1] == "all"
+    page_of_it = words_of_page(results)
+    assert "The vocoder's own part" in page_of_it and "no interval is given" in page_of_it
+    bounds = {"low": "0.02", "high": "0.06"}
+    figures[0] = replace(figures[0], **bounds)
     figures[1] = row("copy", "ignorant", 0.04)
-    said = vocoder_share(Results(Path(), figures=figures, run={"systems": settings}), "e", "t_f")
-    assert "none of the rise" in said[0]
-    assert vocoder_share(Results(Path(), figures=figures), "e", "t_f") == []
+    made = Results(Path(), figures=figures, run={"systems": settings})
+    assert vocoder_table(made, "e").rows[0][-1] == "none"
+    assert vocoder_table(made, "e").rows[0][2] == "5.0 [2.0, 6.0]"
+    assert vocoder_table(Results(Path(), figures=figures), "e").rows == []
 
 
 def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:

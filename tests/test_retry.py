@@ -13,9 +13,9 @@ Retry = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def retry(run_program, tmp_path: Path) -> Retry:
+def retry(run_process, tmp_path: Path) -> Retry:
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_program("utils/retry.py", *arguments, cwd=tmp_path)
+        return run_process("utils/retry.py", *arguments, cwd=tmp_path)
 
     return call
 

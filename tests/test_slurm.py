@@ -76,6 +76,21 @@ def test_what_killed_a_task_together_with_its_launcher_is_named(
     assert "# Ended (code 137)" in (tmp_path / "killed.log").read_text()
 
 
+@pytest.mark.usefixtures("start")
+def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: Path) -> None:
+    """retry.pl ran all jobs of an array again."""
+    script = "echo $JOB >>ran.$JOB; [[ $JOB != 2 || $(wc -l <ran.2) -gt 1 ]]"
+    words = [sys.executable, ROOT / "utils/retry.py", ROOT / "utils/slurm.py"]
+    done = subprocess.run(
+        [*words, "JOB=1:3", "again.JOB.log", "bash", "-c", script],
+        cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "retry.py: job 2 again, try 2 of 2" in done.stderr
+    assert [(tmp_path / f"ran.{n}").read_text() for n in (1, 2, 3)] == ["1\n", "2\n2\n", "3\n"]
+    assert len(set(jobs(slurm, "again.all"))) == 2  # arrays: 1-3, then 2 alone
+
+
 @pytest.mark.slow
 def test_a_task_over_its_time_is_named(start: Start) -> None:
     with start("--time", "0:05", "late.log", "sleep", "300") as run:

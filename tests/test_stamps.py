@@ -81,6 +81,24 @@ def test_vpc20_stale_xvectors_chain_through_the_stamps(work: Path) -> None:
     assert stamps.why_stale([Path("scores")], ["score", "xvectors"]) == "xvectors changed"
 
 
+@pytest.mark.parametrize("table", ["training.tsv", "valid_eer.tsv", "valid_loss.tsv", "valid_wer.tsv"])
+def test_the_time_that_a_training_took_does_not_change_what_was_made_of_it(
+    work: Path, table: str
+) -> None:
+    """The digest of a figure's settings had the CPU time of the training of its encoder in it."""
+    digests = set()
+    for seconds in (0.3, 0.4):
+        stamps.begin([Path("encoder")], ["train", "conf.yaml"])
+        Path("encoder").mkdir(exist_ok=True)
+        (Path("encoder") / table).write_text(f"5\t{seconds}\t2.1\n")
+        stamps.finish([Path("encoder")], ["train", "conf.yaml"])
+        make(Path("scores"), ["score", "encoder"])
+        digests.add(stamps.provenance(Path("scores")))
+        (Path("encoder") / ".done").unlink()
+        (Path("scores") / ".done").unlink()
+    assert len(digests) == 1
+
+
 def test_a_killed_run_leaves_nothing_that_looks_finished(work: Path) -> None:
     make(Path("a"), ["tool"])
     Path("conf.yaml").write_text("new")

@@ -78,6 +78,10 @@ def test_nist_lists_by_the_program(
     n_target = int(trials.target.sum())
     assert f"trial1  {n_target} target, {len(trials) - n_target} nontarget" in printed
     assert (tmp_path / "out/cross/utt2spk").read_text().startswith("a-000-p1 a\n")
+    training = make_data_dir(tmp_path / "training", {"b": 1, "d": 1})
+    with pytest.raises(UserError, match=r"data: speaker b \(1 in all\) is in .*training, too"):
+        make_trials(["--training", str(training), str(data), str(tmp_path / "refused")])
+    assert not (tmp_path / "refused").exists()
 
 
 def test_xvectors_of_two_runs_are_told_apart(tmp_path: Path) -> None:
@@ -203,6 +207,16 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
     again = run(tmp_path, *asked)
     assert "nothing to do: all" in again.stdout
+
+
+@pytest.mark.slow
+def test_the_nist_suite_does_not_train_the_encoder_of_the_recipe_anew(tmp_path: Path) -> None:
+    """It named its own sets to be unseen, another command: what was trained was removed."""
+    make_folder(tmp_path, "nist.sh")
+    assert run(tmp_path, "./run.sh", "--stop-stage", "2").returncode == 0
+    done = run(tmp_path, "./nist.sh", "--systems", "b2r", "--stop-stage", "1", "--dry-run", "true")
+    assert done.returncode == 0
+    assert "up to date: exp/encoders/tiny" in done.stdout
 
 
 @pytest.mark.slow

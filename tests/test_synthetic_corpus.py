@@ -22,6 +22,7 @@ from steps.synthetic.channel import apply_channel, draw_channel
 from steps.synthetic.processes import run_each_apart
 from steps.synthetic.sentences import DIGITS, draw_sentence, say_number, say_ordinal
 from steps.synthetic.voices import draw_voice
+from tests.conftest import RunProgram
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
 from utils.seeds import make_rng
@@ -32,11 +33,20 @@ ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "steps" / "make_synthetic_corpus.py"
 
 
-def make(folder: Path, *options: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run the program with AUDIO folder/corpus and DATA folder/data, in that folder."""
-    folder.mkdir(exist_ok=True)
-    command = [sys.executable, str(PROGRAM), "--utterances", "3", *options, "corpus", "data"]
-    return subprocess.run(command, cwd=folder, check=check, capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def make(run_program: RunProgram) -> RunProgram:
+    """Runs the program with AUDIO folder/corpus and DATA folder/data, in that folder."""
+
+    def run(
+        folder: Path, *options: str, check: bool = True, how: RunProgram = run_program
+    ) -> subprocess.CompletedProcess[str]:
+        folder.mkdir(exist_ok=True)
+        words = ["--utterances", "3", *options, "corpus", "data"]
+        done = how("steps/make_synthetic_corpus.py", *words, cwd=folder)
+        assert done.returncode == 0 or not check, done.stderr
+        return done
+
+    return run
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -64,7 +74,7 @@ def median_f0(samples: npt.NDArray[np.float64]) -> float:
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(make: RunProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight speakers, three utterances each, one process at a time."""
     folder = tmp_path_factory.mktemp("synthetic")
     result = make(folder, "--speakers", "8", "--nj", "1")
@@ -72,19 +82,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_same_bits_with_two_processes(corpus: Path, tmp_path: Path) -> None:
+def test_the_same_bits_with_two_processes(make: RunProgram, corpus: Path, tmp_path: Path) -> None:
     make(tmp_path / "two", "--speakers", "8", "--nj", "2")
     assert digests(tmp_path / "two") == digests(corpus)
 
 
-def test_a_speaker_sounds_the_same_whoever_else_is_made(corpus: Path, tmp_path: Path) -> None:
+def test_a_speaker_sounds_the_same_whoever_else_is_made(
+    make: RunProgram, corpus: Path, tmp_path: Path
+) -> None:
     make(tmp_path / "some", "--first", "3", "--speakers", "2")
     some, every = digests(tmp_path / "some" / "corpus"), digests(corpus / "corpus")
     assert {name.split("/")[0] for name in some} == {"synf003", "synm003"}
     assert some == {name: every[name] for name in some}
 
 
-def test_another_seed_makes_other_speakers(corpus: Path, tmp_path: Path) -> None:
+def test_another_seed_makes_other_speakers(make: RunProgram, corpus: Path, tmp_path: Path) -> None:
     make(tmp_path / "other", "--speakers", "2", "--seed", "1")
     other, every = digests(tmp_path / "other" / "corpus"), digests(corpus / "corpus")
     assert len(other) == 8
@@ -121,7 +133,7 @@ def test_levels_are_sound(corpus: Path) -> None:
     assert np.std(levels) > 1.0
 
 
-def test_women_and_men_are_told_by_their_pitch(tmp_path: Path) -> None:
+def test_women_and_men_are_told_by_their_pitch(make: RunProgram, tmp_path: Path) -> None:
     make(tmp_path, "--speakers", "6", "--channel", "0")
     pitch: dict[str, list[float]] = {"f": [], "m": []}
     for speaker in (tmp_path / "corpus").iterdir():
@@ -199,7 +211,9 @@ def _wait_for(pattern: str, folder: Path, process: subprocess.Popen[bytes]) -> N
         time.sleep(0.005)
 
 
-def test_a_killed_run_leaves_nothing_that_looks_finished(corpus: Path, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_nothing_that_looks_finished(
+    make: RunProgram, corpus: Path, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "wav.scp").write_text("older tables\n", encoding="utf-8")
     options = ["--utterances", "3", "--speakers", "8", "corpus", "data"]
@@ -228,7 +242,7 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(corpus: Path, tmp_path:
 
 
 def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
-    corpus: Path, tmp_path: Path
+    make: RunProgram, corpus: Path, tmp_path: Path
 ) -> None:
     make(tmp_path, "--speakers", "4")
     (tmp_path / "corpus/synf001/synf001-002.wav").write_bytes(b"RIFF")
@@ -255,7 +269,9 @@ def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
         ("--nj", "0"),
     ],
 )
-def test_senseless_numbers_are_refused(option: str, value: str, tmp_path: Path) -> None:
+def test_senseless_numbers_are_refused(
+    make: RunProgram, option: str, value: str, tmp_path: Path
+) -> None:
     result = make(tmp_path, option, value, check=False)
     assert result.returncode == 2
     assert result.stderr.startswith(f"make_synthetic_corpus.py: {option} {value}: give ")
@@ -263,12 +279,14 @@ def test_senseless_numbers_are_refused(option: str, value: str, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(tmp_path: Path) -> None:
+def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(
+    make: RunProgram, tmp_path: Path
+) -> None:
     result = make(tmp_path, "--speakers", "16", "--spread", "2", "--within", "2", "--nj", "2")
     assert "16 speakers (16 made now" in result.stdout
 
 
-def test_audio_folder_that_is_a_file(tmp_path: Path) -> None:
+def test_audio_folder_that_is_a_file(make: RunProgram, tmp_path: Path) -> None:
     (tmp_path / "corpus").write_text("", encoding="utf-8")
     result = make(tmp_path, "--speakers", "2", check=False)
     assert result.returncode == 2
@@ -276,13 +294,13 @@ def test_audio_folder_that_is_a_file(tmp_path: Path) -> None:
 
 
 def test_a_long_path_is_refused_not_replaced_by_other_voices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: RunProgram, run_process: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """eSpeak NG silently looks elsewhere for its data when their path is too long for it."""
     long = tmp_path / ("x" * 200)
     long.mkdir()
     monkeypatch.setenv("TMPDIR", str(long))
-    result = make(tmp_path / "run", "--speakers", "2", check=False)
+    result = make(tmp_path / "run", "--speakers", "2", check=False, how=run_process)
     assert result.returncode == 2
     assert "set TMPDIR to a folder with a short path" in result.stderr
     assert "Traceback" not in result.stderr

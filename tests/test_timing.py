@@ -25,6 +25,11 @@ def write_log(path: Path, seconds: str, part: str = "", code: int = 0, threads: 
     )
 
 
+def say(log: Path, line: str) -> None:
+    """What the program itself said."""
+    log.write_text(log.read_text().replace("said by the program itself", line))
+
+
 def write_step(folder: Path, host: str = "here") -> Path:
     """Two jobs of 1.5 s and 2 s, then one of 0.5 s."""
     write_log(folder / "log/x.1.log", "1.50", "/split2/1")
@@ -67,6 +72,13 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
         (lambda f: write_log(f / "log/x.2.log", "2", "/split2/2", code=1), "does not end well"),
         (lambda f: (f / "log/y.log").write_text("# y\n# Started\n"), "does not end well"),
         (lambda f: write_log(f / "log/x.1.log", "2"), "of which part"),
+        (lambda f: say(f / "log/y.log", "INFO resumed at step 250"), "goes on from a stopped run"),
+        (
+            lambda f: say(
+                f / "log/y.log", "9 utterances recognised, 4 of them by a run that was ended before"
+            ),
+            "goes on from a stopped run",
+        ),
         (lambda f: (f / ".done").unlink(), "has no stamp"),
         (lambda f: [p.unlink() for p in (f / "log").iterdir()], "holds no log"),
     ],
@@ -90,9 +102,12 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
         Stage("b2", "pool", [audio], [pool]),
         Stage("b2", "attack", [audio], [attack]),
         Stage("copy", "protection", [tmp_path / "none"], [protected], protects=True),
+        Stage("original", "words", [audio], [attack]),
     ]
     rows = {(r.system, r.stage): r for r in timings(join_stages(stages), "toy")}
+    assert next(iter(rows)) == ("original", "words")
     assert {key: row.rtf for key, row in rows.items()} == {
+        ("original", "words"): "0.5",
         ("b2", "f0"): "0.5",
         ("b2", "protection"): "0.5",
         ("b2", "protection: transformation alone"): "0.125",
@@ -107,6 +122,12 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
     (f0 / "log/y.log").unlink()
     (f0 / "log/x.2.log").unlink()
     assert {r.rtf for r in timings(stages, "toy") if (r.system, r.stage) == ("b2", ALL)} == {""}
+
+
+def test_a_folder_that_two_evaluators_share_was_counted_twice(tmp_path: Path) -> None:
+    audio, folder = write_audio(tmp_path / "a", 8), write_step(tmp_path / "x")
+    (row,) = timings(join_stages([Stage("b2", "attack", [audio], [folder])] * 2), "toy")
+    assert (row.rtf, row.seconds, row.audio_seconds) == ("0.5", "4.00", "8.00")
 
 
 def test_from_logs_to_the_report(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_tables_by_the_program(tmp_path: Path) -> None:
         collect(["--target", "const_04_of_4", words[5], str(tmp_path)])
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_radars_of_both_series_and_definitions(tmp_path: Path) -> None:
     write_results(tmp_path)
     assert make_report([str(tmp_path), str(tmp_path / "report")]) == 0
@@ -118,6 +119,29 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     listed = run(tmp_path, "./whitebox.sh", "--list-stages", "--evaluators", "tiny/plda")
     assert listed.returncode == 0
     assert len(listed.stdout.splitlines()) == 8
+
+
+def test_a_recogniser_that_is_trained_had_no_settings_in_the_study(tmp_path: Path) -> None:
+    """--asr ctc ended in `asr_model: unbound variable`."""
+    make_folder(tmp_path, "whitebox.sh")
+    for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    asked = (
+        "--evaluators",
+        "tiny/plda",
+        "--asr",
+        "ctc",
+        "--targets",
+        "1",
+        "--f0",
+        "none",
+        "--prosody",
+        "false",
+        "--dry-run",
+    )
+    refused = run(tmp_path, "./whitebox.sh", "--stage", "6", "--stop-stage", "6", *asked)
+    assert refused.returncode == 1
+    assert "conf/asr/ctc_mini.yaml is missing" in refused.stderr
 
 
 @pytest.mark.slow

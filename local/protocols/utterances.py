@@ -7,7 +7,7 @@ reported here with what else is wrong, so that nothing is lost on the way withou
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,13 +102,20 @@ def _genders(rows: Sequence[Row]) -> dict[str, set[str]]:
 
 
 def probe_all(
-    rows: Sequence[Row], jobs: int, probe: Callable[[StrPath], AudioInfo] = probe_audio
+    rows: Sequence[Row],
+    jobs: int,
+    probe: Callable[[StrPath], AudioInfo] = probe_audio,
+    progress: Callable[[Iterable[Row]], Iterable[Row]] = lambda rows: rows,
 ) -> dict[str, AudioInfo]:
-    """What the audio file of each utterance is (those that have one), `jobs` files at a time."""
+    """What the audio file of each utterance is (those that have one), `jobs` files at a time.
+
+    progress: wraps the utterances, to show how far it is.
+    """
     with_audio = [row for row in rows if row["audio"]]
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         found = pool.map(probe, [Path(row["audio"]) for row in with_audio])
-        return {row["utt"]: info for row, info in zip(with_audio, found, strict=True)}
+        # A row counts as done when its file has been read.
+        return {row["utt"]: info for info, row in zip(found, progress(with_audio), strict=True)}
 
 
 def make_tables(

@@ -194,6 +194,7 @@ def finish(canvas: Canvas, name: str, title: str, alt: str, folder: Path) -> Pic
         unique = f"{name}-{number}"
     with atomic_write(folder / f"{unique}.pdf", "wb") as stream:
         canvas.savefig(stream, format="pdf", metadata=_FORMATS["pdf"])
+    canvas.set_layout_engine("none")  # what was found for the PDF holds; to find it takes long
     text = io.StringIO()
     canvas.savefig(text, format="svg", metadata=_FORMATS["svg"])
     return Picture(unique, title, alt, inline(text.getvalue(), unique))

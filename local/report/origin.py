@@ -36,7 +36,12 @@ def _version(package: str) -> str:
 
 
 def _command(log: Path) -> str:
-    """The last command of exp/cmdline.log, `<date> <time>  <commit>  <command>`."""
+    """What the recipe that runs was called with; by hand, the last of exp/cmdline.log.
+
+    Its lines are `<date> <time>  <commit>  <command>`; another recipe may have written the last.
+    """
+    if told := os.environ.get("PSEUDOVOX_COMMAND"):
+        return told.strip()
     lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
     return lines[-1].split("  ", 2)[-1].strip() if lines else "not recorded"
 

@@ -4,7 +4,6 @@
 import json
 from collections.abc import Sequence
 from html import escape
-from itertools import chain
 from pathlib import Path
 
 from local.report import html, strongest, summary, systems, tables
@@ -85,17 +84,15 @@ def _summary(results: Results, contents: Contents) -> str:
             continue
         parts.append(element("h3", f"Measured by evaluator {evaluator}"))
         parts += _findings(summary.findings(results, evaluator), _summary_table(rows, evaluator))
-        shares = [systems.vocoder_share(results, evaluator, s) for s in results.splits(evaluator)]
-        if any(shares):
-            parts.append(element("h4", "The vocoder's own part") + html.items(chain(*shares)))
+        parts += _vocoder(results, evaluator)
     parts += _notes(results)
-    if parts:
-        shown = [*summary.MEASURES, *_measured(summary.rows(results, results.evaluators()[0]))]
+    if evaluators := results.evaluators():
+        shown = [*summary.MEASURES, *_measured(summary.rows(results, evaluators[0]))]
         meanings = [f"{m.title}: {m.meaning}." for m in shown]
         parts.append(raw("div", element("h3", "What the figures mean") + html.items(meanings)
             + element("p", _MARKS), class_="box prose"))  # fmt: skip
     else:
-        parts.append(element("p", "No system was measured; see what is missing, below."))
+        parts.append(element("p", "No attack was measured, so nothing is said of privacy."))
     missing = summary.not_measured(results)
     if results.missing:
         missing.append(f"{len(results.missing)} results are missing or broken: see Missing.")
@@ -114,6 +111,19 @@ def _strongest(results: Results) -> list[str]:
         element("h3", strongest.TITLE),
         html.table(strongest.TITLE, found.header, lines),
         element("p", strongest.READING, class_="soft"),
+    ]
+
+
+def _vocoder(results: Results, evaluator: str) -> list[str]:
+    """What of each conversion's protection copy synthesis has, too."""
+    found = systems.vocoder_table(results, evaluator)
+    if not found.rows:
+        return []
+    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in found.rows]
+    return [
+        element("h4", systems.VOCODER_TITLE),
+        html.table(f"{systems.VOCODER_TITLE}, {evaluator}", found.header, lines),
+        element("p", systems.VOCODER_READING, class_="soft"),
     ]
 
 

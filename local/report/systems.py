@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from local.report.load import Results
+from local.report.load import Results, Value
+from local.report.tables import Table
 from local.report.words import number, percent
 
 COPY = "copy_synthesis"
@@ -33,28 +34,46 @@ def notes(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def vocoder_share(results: Results, evaluator: str, split: str) -> list[str]:
-    """How much of each conversion's rise of the ignorant EER copy synthesis has too, in words.
+VOCODER_TITLE = "The vocoder's own part"
+VOCODER_READING = (
+    "By how much the ignorant attacker's EER rises over unprotected speech, and how much of that "
+    "rise copy synthesis has, which analyses and resynthesises without any conversion. Systems "
+    "with the vocoder of copy synthesis and a rise only. The shares are point estimates, no "
+    "interval is given."
+)
+VOCODER_HEADER = [
+    "system", "split", "EER unprotected (%)", "EER (%)", "rise (points)", "copy synthesis",
+    "its EER (%)", "of the rise",
+]  # fmt: skip
+
+
+def vocoder_table(results: Results, evaluator: str) -> Table:
+    """How much of each conversion's rise of the ignorant EER copy synthesis has too, by split.
 
     (EER_copy - EER_OO) / (EER_system - EER_OO), where there is a rise and both have the
     same vocoder (copy synthesis: WORLD).
     """
-    before = _eer(results, evaluator, split, "original", "unprotected")
-    said = []
-    for copy in results.systems():
-        own = _settings(results, copy)
-        eer = _eer(results, evaluator, split, copy, _ATTACK)
-        if own.get("anonymiser") != COPY or math.isnan(before) or math.isnan(eer):
-            continue
-        for system in results.systems():
-            other = _settings(results, system)
-            after = _eer(results, evaluator, split, system, _ATTACK)
-            if other.get("anonymiser") not in CONVERSIONS or math.isnan(after):
+    rows = []
+    for split in results.splits(evaluator):
+        before = _eer(results, evaluator, split, "original", "unprotected")
+        for copy in results.systems():
+            own = _settings(results, copy)
+            copied = _eer(results, evaluator, split, copy, _ATTACK)
+            if own.get("anonymiser") != COPY or before is None or copied is None:
                 continue
-            if after <= before or _vocoder(own) != _vocoder(other):
-                continue
-            said.append(_share(split, copy, system, (before, eer, after)))
-    return said
+            for system in results.systems():
+                other = _settings(results, system)
+                after = _eer(results, evaluator, split, system, _ATTACK)
+                if other.get("anonymiser") not in CONVERSIONS or after is None:
+                    continue
+                if after.value <= before.value or _vocoder(own) != _vocoder(other):
+                    continue
+                rise = after.value - before.value
+                rows.append(
+                    [system, split, _cell(before), _cell(after), number(100 * rise, 1), copy,
+                     _cell(copied), _share((copied.value - before.value) / rise)]
+                )  # fmt: skip
+    return Table(VOCODER_HEADER, rows)
 
 
 def _vocoder(settings: Mapping[str, Any]) -> str:
@@ -63,21 +82,19 @@ def _vocoder(settings: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else "world"
 
 
-def _eer(results: Results, evaluator: str, split: str, system: str, attack: str) -> float:
+def _eer(results: Results, evaluator: str, split: str, system: str, attack: str) -> Value | None:
+    """None where it is not defined, too."""
     value = results.value(evaluator, split, system, attack, "eer")
-    return value.value if value is not None and math.isfinite(value.value) else math.nan
+    return value if value is not None and math.isfinite(value.value) else None
 
 
-def _share(split: str, copy: str, system: str, eers: tuple[float, float, float]) -> str:
-    before, copied, after = eers
-    share = (copied - before) / (after - before)
-    start = (
-        f"{system} on {split}: the ignorant attacker's EER rises by "
-        f"{number(100 * (after - before), 1)} points (from {percent(before)} to {percent(after)}); "
-    )
-    with_copy = f"with {copy}, which analyses and resynthesises without any conversion, it is "
-    aside = f"({with_copy}{percent(copied)}; point estimates, no interval is given)"
+def _cell(eer: Value) -> str:
+    """In percent, with its interval."""
+    value, low, high = (number(100 * x, 1) for x in (eer.value, eer.low, eer.high))
+    return f"{value} [{low}, {high}]" if eer.bounded else value
+
+
+def _share(share: float) -> str:
     if share <= 0:
-        return f"{start}none of the rise is there without conversion {aside}."
-    much = "all" if share >= 1 else percent(share, 0)
-    return f"{start}{much} of the rise is also there without any conversion {aside}."
+        return "none"
+    return "all" if share >= 1 else percent(share, 0)

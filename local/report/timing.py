@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real-time factors: seconds of computing a second of audio, read off the logs of a run.
 
-Only what a log says is a measurement. A stage of which any log is missing, failed, or belongs to
-another run is not measured, and the reason is told.
+Only what a log says is a measurement. A stage of which any log is missing, failed, belongs to
+another run, or goes on from a stopped one is not measured, and the reason is told.
 """
 
 import json
@@ -21,6 +21,9 @@ from utils.tables import read_map
 
 ALL = "all that protects"  # the sum of the stages that whoever protects speech needs
 _LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
+_RESUMED = re.compile(
+    rb"\bresumed at step [1-9]|\b[1-9]\d* of them by a run that was ended before$", re.M
+)
 _PART = re.compile(r"/split(\d+)/(\d+)$")
 
 
@@ -39,16 +42,19 @@ class Stage:
 
 
 def join_stages(stages: Iterable[Stage]) -> list[Stage]:
-    """Stages of one system and name become one, of all their folders; in the order of the first."""
+    """Stages of one system and name become one, of all their folders; in the order of the first.
+
+    A folder that is named twice, for two evaluators with one encoder, counts once.
+    """
     groups: dict[tuple[str, str], list[Stage]] = defaultdict(list)
     for stage in stages:
         groups[stage.system, stage.name].append(stage)
-    return [
-        Stage(system, name,
-              [folder for stage in own for folder in stage.audio],
-              [folder for stage in own for folder in stage.folders], own[0].protects)
-        for (system, name), own in groups.items()
-    ]  # fmt: skip
+    joined = []
+    for (system, name), own in groups.items():
+        pairs = [pair for stage in own for pair in zip(stage.audio, stage.folders, strict=True)]
+        audio, folders = zip(*dict.fromkeys(pairs), strict=True)
+        joined.append(Stage(system, name, audio, folders, own[0].protects))
+    return joined
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ def cost_of(folder: Path) -> Cost:
     """What the logs of a finished step say.
 
     Raises UserError where the step is not finished, or where a log is missing, has no foot, ended
-    with an error, or is of another number of jobs (an interrupted run before).
+    with an error, went on from a stopped run, or is of another number of jobs (an interrupted run
+    before).
     """
     host = _host(folder)
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
@@ -90,6 +97,10 @@ def cost_of(folder: Path) -> Cost:
             account = read_account(found[number])
             if account is None or account.code != 0:
                 raise UserError(f"{found[number]}: does not end well")
+            if _RESUMED.search(found[number].read_bytes()):
+                raise UserError(
+                    f"{found[number]}: goes on from a stopped run, whose time is not in it"
+                )
             seconds += account.seconds
             threads = max(threads, account.threads)
         most_jobs = max(most_jobs, len(numbers))
@@ -202,9 +213,11 @@ def _transform(stage: Stage, corpus: str) -> Timing:
 
 
 def timings(stages: Sequence[Stage], corpus: str) -> list[Timing]:
-    """All rows, system by system; after each system's stages the sum of those that protect."""
+    """All rows, of the original speech first, then system by system; after each system's stages the
+    sum of those that protect."""
     rows = []
-    for system in dict.fromkeys(stage.system for stage in stages):
+    systems = dict.fromkeys(stage.system for stage in stages)
+    for system in sorted(systems, key=lambda name: name != "original"):
         own = [stage for stage in stages if stage.system == system]
         for stage in own:
             rows.append(measure(stage, corpus))

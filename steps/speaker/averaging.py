@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speaker x-vectors: the plain mean of a speaker's utterances, before any centring or scaling."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from utils.archives import read_vectors
+from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir
-from utils.tables import StrPath, invert, read_map
+from utils.tables import StrPath, read_map, sort_ids
 
 Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 
 
 def read_xvectors(folder: StrPath, name: str = "xvector") -> dict[str, Float32]:
     """`<name>.scp` of a folder of x-vectors; UserError says what makes it."""
+    return read_vectors(_find_scp(folder, name))
+
+
+def open_xvectors(folder: StrPath) -> ObjectReader:
+    """The same of `xvector.scp`, to be read one by one."""
+    return ObjectReader(_find_scp(folder, "xvector"))
+
+
+def _find_scp(folder: StrPath, name: str) -> Path:
     path = Path(folder) / f"{name}.scp"
     if not path.is_file():
         program = "average_xvectors.py" if name == "spk_xvector" else "extract_xvectors.py"
         raise UserError(f"{path}: is missing; make it with steps/{program}")
-    return read_vectors(path)
+    return path
 
 
 def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
@@ -39,7 +49,10 @@ def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
 
 
 def check_complete(
-    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], where: StrPath, allow_loss: int
+    vectors: Mapping[str, Float32] | ObjectReader,
+    utt2spk: Mapping[str, str],
+    where: StrPath,
+    allow_loss: int,
 ) -> None:
     """Every x-vector has a speaker, and at most `allow_loss` utterances have no x-vector."""
     if unknown := [utt for utt in vectors if utt not in utt2spk]:
@@ -57,22 +70,29 @@ def check_complete(
 
 
 def average_by_speaker(
-    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]
+    vectors: Iterable[tuple[str, Float32]], utt2spk: Mapping[str, str]
 ) -> tuple[dict[str, Float32], dict[str, int]]:
     """Mean (in float64) and number of the x-vectors of each speaker: (spk -> (d,), spk -> n).
 
-    As Kaldi's ivector-mean: nothing is centred or scaled first. The order matters: averaging
-    vectors of length 1 gives other scores.
+    vectors: (utterance, (d,)), which are added one by one as they come: in C order, as an .scp of
+    this project has them, the same x-vectors give the same bytes. As Kaldi's ivector-mean: nothing
+    is centred or scaled first. The order of these matters: averaging vectors of length 1 gives
+    other scores.
 
     >>> vectors = {"a-1": np.ones(1), "a-2": np.zeros(1)}
-    >>> mean, count = average_by_speaker(vectors, {"a-1": "a", "a-2": "a"})
+    >>> mean, count = average_by_speaker(vectors.items(), {"a-1": "a", "a-2": "a"})
     >>> float(mean["a"][0]), count
     (0.5, {'a': 2})
     """
-    spk2utt = invert({utt: utt2spk[utt] for utt in vectors})
-    means, counts = {}, {}
-    for speaker, utts in spk2utt.items():
-        stack = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
-        means[speaker] = stack.mean(axis=0).astype(np.float32)
-        counts[speaker] = len(utts)
-    return means, counts
+    sums: dict[str, Float64] = {}
+    counts: dict[str, int] = {}
+    for utt, vector in vectors:
+        speaker = utt2spk[utt]
+        if speaker in sums:
+            sums[speaker] += vector
+        else:
+            sums[speaker] = vector.astype(np.float64)
+        counts[speaker] = counts.get(speaker, 0) + 1
+    speakers = sort_ids(sums)
+    means = {speaker: (sums[speaker] / counts[speaker]).astype(np.float32) for speaker in speakers}
+    return means, {speaker: counts[speaker] for speaker in speakers}

@@ -236,8 +236,16 @@ def speaker_means(vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]) ->
 
 
 def load_normalised(name: str, top: int) -> Backend:
-    """A back end with score normalisation over the `top` nearest of its cohort; 0: without."""
+    """What an evaluator scores with: normalised over the `top` nearest of its cohort; 0: not.
+
+    UserError for a PLDA of one dimension: of a number, scaling to length leaves the sign only.
+    """
     backend = load_backend(name)
+    if isinstance(backend, PldaBackend) and len(backend.transform) == 1:
+        raise UserError(
+            f"{name}: is of one dimension (trained on two speakers, or with an LDA of 1), of which "
+            "scaling to length leaves only the sign, so that nobody is told apart; use cosine"
+        )
     if top == 0:
         return backend
     cohort = Path(name) / "cohort.scp"

@@ -26,6 +26,8 @@ from utils.cli import UserError
 Float32 = npt.NDArray[np.float32]
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
+PARTIAL_SECONDS = 1.6  # what Resemblyzer hears at a time
+SHORTEST_WHOLE_SECONDS = 0.1
 
 
 class TooShortError(Exception):
@@ -37,6 +39,7 @@ class Encoder(Protocol):
 
     name: str
     batches: bool  # whether several utterances at a time may be faster
+    n_whole: int  # utterances so far whose pauses were not cut out, because too little was left
 
     def embed(self, samples: Samples) -> Float32:
         """(n,) samples at 16 kHz, full scale 1 -> (d,) float32. Raises TooShortError."""
@@ -51,6 +54,7 @@ class NetworkEncoder:
     """A network of this project with its features."""
 
     batches = True
+    n_whole = 0
 
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
         self.name = config.encoder
@@ -95,6 +99,10 @@ class ResemblyzerEncoder:
 
     As its authors use it: levels raised to -30 dBFS, pauses cut out (WebRTC's detector), partial
     vectors of 1.6 s averaged and scaled to length 1.
+
+    Of a single short word the detector may leave nothing ("six" in 0.15 s is mostly noise), and
+    then its authors' code makes the vector of silence. So a signal shorter than a partial vector,
+    of which less than 0.2 s is left, is heard whole.
     """
 
     name = "resemblyzer"
@@ -107,13 +115,25 @@ class ResemblyzerEncoder:
             raise UserError(
                 f"resemblyzer: not installed ({error}); it is an optional extra: make extra"
             ) from error
+        self.n_whole = 0
         self._preprocess = resemblyzer.preprocess_wav
+        self._raise_level = resemblyzer.audio.normalize_volume
+        self._level = resemblyzer.hparams.audio_norm_target_dBFS
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
 
     def embed(self, samples: Samples) -> Float32:
         """See Encoder."""
-        speech = self._preprocess(np.asarray(samples, dtype=np.float32), source_sr=SAMPLE_RATE)
-        need_seconds(speech, MINIMUM_SECONDS, "of speech after its pauses were cut out")
+        wave = np.asarray(samples, dtype=np.float32)
+        if not wave.any():
+            raise TooShortError("digital silence from end to end")
+        speech = self._preprocess(wave, source_sr=SAMPLE_RATE)
+        short = len(speech) < MINIMUM_SECONDS * SAMPLE_RATE
+        if short and len(wave) < PARTIAL_SECONDS * SAMPLE_RATE:
+            need_seconds(wave, SHORTEST_WHOLE_SECONDS)
+            self.n_whole += 1
+            speech = self._raise_level(wave, self._level, increase_only=True)
+        else:
+            need_seconds(speech, MINIMUM_SECONDS, "of speech after its pauses were cut out")
         return np.asarray(self._encoder.embed_utterance(speech), dtype=np.float32)
 
     def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
@@ -128,6 +148,7 @@ class HubEncoder:
     """
 
     batches = False  # its convolutions see the padding of a batch
+    n_whole = 0
 
     def __init__(self, source: str, device: str = "cpu") -> None:
         from speechbrain.inference.classifiers import EncoderClassifier

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.speaker.encoders import Encoder, TooShortError, length_sorted_batches
-from utils.archives import ArchiveWriter
 from utils.audiofiles import probe_audio
 from utils.cli import LossError, UserError
 from utils.tables import write_map
@@ -21,21 +20,23 @@ Float32 = npt.NDArray[np.float32]
 
 @dataclass
 class Extraction:
-    """vectors: by id (`chunked`: of chunks); utt2spk: of these; skipped: utterance -> reason."""
+    """What was done. utt2spk: of the ids written (`chunked`: of chunks); skipped: utterance ->
+    reason."""
 
     chunked: bool
-    vectors: dict[str, Float32] = field(default_factory=dict)
     utt2spk: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     n_read: int = 0
     n_resampled: int = 0
+    n_whole: int = 0  # pauses not cut out, see Encoder
 
     def summary(self) -> str:
         """Counts in one line."""
+        whole = f" ({self.n_whole} with their pauses: too short without)" if self.n_whole else ""
         resampled = f" ({self.n_resampled} resampled to 16 kHz)" if self.n_resampled else ""
         return (
-            f"read {self.n_read} utterances{resampled} / written {len(self.vectors)} x-vectors"
-            f"{' of chunks' if self.chunked else ''} / skipped {len(self.skipped)}"
+            f"read {self.n_read} utterances{resampled} / written {len(self.utt2spk)} x-vectors"
+            f"{' of chunks' if self.chunked else ''}{whole} / skipped {len(self.skipped)}"
         )
 
 
@@ -44,15 +45,18 @@ def extract(
     wav: Mapping[str, str],
     utt2spk: Mapping[str, str],
     batch_seconds: float,
+    write: Callable[[str, Float32], None],
     *,
     chunk_seconds: float | None = None,
     progress: Callable[[Iterable[list[int]]], Iterable[list[int]]] = lambda batches: batches,
 ) -> Extraction:
     """The x-vectors of all utterances; what cannot be used is noted with its reason.
 
+    write: takes each x-vector with its id as soon as there is one, shortest utterances first; none
+    is kept.
     progress: wraps the batches (lists of numbers), to show how far it is.
     """
-    result = Extraction(chunked=chunk_seconds is not None)
+    result, n_whole = Extraction(chunked=chunk_seconds is not None), encoder.n_whole
     lengths = {}
     for utt in utt2spk:
         info = probe_audio(wav[utt])
@@ -65,7 +69,10 @@ def extract(
     batches = list(length_sorted_batches([lengths[utt] for utt in utts], limit))
     for batch in progress(batches):
         pieces = list(_read_pieces(result, [utts[i] for i in batch], wav, chunk_seconds))
-        _embed(encoder, result, pieces, utt2spk)
+        for key, utt, vector in _embed(encoder, result, pieces):
+            result.utt2spk[key] = utt2spk[utt]
+            write(key, vector)
+    result.n_whole = encoder.n_whole - n_whole
     return result
 
 
@@ -105,11 +112,9 @@ def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
 
 
 def _embed(
-    encoder: Encoder,
-    result: Extraction,
-    pieces: Sequence[tuple[str, str, Float32]],
-    utt2spk: Mapping[str, str],
-) -> None:
+    encoder: Encoder, result: Extraction, pieces: Sequence[tuple[str, str, Float32]]
+) -> Iterator[tuple[str, str, Float32]]:
+    """(id, utterance, x-vector) of the pieces that have one."""
     try:
         vectors = encoder.embed_batch([samples for _, _, samples in pieces]) if pieces else []
     except TooShortError as error:
@@ -117,31 +122,29 @@ def _embed(
             _skip(result, pieces[0][1], str(error))
             return
         for piece in pieces:  # find out which
-            _embed(encoder, result, [piece], utt2spk)
+            yield from _embed(encoder, result, [piece])
         return
     for (key, utt, _), vector in zip(pieces, vectors, strict=True):
-        if not np.isfinite(vector).all():
+        if np.isfinite(vector).all():
+            yield key, utt, vector
+        else:
             _skip(result, utt, "its x-vector is not finite")
-            continue
-        result.vectors[key] = vector
-        result.utt2spk[key] = utt2spk[utt]
 
 
-def write_extraction(out: Path, result: Extraction, allow_loss: int) -> None:
-    """xvector.{ark,scp}, utt2spk of chunks, skipped.txt; LossError when too many were lost."""
+def finish(out: Path, result: Extraction, allow_loss: int) -> None:
+    """utt2spk of chunks and skipped.txt; LossError when too many utterances were lost.
+
+    To be called before the archive is closed, whose .scp comes last, or not at all.
+    """
     if len(result.skipped) > allow_loss:
         utt, reason = next(iter(result.skipped.items()))
         raise LossError(
             f"{len(result.skipped)} utterances lost, {allow_loss} allowed (--allow-loss); the "
             f"first: {reason if utt in reason else f'{utt}: {reason}'}"
         )
-    out.mkdir(parents=True, exist_ok=True)
     for name in ("utt2spk", "skipped.txt"):
         (out / name).unlink(missing_ok=True)
     if result.skipped:
         write_map(out / "skipped.txt", result.skipped)
     if result.chunked:
         write_map(out / "utt2spk", result.utt2spk)
-    with ArchiveWriter(out / "xvector") as writer:
-        for key in sorted(result.vectors):
-            writer.write(key, result.vectors[key])

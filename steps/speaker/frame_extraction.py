@@ -6,17 +6,17 @@ of the mixture of its frames' Gaussians, and their number T. Those of many utter
 these exactly, so that a corpus needs two vectors an utterance and not one a frame.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from steps.speaker.encoders import Encoder, NetworkEncoder, Samples
-from steps.speaker.extraction import Extraction, write_extraction
-from utils.archives import ArchiveWriter, write_counts
+from utils.archives import ArchiveWriter
 from utils.cli import UserError
-from utils.tables import write_map
 
 Float32 = npt.NDArray[np.float32]
 
@@ -25,6 +25,7 @@ class FrameEncoder:
     """An Encoder whose vector is (2 d + 1,): mean, variance, and number of frames."""
 
     batches = False
+    n_whole = 0
 
     def __init__(self, encoder: Encoder, name: str) -> None:
         """UserError for an encoder (folder `name`) without xi pooling."""
@@ -46,17 +47,26 @@ class FrameEncoder:
         return [self.embed(samples) for samples in batch]
 
 
-def write_frames(out: Path, result: Extraction, allow_loss: int) -> None:
-    """xvector (the means) and variance (.ark, .scp), num_frames, utt2spk of a FrameEncoder's.
+@dataclass
+class FrameWriter:
+    """Where the vectors of a FrameEncoder go. num_frames: by utterance."""
 
-    LossError when too many were lost.
+    means: ArchiveWriter
+    variances: ArchiveWriter
+    num_frames: dict[str, int] = field(default_factory=dict)
+
+    def write(self, key: str, vector: Float32) -> None:
+        """Append the vector (2 d + 1,) of an utterance."""
+        size = len(vector) // 2
+        self.means.write(key, vector[:size])
+        self.variances.write(key, vector[size:-1])
+        self.num_frames[key] = int(vector[-1])
+
+
+@contextmanager
+def open_frames(out: Path) -> Iterator[FrameWriter]:
+    """Writes xvector (the means) and variance (.ark, .scp) of a folder; they appear when the `with`
+    block ends well, else neither .scp does.
     """
-    whole = result.vectors
-    size = len(next(iter(whole.values()), np.zeros(1))) // 2
-    result.vectors = {utt: vector[:size] for utt, vector in whole.items()}
-    write_extraction(out, result, allow_loss)
-    with ArchiveWriter(out / "variance") as writer:
-        for utt in sorted(whole):
-            writer.write(utt, whole[utt][size:-1])
-    write_counts(out / "num_frames", {utt: int(vector[-1]) for utt, vector in whole.items()})
-    write_map(out / "utt2spk", result.utt2spk)
+    with ArchiveWriter(out / "xvector") as means, ArchiveWriter(out / "variance") as variances:
+        yield FrameWriter(means, variances)

@@ -92,7 +92,8 @@ def read_sides(
         speakers = [utt2spk[utt] for utt in ids]
         averaged = average and not sides
         if averaged:
-            vectors, n = average_by_speaker(table.vectors, utt2spk)
+            ordered = ((utt, table.vectors[utt]) for utt in sort_ids(table.vectors))
+            vectors, n = average_by_speaker(ordered, utt2spk)
             ids = speakers = list(vectors)
             counts = np.array([n[spk] for spk in ids], np.float64)
         genders = loaded.spk2gender

@@ -307,8 +307,12 @@ def _finish(
         "parameters": count_parameters(trainer.network),
         "device": trainer.device,
         "precision": trainer.precision,
-        "cpu_seconds_without_workers": round(trainer.cpu_seconds, 1),
     }
     write_config(out / "encoder.yaml", trainer.config, trained=trained)
     save_atomically(out / "final.pt", {k: v.cpu() for k, v in weights.items()})
-    logging.info("done: %s (step %d)", out / "final.pt", step)
+    logging.info(
+        "done: %s (step %d, %.1f s of CPU time without workers)",
+        out / "final.pt",
+        step,
+        trainer.cpu_seconds,
+    )
