@@ -287,5 +287,8 @@ def _finish(trainer: Trainer, audio: TrainingAudio, out: Path) -> None:
     weights = {name: value.cpu() for name, value in trainer.network.state_dict().items()}
     save_atomically(out / "final.pt", weights)
     logging.info(
-        "done: %s (step %d, %.1f s of CPU time)", out / "final.pt", trainer.step, trainer.cpu_seconds
+        "done: %s (step %d, %.1f s of CPU time)",
+        out / "final.pt",
+        trainer.step,
+        trainer.cpu_seconds,
     )

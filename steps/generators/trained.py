@@ -219,7 +219,6 @@ class _Trained:
     utterances: int
     dimension: int
     norm: float
-    cpu_seconds: float
     device: str
     norm_ratio: float
     cosine_unseen: float
