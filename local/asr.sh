@@ -3,6 +3,7 @@
 #
 #   exp/lang                                                  what recognisers are told of the language
 #   exp/recognisers/<conf>, <conf>.<protected training set>   ctc, ctc_retrained: what they hear with
+#   exp/recognisers/....search/search.yaml                    and what the language weighs beside it
 #   exp/decode/<system>/<recogniser>/<set>/text               hypotheses
 #   exp/metrics/<system>/utility.<recogniser>/{OO,PP}/<split> figures; OO original speech, PP protected;
 #                                                             split: each gender's trials, and all trials together
@@ -65,10 +66,19 @@ make_ctc() { # RECOGNISER SYSTEM
     "conf/asr/$asr_model.yaml" "data/$training" "$model"
 }
 
+make_ctc_search() { # RECOGNISER SYSTEM
+  local training model
+  use_ctc "$1" "$2"
+  [[ " $made " != *" $model.search "* ]] || return 0
+  made+=" $model.search"
+  step "$model.search" -- job "$model.search" steps/choose_search.py "${on_device[@]}" \
+    "$model" "data/$training" exp/lang "$model.search"
+}
+
 # Recognisers are trained side by side, nj at a time.
 make_all_ctc() {
   local recogniser system what
-  for what in make_ctc_speech "along make_ctc"; do
+  for what in make_ctc_speech "along make_ctc" "along make_ctc_search"; do
     for recogniser in $asr; do
       [[ $recogniser == ctc* ]] || continue
       for system in original $systems; do $what "$recogniser" "$system"; done
@@ -84,7 +94,7 @@ decode() { # RECOGNISER SYSTEM SET
     hub:*) options=(--device "$device") ;;
     ctc*)
       use_ctc "$1" "$2"
-      name=ctc options+=(--model "$model" "${on_device[@]}")
+      name=ctc options+=(--model "$model" --search "$model.search/search.yaml" "${on_device[@]}")
       ;;
   esac
   step "$out" -- over "data/$from" "$out" steps/decode.py "${options[@]}" "$name" %data %out
@@ -94,11 +104,13 @@ make_asr() {
   local recogniser system set
   [[ -n $asr ]] || return 0
   check_transcripts
-  for recogniser in $asr; do use_asr "$recogniser"; done
-  make_all_ctc
   for recogniser in $asr; do
     use_asr "$recogniser"
     [[ $recogniser == hub:* || " $made " == *" exp/lang "* ]] || make_lang
+  done
+  make_all_ctc
+  for recogniser in $asr; do
+    use_asr "$recogniser"
     for system in original $systems; do
       for set in "${sets[@]:1}"; do decode "$recogniser" "$system" "$set"; done
       recognised_figures local/compute_wer.py "exp/decode/$system/$label" text "$system"

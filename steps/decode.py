@@ -32,6 +32,10 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--model", type=Path, metavar="DIR", help="what ctc hears with")
     parser.add_argument(
+        "--search", type=Path, metavar="FILE",
+        help="how ctc searches among the words of --lang (search.yaml of choose_search.py)",
+    )  # fmt: skip
+    parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="for ctc and hub models"
     )
     parser.add_argument("recogniser", metavar="RECOGNISER")
@@ -47,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.asr.recognisers import make_recogniser
 
     data = load_data_dir(args.data)
-    recogniser = make_recogniser(args.recogniser, args.lang, args.device, args.model)
+    recogniser = make_recogniser(args.recogniser, args.lang, args.device, args.model, args.search)
     n_kept = decode_all(recogniser, data.wav, args.out, progress("decode"))
     kept = f", {n_kept} of them by a run that was ended before" if n_kept else ""
     print(f"{args.data}: {len(data.wav)} utterances recognised{kept}")

@@ -87,8 +87,11 @@ def test_the_lines_are_those_of_kaldi() -> None:
 def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> None:
     empty = error_figures({"a": "one two"}, {"a": ""}, {"a": "1"})
     assert (empty["wer"], empty["wer_deletions"], empty["n_empty_hypotheses"]) == (1, 1, 1)
+    assert "every hypothesis is empty" in caplog.text
+    caplog.clear()
     more = error_figures({"a": "one", "b": ""}, {"a": "one", "b": "x y z"}, {"a": "1", "b": "1"})
     assert (more["wer"], more["ser"]) == (3, 0.5)
+    assert not caplog.text
     none = error_figures({"a": ""}, {"a": "x"}, {"a": "1"})
     assert math.isnan(none["wer"])  # type: ignore[arg-type]
     assert "wer is undefined: the reference has no word" in caplog.text

@@ -88,6 +88,11 @@ def error_figures(
     }
     if total["words"] == 0:
         logger.warning("wer is undefined: the reference has no word")
+    elif total["empty"] == total["sentences"]:
+        logger.warning(
+            "every hypothesis is empty: the recogniser failed, and its word error rate of 100 % "
+            "says nothing of the speech (docs/utility.md)"
+        )
     if n_bootstrap:
 
         def evaluate(drawn: Float64) -> Figures:

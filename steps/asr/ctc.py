@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from steps.asr.ctc_batches import compute_features
-from steps.asr.ctc_config import CtcConfig, read_config
+from steps.asr.ctc_config import CtcConfig, SearchConfig, read_config
 from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
@@ -24,14 +24,21 @@ from utils.settings import read_settings
 class CtcRecogniser:
     """A trained network, and the words of a language; without one, whatever it spells."""
 
-    def __init__(self, folder: Path, language: Language | None, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        language: Language | None,
+        device: str = "cpu",
+        search: SearchConfig | None = None,
+    ) -> None:
+        """search: instead of the settings of the training."""
         torch.set_num_threads(1)
         check_device(device)
-        config, units = _read(folder)
+        config, self.units, self.held_out = _read(folder)
+        self.search = config.search if search is None else search
         self._device = device
-        self._units = units
         self._features = Features(config.features)
-        self._network = make_network(config, units)
+        self._network = make_network(config, self.units)
         weights = load_state(folder / "final.pt")
         try:
             self._network.load_state_dict(weights)
@@ -40,7 +47,7 @@ class CtcRecogniser:
                 f"{folder}: final.pt does not fit recogniser.yaml; train it again"
             ) from error
         self._network.to(device).eval()
-        self._search = None if language is None else WordSearch(language, units, config.search)
+        self._search = None if language is None else WordSearch(language, self.units, self.search)
         self.settings: Mapping[str, object] = {
             "recogniser": "ctc",
             "weights": hashlib.sha256((folder / "final.pt").read_bytes()).hexdigest()[:16],
@@ -56,16 +63,25 @@ class CtcRecogniser:
         """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
         if not samples.any():
             return ""
-        found = compute_features(self._features, utt, samples)
-        features = torch.from_numpy(found)[None].to(self._device)
         if self._search is None:
-            return write_greedily(self._network, self._units, features)
+            return write_greedily(self._network, self.units, self._input(utt, samples))
+        return self._search(self.hear(utt, samples))
+
+    @torch.inference_mode()
+    def hear(self, utt: str, samples: FloatArray) -> torch.Tensor:
+        """Log probabilities (T, tokens) of a signal (n,) at 16 kHz."""
+        features = self._input(utt, samples)
         n_frames = torch.tensor([features.shape[1]], device=self._device)
-        return self._search(self._network(features, n_frames)[0].float().cpu())
+        found: torch.Tensor = self._network(features, n_frames)[0].float().cpu()
+        return found
+
+    def _input(self, utt: str, samples: FloatArray) -> torch.Tensor:
+        found = compute_features(self._features, utt, samples)
+        return torch.from_numpy(found)[None].to(self._device)
 
 
-def _read(folder: Path) -> tuple[CtcConfig, Units]:
-    """The settings and the tokens of a trained recogniser."""
+def _read(folder: Path) -> tuple[CtcConfig, Units, list[str]]:
+    """The settings and the tokens of a trained recogniser, and who was held out of its training."""
     path = folder / "recogniser.yaml"
     if not (folder / "final.pt").is_file():
         raise UserError(f"{folder}: holds no final.pt; train it with steps/train_recogniser.py")
@@ -73,5 +89,8 @@ def _read(folder: Path) -> tuple[CtcConfig, Units]:
     tokens = trained.get("tokens") if isinstance(trained, dict) else None
     if not isinstance(tokens, list):
         raise UserError(f"{path}: trained.tokens: is missing; train it again")
+    held_out = trained.get("held_out") if isinstance(trained, dict) else None
+    if not isinstance(held_out, list):
+        raise UserError(f"{path}: trained.held_out: is missing; train it again")
     config = read_config(path)
-    return config, Units(config.units, tuple(map(str, tokens)))
+    return config, Units(config.units, tuple(map(str, tokens))), [*map(str, held_out)]

@@ -207,7 +207,7 @@ def train_ctc(
     (out / "final.pt").unlink(missing_ok=True)
     valid = Material(material.audio.subset(held), material.texts)
     _run(trainer, make, valid, checkpoints, out)
-    _finish(trainer, material.audio, out)
+    _finish(trainer, training, held, out)
 
 
 def identity(config: CtcConfig, material: Material, seed: int) -> str:
@@ -273,13 +273,14 @@ def _validate(trainer: Trainer, make: BatchMaker, valid: Material, out: Path) ->
         )
 
 
-def _finish(trainer: Trainer, audio: TrainingAudio, out: Path) -> None:
+def _finish(trainer: Trainer, audio: TrainingAudio, held: list[str], out: Path) -> None:
     trained: dict[str, object] = {
         "tokens": list(trainer.units.tokens),
         "step": trainer.step,
         "seed": trainer.seed,
         "speakers": len(audio.speakers),
         "hours": round(audio.seconds / 3600, 3),
+        "held_out": held,
         "parameters": count_parameters(trainer.network),
         "device": trainer.device,
     }

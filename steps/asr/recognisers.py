@@ -30,28 +30,38 @@ def check_name(name: str) -> None:
 
 
 def make_recogniser(
-    name: str, lang: Path | None = None, device: str = "cpu", model: Path | None = None
+    name: str,
+    lang: Path | None = None,
+    device: str = "cpu",
+    model: Path | None = None,
+    search: Path | None = None,
 ) -> Recogniser:
     """`pocketsphinx` or `ctc`, with the language of a folder of make_lang.py, or `hub:<model>`.
 
     lang: None is the general language for pocketsphinx, and none at all for ctc, which then spells
     what it hears; a model of the hub has its own. model: folder of train_recogniser.py, for ctc
-    only. device: of what is not pocketsphinx. UserError for what does not go together.
+    only. search: file of choose_search.py, for ctc with a language; None: as it was trained.
+    device: of what is not pocketsphinx. UserError for what does not go together.
     """
     check_name(name)
     if (name == "ctc") != (model is not None):
         raise UserError(f"{name}: --model DIR is for ctc, which needs it")
     if name.startswith("hub:"):
-        if lang is not None:
-            raise UserError(f"{name}: has its own language; leave --lang out")
+        if lang is not None or search is not None:
+            raise UserError(f"{name}: has its own language; leave --lang and --search out")
         from steps.asr.hub import HubRecogniser
 
         return HubRecogniser(name.removeprefix("hub:"), device)
     language = None if lang is None else read_language(lang)
+    if search is not None and (model is None or language is None):
+        raise UserError(f"{name}: --search FILE is for ctc with --lang DIR")
     if model is not None:
+        from steps.asr.choosing import read_search
         from steps.asr.ctc import CtcRecogniser
 
-        return CtcRecogniser(model, language, device)
+        return CtcRecogniser(
+            model, language, device, None if search is None else read_search(search)
+        )
     from steps.asr.sphinx import PocketSphinx
 
     return PocketSphinx(Language("general") if language is None else language)
