@@ -13,7 +13,7 @@ import pytest
 
 from tests.slurm_cluster import local_slurm, why_no_slurm
 from utils.cli import UserError
-from utils.slurm import plan_arrays
+from utils.slurm import Slurm, plan_arrays
 from utils.slurm_config import read_slurm_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -189,6 +189,23 @@ def test_a_squeue_that_fails_now_and_then_is_no_failure(
         _, errors = run.communicate(timeout=30)
     assert (run.returncode, errors) == (0, "")
     assert (tmp_path / "asked").read_text().count("\n") > 3
+
+
+def test_a_controller_that_hung_held_the_launcher_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stand-ins that never answer: looking goes on, submitting says that nobody knows."""
+    for name in ("squeue", "sbatch", "scancel"):
+        (tmp_path / name).write_text("#!/bin/bash\nexec sleep 60\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("utils.slurm.CALL_WAIT", 0.1)
+    monkeypatch.setattr("utils.slurm.TRIES", 1)
+    assert Slurm().states(["1"]) is None
+    with pytest.raises(UserError, match=r"sbatch: no answer in 0.1 s; it may be submitted"):
+        Slurm().submit(["sbatch", "x.sh"])
+    Slurm().cancel(["1"])
+    assert "could not cancel: scancel: no answer in 0.1 s; do it: scancel 1" in capsys.readouterr().err
 
 
 def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:

@@ -50,6 +50,8 @@ LOG_WAIT = 60.0  # a shared file system may show a log so much later than Slurm 
 KILLED_LOG_WAIT = 5.0  # the same for a job that failed: its log is only shown
 TRIES = 4  # of a command that the controller did not answer
 CANCEL_WAIT = 15.0
+CALL_WAIT = 60.0  # for the answer to a command; a controller that hangs is one that does not answer
+NO_ANSWER = 124  # as timeout(1) exits
 IN_LOG = "in the log"  # a failure about which the log says all
 ACTIVE = frozenset(
     (
@@ -77,7 +79,7 @@ class Slurm:
         self.silent_since: float | None = None
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run one command; UserError where it is not installed."""
+        """Run one command; UserError where it is not installed. NO_ANSWER where it takes too long."""
         try:
             return subprocess.run(
                 words,
@@ -86,7 +88,11 @@ class Slurm:
                 text=True,
                 errors="replace",
                 start_new_session=True,
+                timeout=CALL_WAIT,
             )
+        except subprocess.TimeoutExpired:
+            said = f"{words[0]}: no answer in {CALL_WAIT:g} s"
+            return subprocess.CompletedProcess(words, NO_ANSWER, "", said)
         except FileNotFoundError as error:
             raise UserError(f"{words[0]}: not found; is this a machine of the cluster?") from error
 
@@ -107,6 +113,8 @@ class Slurm:
             if not re.search(r"Unable to contact|Connection refused", message):
                 break
             time.sleep(2**attempt)
+        if done.returncode == NO_ANSWER:
+            message += "; it may be submitted all the same: look with squeue, and scancel it"
         raise UserError(f"not submitted: {message} (command: {shlex.join(words)})")
 
     def states(self, ids: Sequence[str]) -> dict[Task, tuple[str, str]] | None:
