@@ -59,6 +59,9 @@ def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
         assert (corpus / name).is_symlink()
         assert (corpus / name).resolve() == ROOT / name
+    for settings in (ROOT / "egs/TEMPLATE/conf").iterdir():
+        if settings.name != "recipe.conf":  # a link that was copied as a file held its own target
+            assert (corpus / "conf" / settings.name).resolve() == settings
     own = {p.name for p in corpus.iterdir() if not p.is_symlink()}
     generated = {"data", "exp", "corpus", "downloads"}
     assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md"}
