@@ -446,6 +446,11 @@ def test_the_recipe_trains_it_anew_for_each_system(recipe: Path) -> None:
     }
     missing = stage_10(recipe, "--systems=", "--asr", "ctc", "--asr-model", "none").stderr
     assert "conf/asr/none.yaml is missing; there are: tiny.yaml" in missing
+    for wrong in (["--asr", "ctc", "--asr-model", "none"], ["--emotion", "smiles"]):
+        # Was found at stage 10, after all the work.
+        early = ["./run.sh", "--stage", "1", "--stop-stage", "1", *wrong]
+        assert subprocess.run(early, cwd=recipe, capture_output=True).returncode != 0
+        assert not (recipe / "exp/audio").exists()
     (recipe / "data/train/text").unlink()
     assert "data/train/text is missing" in stage_10(recipe, "--systems=", "--asr", "ctc").stderr
 

@@ -46,6 +46,9 @@ for system in $systems; do
   pairs+=("$system OP - $system" "$system PP $system $system")
 done
 
+for word in $asr; do use_asr "$word"; done
+for word in $emotion; do use_emotion "$word"; done
+
 $list_stages || make_plan # of attacks
 recipe_start "$command_line"
 

@@ -31,6 +31,7 @@ begin_recipe "$@"
 for word in $how; do
   [[ $word == @(backend|finetuned|scratch) ]] || die "--how: '$word'; known: backend, finetuned, scratch"
 done
+for word in $asr; do use_asr "$word"; done
 recipe_start "$command_line"
 
 use_sets
