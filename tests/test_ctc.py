@@ -308,6 +308,7 @@ def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
         ({"training": {"steps": 0}}, "training.steps: at least 1"),
         ({"training": {"steps": 9, "warm_up": 1.0}}, "training.warm_up"),
         ({"search": {"beam": 0}}, "search.beam"),
+        ({"search": {"tokens": 0}}, "search.tokens"),
         ({"search": {"lm_weight": 0}}, "search.lm_weight: above 0"),
         ({"features": {"mean": "none of it"}}, "features.mean: choose one of: sentence"),
         ({"features": {"speech_only": True}}, "features.speech_only: false is needed"),

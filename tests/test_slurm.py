@@ -205,7 +205,8 @@ def test_a_controller_that_hung_held_the_launcher_for_ever(
     with pytest.raises(UserError, match=r"sbatch: no answer in 0.1 s; it may be submitted"):
         Slurm().submit(["sbatch", "x.sh"])
     Slurm().cancel(["1"])
-    assert "could not cancel: scancel: no answer in 0.1 s; do it: scancel 1" in capsys.readouterr().err
+    told = "could not cancel: scancel: no answer in 0.1 s; do it: scancel 1"
+    assert told in capsys.readouterr().err
 
 
 def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:

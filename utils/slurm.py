@@ -79,7 +79,7 @@ class Slurm:
         self.silent_since: float | None = None
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run one command; UserError where it is not installed. NO_ANSWER where it takes too long."""
+        """Run one command; NO_ANSWER where it takes too long. UserError: it is not installed."""
         try:
             return subprocess.run(
                 words,

@@ -53,6 +53,7 @@ class SearchConfig:
     """The search among the words of a language; scores are natural logarithms."""
 
     beam: int = 100  # hypotheses
+    tokens: int = 40  # that may go on a hypothesis: the likeliest at each time
     threshold: float = 50.0  # those so far below the best are dropped
     lm_weight: float = 1.0
     word_score: float = 0.0  # for each word, beside the language model's
@@ -98,7 +99,7 @@ def _check_values(config: CtcConfig, path: str) -> None:
             training,
             ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints"),
         ),
-        "search": (config.search, ("beam",)),
+        "search": (config.search, ("beam", "tokens")),
     }
     for where, (section, names) in at_least_one.items():
         for name in names:

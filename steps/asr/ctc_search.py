@@ -50,6 +50,7 @@ class WordSearch:
                 tokens=list(units.tokens),
                 lm=self._scores,
                 beam_size=config.beam,
+                beam_size_token=min(config.tokens, len(units.tokens)),
                 beam_threshold=config.threshold,
                 lm_weight=config.lm_weight,
                 word_score=config.word_score,
