@@ -1,5 +1,7 @@
 """utils/recipe.sh: stages, failing steps, dry runs, jobs."""
 
+import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -94,13 +96,17 @@ fi
     assert "exp/b" not in done.stdout
 
 
+@pytest.mark.parametrize("whom", ["the recipe", "its shells by name"])
 @pytest.mark.parametrize(
     "how",
     ["step exp/a -- job exp/a", "along step exp/a -- job exp/a", "step exp/a -- within exp/a"],
 )
 @pytest.mark.usefixtures("recipe")
-def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, how: str) -> None:
-    """`kill` reaches the recipe's shell only: its launcher, and what that submitted, went on."""
+def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, how: str, whom: str) -> None:
+    """`kill` reaches the recipe's shell only: its launcher, and what that submitted, went on.
+
+    And `pkill -f run.sh` reaches the shells of its background steps, too, before it can itself.
+    """
     body = f"""
 # As prepare.sh does: a program of its own, which calls the launcher.
 within() {{ bash -c '"$@"; true' - $cpu_cmd "$1/x.log" "${{@:2}}"; }}
@@ -116,6 +122,11 @@ fi
         while not pid.exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        if whom != "the recipe":
+            children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+            for child in children:
+                if b"run.sh" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[1]:
+                    os.kill(int(child), signal.SIGTERM)
         run.terminate()
         assert run.wait(60) != 0
     job = Path(f"/proc/{pid.read_text().strip()}/stat")

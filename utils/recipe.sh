@@ -21,8 +21,8 @@ die() {
 
 # Ends what this shell was waiting for when a signal ended it (none otherwise): a launcher cancels its jobs.
 stop_launcher() {
-  local pid
-  for pid in $(pgrep -P $$); do
+  local pid shell=$BASHPID # $$ is the recipe's also in a step that goes on in the background
+  for pid in $(pgrep -P "$shell"); do
     [[ " ${recipe_pids[*]} " != *" $pid "* ]] || continue
     pkill -TERM -P "$pid" || true # where it is a shell, such as prepare.sh
     kill -TERM "$pid" 2>/dev/null || continue
@@ -95,6 +95,7 @@ step() {
   if $recipe_along; then
     [[ ${#recipe_pids[@]} -lt $nj ]] || wait_first
     (
+      trap stop_launcher EXIT # a signal that ends this shell alone must not leave its program behind
       "$@"
       stamps.py finish "${outs[@]}" -- "$@"
     ) &
