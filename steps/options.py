@@ -2,6 +2,9 @@
 """What several programs are asked; without what they compute with, so that --help is quick."""
 
 import argparse
+from pathlib import Path
+
+from utils.speakers import add_not_speakers_of
 
 
 def add_f0_range(parser: argparse.ArgumentParser) -> None:
@@ -29,3 +32,16 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="normalise scores by those of the N nearest training speakers; 0: not",
     )
+
+
+def add_training(parser: argparse.ArgumentParser, seeded: str) -> None:
+    """What a training on a data directory is asked; seeded: what --seed is of."""
+    parser.add_argument("--seed", type=int, default=0, help=f"of {seeded}")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="training steps, instead of what CONF says"
+    )
+    add_not_speakers_of(parser)
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")

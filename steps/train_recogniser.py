@@ -19,23 +19,16 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_training
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.speakers import add_not_speakers_of, check_unseen
+from utils.speakers import check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--seed", type=int, default=0, help="of weights, order and augmentation")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
-    parser.add_argument(
-        "--steps", type=int, metavar="N", help="training steps, instead of what CONF says"
-    )
-    add_not_speakers_of(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_training(parser, "weights, order and augmentation")
     return parser
 
 
