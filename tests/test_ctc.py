@@ -200,6 +200,37 @@ def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empt
         try_weights(heard, dict.fromkeys(said, "[NOISE]"), language, units, config)
 
 
+NO_MEMORY = r"""
+\data\
+ngram 1=5
+
+\1-grams:
+-99 <s>
+-1 </s>
+-0.6 go
+-0.6 two
+-0.6 six
+
+\end\
+"""
+
+
+def test_hypotheses_that_the_language_cannot_tell_apart_filled_the_beam() -> None:
+    """With a language without memory a few hypotheses are enough, however long the utterance."""
+    units = Units.of("words", ["go two six"])
+    language = Language("corpus", lm=NO_MEMORY, lexicon="go G OW\ntwo T UW\nsix S IH K S\n")
+    torch.manual_seed(0)
+    heard = [2.0 * torch.randn(100, len(units.tokens)).log_softmax(dim=-1) for _ in range(3)]
+
+    def search(beam: int) -> list[str]:
+        config = SearchConfig(beam=beam, lm_weight=0.1, word_score=2.0, threshold=1e9)
+        return [WordSearch(language, units, config)(scores) for scores in heard]
+
+    wide = search(500)
+    assert all(len(words.split()) > 50 for words in wide)
+    assert search(8) == wide
+
+
 def test_the_weights_are_chosen_on_the_speakers_held_out(
     data: Path, conf: Path, tmp_path: Path
 ) -> None:

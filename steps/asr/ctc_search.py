@@ -79,28 +79,39 @@ class WordSearch:
 
 
 class _Scores(CTCDecoderLM):  # type: ignore[misc]
-    """A word model as Flashlight asks for it: states are children of states, words are places."""
+    """A word model as Flashlight asks for it; a word is its place in the list of words.
+
+    Flashlight drops all but the best of the hypotheses that have one state (the very object), so
+    each state of the model has one object: what was said before counts as far as it counts there.
+    """
 
     def __init__(self, model: WordModel, words: list[str]) -> None:
         super().__init__()
         self.in_search = False  # while the trie is made: what a word may look forward to
         self._model = model
         self._words = words
-        self._known: dict[CTCDecoderLMState, tuple[State, float]] = {}
+        self._states: dict[CTCDecoderLMState, State] = {}
+        self._objects: dict[State, CTCDecoderLMState] = {}
+        self._known: dict[tuple[CTCDecoderLMState, int], tuple[CTCDecoderLMState, float]] = {}
+
+    def _object(self, state: State) -> CTCDecoderLMState:
+        if state not in self._objects:
+            self._objects[state] = CTCDecoderLMState()
+            self._states[self._objects[state]] = state
+        return self._objects[state]
 
     def start(self, start_with_nothing: bool) -> CTCDecoderLMState:  # noqa: ARG002
-        self._known.clear()
-        state = CTCDecoderLMState()
-        self._known[state] = self._model.start, 0.0
-        return state
+        for kept in (self._states, self._objects, self._known):
+            kept.clear()  # they are of one utterance, or they would grow with the corpus
+        return self._object(self._model.start)
 
     def score(self, state: CTCDecoderLMState, place: int) -> tuple[CTCDecoderLMState, float]:
         if not self.in_search:
             return state, self._model.likely(self._words[place])
-        child = state.child(place)
-        if child not in self._known:
-            self._known[child] = self._model.score(self._known[state][0], self._words[place])
-        return child, self._known[child][1]
+        if (state, place) not in self._known:
+            after, value = self._model.score(self._states[state], self._words[place])
+            self._known[state, place] = self._object(after), value
+        return self._known[state, place]
 
     def finish(self, state: CTCDecoderLMState) -> tuple[CTCDecoderLMState, float]:
-        return state, self._model.finish(self._known[state][0])
+        return state, self._model.finish(self._states[state])
