@@ -19,22 +19,8 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.legal import Side, check_sides, legal_metrics, make_side
 from utils.archives import read_vectors
-from utils.cli import make_parser, run_program
+from utils.cli import make_parser, natural, positive, run_program
 from utils.tables import atomic_write, read_map
-
-
-def _at_least(least: int, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least}, not {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    return _at_least(1, text)
-
-
-def _natural(text: str) -> int:
-    return _at_least(0, text)
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -50,26 +36,26 @@ def get_parser() -> argparse.ArgumentParser:
         )
     parser.add_argument(
         "--conversation-length",
-        type=_positive,
+        type=positive,
         action="append",
         metavar="L",
         help="trial utterances that the attacker averages; repeat for several (default: 1 and 3)",
     )
     parser.add_argument(
         "--folds",
-        type=_positive,
+        type=positive,
         default=50,
         metavar="N",
         help="random splits into test and calibration conversations, for Singling Out",
     )
     parser.add_argument(
         "--bootstrap",
-        type=_natural,
+        type=natural,
         default=0,
         metavar="N",
         help="resamples of the speakers for 95 %% intervals; 0: none",
     )
-    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="of every draw")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of every draw")
     parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
     parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
     parser.add_argument("out", metavar="OUT")

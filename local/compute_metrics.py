@@ -19,7 +19,7 @@ from typing import Any
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, make_parser, natural, run_program
 from utils.tables import read_map
 
 Report = Mapping[str, object]
@@ -39,7 +39,7 @@ def get_parser() -> argparse.ArgumentParser:
         help="prior odds of a mated pair: adds linkability_omega_<X> (may be given again)",
     )  # fmt: skip
     command.add_argument(
-        "--bins", type=_count, default=0, metavar="N",
+        "--bins", type=natural, default=0, metavar="N",
         help="adds linkability_bins_<N> on N equal bins, of all trials and of each enrolled "
         "speaker's alone (the code of paper 001: 50); needs --utt2spk",
     )  # fmt: skip
@@ -77,7 +77,7 @@ def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.Arg
 
 def _add_bootstrap(command: argparse.ArgumentParser, note: str = "") -> None:
     command.add_argument(
-        "--bootstrap", type=_count, default=0, metavar="N",
+        "--bootstrap", type=natural, default=0, metavar="N",
         help="resamples of the speakers for 95 %% intervals" + (f"; {note}" if note else ""),
     )  # fmt: skip
     command.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
@@ -91,12 +91,6 @@ def _omega(text: str) -> tuple[str, float]:
     if not 0.0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"expected a positive number, not {text!r}")
     return text, value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number, not {text!r}")
-    return int(text)
 
 
 def _read_utt2spk(path: Path) -> dict[str, str]:

@@ -18,7 +18,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.prosody import prosody_figures, read_prosody
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, make_parser, natural, run_program
 from utils.tables import read_map
 
 
@@ -27,7 +27,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument("--utt2spk", type=Path, metavar="F", required=True)
     parser.add_argument(
-        "--bootstrap", type=int, default=0, metavar="N",
+        "--bootstrap", type=natural, default=0, metavar="N",
         help="resamples of the speakers for 95 %% intervals; 0: none",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
@@ -39,8 +39,6 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    if args.bootstrap < 0:
-        raise UserError(f"--bootstrap {args.bootstrap}: a number of resamples from 0 is expected")
     table, utt2spk = read_prosody(args.prosody), read_map(args.utt2spk)
     for utt in table:
         if utt not in utt2spk:

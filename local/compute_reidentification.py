@@ -16,7 +16,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.reidentification import reidentification
-from utils.cli import make_parser, run_program
+from utils.cli import make_parser, natural, run_program
 from utils.tables import read_map
 from utils.trials import join_scores, read_scores, read_trials
 
@@ -28,7 +28,7 @@ def get_parser() -> argparse.ArgumentParser:
         "--utt2spk", type=Path, required=True, metavar="F", help="speakers of the trial utterances"
     )
     parser.add_argument(
-        "--bootstrap", type=int, default=0, metavar="N",
+        "--bootstrap", type=natural, default=0, metavar="N",
         help="resamples of the speakers for 95 %% intervals",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")

@@ -19,14 +19,14 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.metrics.output import write_figures
 from local.metrics.uar import recall_figures
 from local.protocols.recognised import read_recognised
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import make_parser, natural, run_program
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--bootstrap", type=int, default=0, metavar="N",
+        "--bootstrap", type=natural, default=0, metavar="N",
         help="resamples of the speakers for 95 %% intervals; 0: none",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
@@ -43,8 +43,6 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    if args.bootstrap < 0:
-        raise UserError(f"--bootstrap {args.bootstrap}: a number of resamples from 0 is expected")
     named = [(args.data, args.emotions), *args.also]
     sets = read_recognised(named, "utt2emotion", "recognise them again")
     figures = recall_figures(

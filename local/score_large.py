@@ -22,7 +22,7 @@ from typing import Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from utils.cli import make_parser, natural, positive, run_program
 from utils.progress import progress
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
@@ -57,14 +57,14 @@ def get_parser() -> argparse.ArgumentParser:
     count.add_argument(
         "plans", type=Path, nargs="+", metavar="PLAN", help="folders of plans, one after the other"
     )
-    count.add_argument("--part", type=_positive, default=1, metavar="N", help="which part")
+    count.add_argument("--part", type=positive, default=1, metavar="N", help="which part")
     for command in (count, run):
         _add_counting(command)
     for command in (count, figures, run):
-        command.add_argument("--parts", type=_positive, default=1, metavar="M", help="of how many")
+        command.add_argument("--parts", type=positive, default=1, metavar="M", help="of how many")
     for command in (figures, run):
         command.add_argument(
-            "--bootstrap", type=int, default=0, metavar="N",
+            "--bootstrap", type=natural, default=0, metavar="N",
             help="resamples of groups of speakers for 95 %% intervals",
         )  # fmt: skip
         command.add_argument("out", type=Path, metavar="OUT", help="JSON file")
@@ -92,14 +92,18 @@ def _add_sides(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--first-pass", action="store_true", help="find the range of cosines, too, by a first pass"
     )
-    command.add_argument("--bins", type=_positive, default=1 << 16, metavar="N", help="number")
+    command.add_argument("--bins", type=positive, default=1 << 16, metavar="N", help="number")
     command.add_argument(
-        "--groups", type=_positive, default=32, metavar="N",
+        "--groups", type=positive, default=32, metavar="N",
         help="of speakers; intervals resample groups, which are speakers where there are no more",
     )  # fmt: skip
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of groups, resamples")
     command.add_argument(
-        "--allow-loss", type=int, default=0, metavar="N", help="utterances without x-vector a side"
+        "--allow-loss",
+        type=natural,
+        default=0,
+        metavar="N",
+        help="a side, without x-vector",
     )
 
 
@@ -111,12 +115,6 @@ def _add_counting(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--checkpoint-seconds", type=float, default=60.0, metavar="S", help="between checkpoints"
     )
-
-
-def _positive(text: str) -> int:
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, not {text!r}")
-    return int(text)
 
 
 def _prepare(args: argparse.Namespace) -> None:

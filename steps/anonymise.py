@@ -26,7 +26,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, make_parser, natural, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
 
@@ -71,7 +71,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
     parser.add_argument("--format", choices=("wav", "flac"), default="wav", help="of audio files")
     parser.add_argument(
-        "--allow-loss", type=int, default=0, metavar="N", help="utterances that may be lost"
+        "--allow-loss", type=natural, default=0, metavar="N", help="utterances that may be lost"
     )
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("data", type=Path, metavar="DATA")

@@ -22,14 +22,14 @@ from steps.speaker.averaging import (
     speakers_of,
 )
 from utils.archives import ArchiveWriter, write_counts
-from utils.cli import make_parser, run_program
+from utils.cli import make_parser, natural, run_program
 from utils.datadir import load_data_dir
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

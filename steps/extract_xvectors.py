@@ -22,7 +22,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.archives import ArchiveWriter
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, make_parser, natural, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
 
@@ -40,7 +40,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--chunk-seconds", type=float, metavar="S", help="cut utterances (see above)"
     )
-    parser.add_argument("--allow-loss", type=int, default=0, metavar="N", help="utterances")
+    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to compute")
     parser.add_argument("encoder", metavar="ENCODER")
     parser.add_argument("data", type=Path, metavar="DATA")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from utils.cli import make_parser, natural, run_program
 from utils.datadir import load_data_dir
 from utils.speakers import add_not_speakers_of, check_unseen
 
@@ -31,7 +31,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--allow-loss",
-        type=int,
+        type=natural,
         default=0,
         metavar="N",
         help="utterances that may be without frames; a speaker who has no other is left out",

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -226,3 +227,30 @@ def test_an_scp_stands_for_what_it_names(work: Path) -> None:
     extract()
     found = stamps.why_stale([Path("figures")], ["leakage", "x/xvector.scp"])
     assert found == "x/xvector.scp changed"
+
+
+@pytest.mark.parametrize("word", ["hub:model", "p1=model", "model"])
+def test_nist_a_folder_named_within_a_word_was_no_input(work: Path, word: str) -> None:
+    """join_xvectors.py got p1=FOLDER: figures of new x-vectors stood beside old cross-profile
+    ones. A changed model of hub:FOLDER was not noticed either."""
+    (work / "model").mkdir()
+    (work / "model/hyperparams.yaml").write_text("size: 1\n")
+    make(Path("a"), ["tool", word])
+    assert stamps.why_stale([Path("a")], ["tool", word]) is None
+    assert stamps.why_stale([Path("a")], ["tool", word], ["model"]) == f"{word} is made anew"
+    (work / "model/hyperparams.yaml").write_text("size: 22\n")
+    assert stamps.why_stale([Path("a")], ["tool", word]) == f"{word} changed"
+
+
+def test_external_speech_made_anew_in_the_same_place_was_not_noticed(work: Path) -> None:
+    """Another system's data directory says where its audio is, not what is in it."""
+    (work / "theirs").mkdir()
+    audio = work / "a.wav"
+    audio.write_bytes(b"old!")
+    (work / "theirs/wav.scp").write_text(f"a {audio}\nb sox {audio} |\n")
+    (work / "theirs/utt2spk").write_text("a s\nb s\n")
+    make(Path("x"), ["tool", "theirs"])
+    assert stamps.why_stale([Path("x")], ["tool", "theirs"]) is None
+    audio.write_bytes(b"new!")
+    os.utime(audio, ns=(1, 1))
+    assert stamps.why_stale([Path("x")], ["tool", "theirs"]) == "theirs changed"

@@ -47,6 +47,24 @@ def boolean(text: str) -> bool:
     raise argparse.ArgumentTypeError(f"expected true or false, not {text!r}")
 
 
+def natural(text: str, least: int = 0) -> int:
+    """Parse a whole number from 0 on, such as how many utterances may be lost."""
+    if text.isascii() and text.isdigit() and int(text) >= least:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number from {least}, not {text!r}")
+
+
+def positive(text: str) -> int:
+    """Parse a whole number from 1 on."""
+    return natural(text, 1)
+
+
+def _file_error(error: OSError) -> str:
+    """What the system said of a file: not there, not allowed, no space left."""
+    name = "" if error.filename is None else f"{error.filename}: "
+    return f"{name}{error.strerror or error}; look at the path, its permissions and the free space"
+
+
 def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     """Run `main`, print a user error as one line, and exit.
 
@@ -65,6 +83,9 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     except BrokenPipeError:  # the reader of our output went away, for example `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except OSError as error:  # of a file that cannot be made or written; what is read is checked
+        print(f"{name}: {_file_error(error)}", file=sys.stderr)
+        status = UserError.exit_status
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         status = 130

@@ -19,7 +19,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.audiofiles import probe_audio
-from utils.cli import LossError, UserError, make_parser, run_program
+from utils.cli import LossError, UserError, make_parser, natural, run_program
 from utils.datachecks import validate_data_dir
 from utils.datadir import DataDir, Tables, Trial, select, write_data_dir
 from utils.datafiles import FILES, LABELS, value_problem
@@ -163,7 +163,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
     parser.add_argument(
-        "--allow-drop", metavar="N", type=int, default=0, help="utterances that may be dropped"
+        "--allow-drop", metavar="N", type=natural, default=0, help="utterances that may be dropped"
     )
     parser.add_argument(
         "--check-audio", action="store_true", help="drop what has unusable audio too"

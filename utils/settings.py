@@ -5,6 +5,7 @@ A file is a mapping of names to plain values; a dataclass says the names, kinds 
 """
 
 import dataclasses
+import json
 import math
 import types
 import typing
@@ -31,6 +32,18 @@ class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
                     problem=f"{key.value} is given twice", problem_mark=key.start_mark
                 )
         return typing.cast(dict[Any, Any], super().construct_mapping(node, deep))
+
+
+def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
+    """The object in a JSON file that a program wrote. UserError with `mend`, what to do, for
+    anything else."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read as JSON: {error}; {mend}") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: holds no JSON object; {mend}")
+    return found
 
 
 def read_settings(path: StrPath) -> dict[str, object]:

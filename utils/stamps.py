@@ -7,7 +7,7 @@
   stamps.py finish OUT [--also OUT]... -- COMMAND...
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
-command that names a file or folder), of the code it runs (the program and the project modules that
+command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the program and the project modules that
 it imports, comments and docstrings left out) and of the files it wrote. Because the digest of a
 stamped folder holds that folder's own stamp, digests chain: audio that was protected anew at the
 same place makes its x-vectors, scores and figures stale.
@@ -57,6 +57,14 @@ def _digest_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def path_in(word: str) -> Path | None:
+    """The file or folder that a word of a command names: FOLDER, hub:FOLDER, NAME=FOLDER."""
+    for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]):
+        if text and Path(text).exists():
+            return Path(text)
+    return None
+
+
 def _top_files(folder: Path) -> dict[str, str]:
     """Digests of the visible files that stand directly in a folder."""
     visible = (p for p in folder.iterdir() if not p.name.startswith("."))
@@ -73,9 +81,10 @@ def provenance(folder: Path) -> str | None:
 def digest_path(path: Path) -> str:
     """Digest of an input: a file's content, or a folder's stamp and the files directly in it.
 
-    A folder that no step made (a corpus) is known by the names and sizes of all that it holds,
-    unless it is a data directory (it has a utt2spk), whose tables say it all. An .scp only says
-    where things are: with it counts how the folder was made in which it stands.
+    A folder that no step made is known by the names and sizes of all that it holds (a corpus), or,
+    where it is a data directory (it has a utt2spk), by its tables and the sizes and times of its
+    audio: another system's speech may be made anew in its place. An .scp only says where things
+    are: with it counts how the folder was made in which it stands.
     """
     if path.is_file():
         made = provenance(path.parent) if path.suffix == ".scp" else None
@@ -83,11 +92,23 @@ def digest_path(path: Path) -> str:
     if not path.is_dir():
         return "absent"
     parts: dict[str, object] = {"files": _top_files(path), "made": provenance(path)}
-    if parts["made"] is None and not (path / "utt2spk").exists():
+    if parts["made"] is None and (path / "utt2spk").exists():
+        parts["audio"] = _audio_files(path / "wav.scp")
+    elif parts["made"] is None:
         parts["tree"] = sorted(
             f"{p.relative_to(path)} {p.stat().st_size}" for p in path.rglob("*") if p.is_file()
         )
     return sha256(json.dumps(parts, sort_keys=True).encode())
+
+
+def _audio_files(wav: Path) -> list[tuple[str, int, int]]:
+    """Path, size and time (ns) of the files that a wav.scp names; of commands there is no file."""
+    if not wav.is_file():
+        return []
+    named = (line.split(maxsplit=1)[-1] for line in wav.read_text("utf-8").splitlines())
+    files = (Path(name) for name in sorted(set(named)))
+    found = ((str(path), path.stat()) for path in files if path.is_file())
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
@@ -173,8 +194,8 @@ def _digest_words(
     inputs: dict[str, str] = {}
     code: dict[str, str] = {}
     for word in dict.fromkeys(words):
-        path = Path(word)
-        if not word or word in known or not path.exists():
+        path = None if word in known else path_in(word)
+        if path is None:
             continue
         if any(path.resolve().is_relative_to(out) for out in own):
             continue
@@ -267,9 +288,10 @@ def why_stale(
     """Why a step must run, or None when all that it made is up to date."""
     key = key or Key(outs, command)
     for word in command:
-        for name in remade:
-            if Path(word) == Path(name) or Path(name) in Path(word).parents:
-                return f"{word} is made anew"
+        for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]):
+            for name in remade:
+                if Path(text) == Path(name) or Path(name) in Path(text).parents:
+                    return f"{word} is made anew"
     for out in outs:
         stamp = _read_stamp(out / DONE)
         if stamp is None:

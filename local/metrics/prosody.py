@@ -36,12 +36,20 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
         if fields[0] in found:
             raise UserError(f"{path}:{number}: {fields[0]} is listed twice; keep one line for it")
         try:
-            found[fields[0]] = np.array([math.nan if v == "-" else float(v) for v in fields[1:]])
+            found[fields[0]] = np.array([_value(word) for word in fields[1:]])
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}; make the table again") from error
     if not found:
         raise UserError(f"{path}:1: lists no utterance")
     return found
+
+
+def _value(word: str) -> float:
+    """A number, or NaN for what is undefined there (-)."""
+    value = math.nan if word == "-" else float(word)
+    if word != "-" and not math.isfinite(value):
+        raise ValueError(f"{word!r} is not a finite number")
+    return value
 
 
 def prosody_figures(

@@ -2,15 +2,13 @@
 """What an attack was: sets, draws, seeds and models, read from what was made."""
 
 import csv
-import json
 from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
 
 from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED, Attacker
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
+from utils.settings import read_json_object, read_settings
 
 Json = dict[str, object]
 SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draws by intention
@@ -30,11 +28,7 @@ class Side:
         data = load_data_dir(path, need=("utt2spk",))
         if not conf.is_file():
             return cls(data, None)
-        try:
-            values = json.loads(conf.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{conf}: not JSON: {error}; protect the set again") from error
-        return cls(data, values)
+        return cls(data, read_json_object(conf, "protect the set again"))
 
     def record(self) -> Json:
         """Its name, size, and how it was drawn."""
@@ -97,8 +91,7 @@ def describe_encoder(name: str) -> Json:
     path = Path(name) / "encoder.yaml"
     if not path.is_file():
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return {"encoder": name, "trained": values.get("trained")}
+    return {"encoder": name, "trained": read_settings(path).get("trained")}
 
 
 def record_attack(

@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.generators.populations import Recipe, make_population
-from steps.speaker.averaging import read_xvectors
 from steps.speaker.large import Side
 from steps.speaker.population import Population, fit_population
 from steps.speaker.scoring import read_segments
 from utils.cli import UserError
-from utils.datadir import load_data_dir
+from utils.datadir import DataDir, load_data_dir
 from utils.seeds import make_rng
 from utils.tables import atomic_write, read_lines, sort_ids
 
@@ -91,19 +90,39 @@ class Simulated:
         return make_population(self.population, self.recipe, row.speakers, row.population)
 
 
+def _read_sources(sources: Sources) -> Iterator[tuple[DataDir, list[tuple[str, str, Float32]]]]:
+    """The data directory and the (utterance, speaker, x-vector) of each set. UserError for an
+    x-vector without speaker, an utterance in two sets, x-vectors of different sizes."""
+    seen: dict[str, Path] = {}
+    size = 0
+    for xvectors, data in sources:
+        loaded, part = load_data_dir(data, need=("utt2spk",)), []
+        for utt, vector in read_segments(xvectors).vectors.items():
+            if utt not in loaded.utt2spk:
+                raise UserError(f"{data}/utt2spk: utterance {utt} of {xvectors} is not in it")
+            if utt in seen:
+                raise UserError(f"{xvectors}: utterance {utt} is in {seen[utt]}, too")
+            size = size or len(vector)
+            if len(vector) != size:
+                raise UserError(
+                    f"{xvectors}: {utt} has {len(vector)} values, those of {sources[0][0]} "
+                    f"{size}; take x-vectors of one encoder"
+                )
+            seen[utt] = xvectors
+            part.append((utt, loaded.utt2spk[utt], vector))
+        yield loaded, part
+
+
 def fit_sources(sources: Sources) -> Population:
-    """A population fitted to all utterances; genders count where every set has them. UserError for
-    an x-vector without speaker."""
+    """A population fitted to all utterances; genders count where every set has them. UserError as
+    of `_read_sources`."""
     vectors: dict[str, Float32] = {}
     utt2spk: dict[str, str] = {}
     genders: dict[str, str] = {}
     known = True
-    for xvectors, data in sources:
-        loaded = load_data_dir(data, need=("utt2spk",))
-        for utt, vector in read_xvectors(xvectors).items():
-            if utt not in loaded.utt2spk:
-                raise UserError(f"{data}/utt2spk: utterance {utt} of {xvectors} is not in it")
-            vectors[utt], utt2spk[utt] = vector, loaded.utt2spk[utt]
+    for loaded, part in _read_sources(sources):
+        for utt, spk, vector in part:
+            vectors[utt], utt2spk[utt] = vector, spk
         known = known and loaded.spk2gender is not None
         genders |= loaded.spk2gender or {}
     return fit_population(vectors, utt2spk, genders if known else None)
@@ -139,22 +158,14 @@ class Real:
 
 
 def read_real(sources: Sources, seed: int) -> Real:
-    """Read the sources; UserError for fewer than two sets, no speaker in both, an x-vector without
-    speaker."""
+    """Read the sources; UserError for fewer than two sets, no speaker in both, and as of
+    `_read_sources`."""
     parts: tuple[list[tuple[str, str, Float32]], list[tuple[str, str, Float32]]] = ([], [])
-    for place, (xvectors, data) in enumerate(sources):
-        parts[min(place, 1)].extend(_segments(xvectors, data))
+    for place, (_, part) in enumerate(_read_sources(sources)):
+        parts[min(place, 1)].extend(part)
     if len(sources) < 2:
         raise UserError("--real: two sets of --sources are needed, enrolled and tried")
     both = sort_ids({p[1] for p in parts[0]} & {p[1] for p in parts[1]})
     if len(both) < 2:
         raise UserError(f"--real: {len(both)} speakers of {sources[0][1]} are tried; 2 are needed")
     return Real(parts, both, seed)
-
-
-def _segments(xvectors: Path, data: Path) -> Iterator[tuple[str, str, Float32]]:
-    utt2spk = load_data_dir(data, need=("utt2spk",)).utt2spk
-    for utt, vector in read_segments(xvectors).vectors.items():
-        if utt not in utt2spk:
-            raise UserError(f"{data}/utt2spk: utterance {utt} of {xvectors} is not in it")
-        yield utt, utt2spk[utt], vector

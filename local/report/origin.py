@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from local.report.results import Json, Missing
+from utils.settings import read_json_object
 from utils.stamps import DONE, provenance
 from utils.tables import read_map
 
@@ -119,7 +120,7 @@ def settings_of_systems(speech: Sequence[Sequence[str]]) -> dict[str, Json]:
     for system, _, protected in speech:
         path = Path(protected) / "conf.json"
         if system not in found and path.is_file():
-            conf = json.loads(path.read_text(encoding="utf-8"))
+            conf = read_json_object(path, "protect the set again")
             found[system] = {**conf.get("system", conf), "seed": conf.get("seed")}
         notes = path.with_name("notes.txt")
         if notes.is_file():

@@ -67,6 +67,8 @@ def protect_audio(
             samples, info = anonymiser.transform(audio.samples, keys[utt], sources[utt])
             seconds = time.perf_counter() - start
             levelled = anonymiser.output.to_pcm16(samples)
+            if audio.samples.any() and not levelled.any():
+                raise UserError(f"{utt}: the protected signal is digital silence, from speech")
         except UserError as error:
             result.skipped[utt] = str(error)
             continue

@@ -94,6 +94,9 @@ def _read_pieces(
         result.n_read += 1
         result.n_resampled += audio.file_rate != audio.rate
         samples = audio.samples.astype(np.float32)
+        if not samples.any():  # an x-vector of it would count as speech that hides its speaker
+            _skip(result, utt, f"{wav[utt]}: digital silence from end to end")
+            continue
         if chunk_seconds is None:
             yield utt, utt, samples
             continue
