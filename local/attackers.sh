@@ -27,10 +27,12 @@ use_attacks() { # ENCODER/BACKEND
 }
 
 # Whether the figures of a folder are of an attack of this run (attacks), or of no attack: those of an
-# attacker whom an earlier run had and this one has not might be of other speech.
+# attacker whom an earlier run had and this one has not might be of other speech. Calibration is asked for
+# by itself: a system that drew something may draw nothing now.
 is_asked() { # exp/metrics/SYSTEM/ATTACKER.LABEL/CONDITION/SPLIT
   local who=${1#exp/metrics/} line system_of attacker_of
   system_of=${who%%/*} attacker_of=${who#*/}
+  [[ $attacker_of != calibration.* ]] || return 1
   [[ $attacker_of != reid_* ]] || asks_reid || return 1
   attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#legal_} attacker_of=${attacker_of#reid_}
   [[ $attacker_of == @(ignorant|aligned|lazy_informed|semi_informed*|white_box*) ]] || return 0

@@ -13,6 +13,32 @@ begin_recipe() { # "$@"
   [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
   first=${evaluators%% *}
   voice_encoder=${voice_encoder:-${first%/*}}
+  once --systems "${systems-}"
+  once --generators "${generators-}"
+  once --evaluators "$evaluators"
+  $list_stages || check_names
+}
+
+# Fails where a list names something twice, whose figures would then count twice.
+once() { # OPTION LIST
+  local word seen=
+  for word in $2; do
+    [[ " $seen " != *" $word "* ]] || die "$1: $word is named twice"
+    seen+=" $word"
+  done
+}
+
+# Fails where two encoders would share the folders of their x-vectors and scores.
+check_names() {
+  local evaluator encoder
+  declare -A encoder_of
+  for evaluator in $evaluators "$voice_encoder/"; do
+    encoder=${evaluator%/*}
+    name_encoder "$encoder"
+    [[ ${encoder_of[$name]-$encoder} == "$encoder" ]] \
+      || die "--evaluators, --voice-encoder: ${encoder_of[$name]} and $encoder would both be called $name; rename a folder"
+    encoder_of[$name]=$encoder
+  done
 }
 
 # Sets sets: the names of the evaluation sets, enrolment first; and evaluated: the same, also where a study then goes over
@@ -41,14 +67,21 @@ check_system() { # SYSTEM
   [[ -f conf/systems/$1.yaml ]] || die "conf/systems/$1.yaml is missing; there are: $(cd conf/systems && echo *.yaml)"
 }
 
+# Sets name, by which the folders of an encoder are called.
+name_encoder() { # ENCODER
+  name=${1//[:\/]/_}
+  [[ ! -d $1 ]] || name=${1##*/} # trained elsewhere, for example for another corpus
+  [[ $1 != given:* ]] || name=given_${1##*[:/]}
+}
+
 # Sets name, model and xvectors of an encoder.
 use_encoder() { # ENCODER
-  encoder=$1 name=${1//[:\/]/_} model=$1
-  [[ ! -d $encoder ]] || name=${encoder##*/} # trained elsewhere, for example for another corpus
+  encoder=$1 model=$1
+  name_encoder "$1"
   [[ ! -f conf/encoders/$encoder.yaml ]] || model=exp/encoders/$encoder
   given_xvectors=
   if [[ $encoder == given:* ]]; then # a folder of x-vectors that another toolkit made, one for each set
-    given_xvectors=${encoder#given:} name=given_${encoder##*[:/]}
+    given_xvectors=${encoder#given:}
     [[ -d $given_xvectors ]] || die "$encoder: no such folder; it holds <set>/xvector.{ark,scp}"
     [[ -z $chunk_seconds ]] || die "$encoder: given x-vectors cannot be cut; give --chunk-seconds="
   fi
@@ -296,12 +329,17 @@ is_random() {
 # Sets run0 and run1: scores of two runs of a system, evaluator and split in use. False where there are
 # no two, or where nothing was drawn for this split: a small pool can leave no choice for one gender.
 use_two_runs() { # SYSTEM
+  local status=0
   run0=exp/scores/$1/ignorant.$label/OA/$split run1=exp/scores/$1/ignorant_draw1.$label/OA/$split
   is_random "$1" || return 1
-  ! cmp -s "$run0/scores" "$run1/scores" || {
-    log "both runs of $1 are the same for $split: C_ECE is not defined"
-    return 1
-  }
+  cmp -s "$run0/scores" "$run1/scores" || status=$?
+  case $status in
+    0) log "both runs of $1 are the same for $split: C_ECE is not defined" ;;
+    1) return 0 ;;
+    *) ! $dry_run || return 0 ;; # scores are not made yet
+  esac
+  [[ $status -eq 0 ]] || die "$run0/scores or $run1/scores is missing; run stage 8"
+  return 1
 }
 
 # Protected data/<set>_<system>, or a further run of it.
@@ -330,11 +368,18 @@ recognised_figures() { # PROGRAM FOLDER FILE SYSTEM
   figures "$path/$evaluation" "$1" --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
 }
 
-# Adds to folders the figures of the recogniser in use, of this run's systems.
+# Adds to folders the figures of the recogniser in use, of this run's systems and genders, as far as they were made.
 add_recognised_figures() {
-  local system
+  local system condition split_names=("${sets[@]:1}") name_of folder
+  split_names=("${split_names[@]/#"${evaluation}_trials_"/"${evaluation}_"}")
+  [[ ${#split_names[@]} -eq 1 ]] || split_names=("$evaluation" "${split_names[@]}")
   for system in original $systems; do
-    folders+=("exp/metrics/$system/utility.$label"/*/"${evaluation}" "exp/metrics/$system/utility.$label"/*/"${evaluation}"_[fm])
+    condition=PP
+    [[ $system != original ]] || condition=OO
+    for name_of in "${split_names[@]}"; do
+      folder=exp/metrics/$system/utility.$label/$condition/$name_of
+      [[ ! -f $folder/.done ]] || folders+=("$folder")
+    done
   done
 }
 

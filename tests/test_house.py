@@ -1,6 +1,7 @@
 """The house itself: direction of imports, thin programs, one recipe for all corpora."""
 
 import ast
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,7 @@ def test_there_are_corpora() -> None:
     assert {p.name for p in CORPORA} >= {"synth", "librispeech", "an4"}
 
 
-@pytest.mark.parametrize("corpus", CORPORA, ids=lambda p: p.name)
-def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
+def check_links(corpus: Path) -> None:
     for name in ("run.sh", "generators.sh", "nist.sh", "large.sh", "whitebox.sh"):
         assert (corpus / name).resolve() == ROOT / "egs/TEMPLATE" / name
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
@@ -62,6 +62,24 @@ def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
     for settings in (ROOT / "egs/TEMPLATE/conf").iterdir():
         if settings.name != "recipe.conf":  # a link that was copied as a file held its own target
             assert (corpus / "conf" / settings.name).resolve() == settings
+
+
+@pytest.mark.parametrize("corpus", CORPORA, ids=lambda p: p.name)
+def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
+    check_links(corpus)
     own = {p.name for p in corpus.iterdir() if not p.is_symlink()}
     generated = {"data", "exp", "corpus", "downloads"}
     assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md"}
+
+
+def test_the_readme_s_new_corpus_had_no_generators(tmp_path: Path) -> None:
+    """Its commands make what every corpus has, links and conf/."""
+    (tmp_path / "egs").mkdir()
+    (tmp_path / "egs/TEMPLATE").symlink_to(ROOT / "egs/TEMPLATE")
+    for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    text = (ROOT / "egs/README.md").read_text().partition("## Adding a corpus")[2]
+    commands = text.split("```")[1]
+    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, check=True)
+    check_links(tmp_path / "egs/mycorpus")
+    assert (tmp_path / "egs/mycorpus/conf/recipe.conf").is_file()

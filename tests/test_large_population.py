@@ -109,6 +109,12 @@ def test_real_x_vectors_and_bad_inputs(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=message):
             make_populations.main(words(*options, "--", tmp_path / "bad"))
     assert not (tmp_path / "bad").exists()
+    for options, message in (
+        (("--sources", *one, "--sources", *two), "utterance s0-0 is in .*/a/xvectors, too"),
+        (("--real", *both[1:7], "--sources", *two), "utterance s0-0 is in .*/b/xvectors, too"),
+    ):  # the second set replaced the first in silence
+        with pytest.raises(UserError, match=message):
+            make_populations.main(words(*options, "--sizes", 6, "--", tmp_path / "bad"))
     (out / "plans/6.0/part.1.of.1.npz").unlink()
     with pytest.raises(UserError, match=r"6.0/part.1.of.1.npz: is missing; count part 1 of 1"):
         measure_large.main(words(out, out / "curve.tsv"))

@@ -153,3 +153,92 @@ job exp/a steps/score_trials.py x
         "cpu --mem 8G exp/a/log/train_encoder.log steps/train_encoder.py --device cpu x",
         "cpu exp/a/log/score_trials.log steps/score_trials.py x",
     ]
+
+
+ALONG = """
+each() { step "exp/$1" -- $1 "exp/$1"; }
+good() { sleep 0.2; make "$@"; }
+bad() { false; make "$@"; }
+if in_stage 1 "side by side"; then
+  along each good
+  along each bad
+  along each good
+  steps_wait
+  log "went on"
+fi
+recipe_end
+"""
+
+
+@pytest.mark.parametrize("nj", ["1", "2", "4"])
+def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(
+    recipe, tmp_path: Path, nj: str
+) -> None:
+    """And 21: `wait` alone forgets the status. The others end, and only they are stamped."""
+    done = recipe(ALONG, "--nj", nj)
+    assert done.returncode == 1
+    assert "exp/bad" in done.stderr
+    assert "went on" not in done.stdout
+    assert (tmp_path / "exp/good/.done").exists()
+    assert not (tmp_path / "exp/bad/.done").exists()
+
+
+def sourced(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """A script after local/recipe.sh, in a corpus's folder."""
+    head = f"""{HEAD.split("stage=0")[0]}
+stage=0 stop_stage=9 nj=2 dry_run=false list_stages=false device=cpu systems= evaluators=e/plda
+voice_encoder= chunk_seconds=
+. {ROOT}/path.sh
+. {ROOT}/utils/recipe.sh
+. {ROOT}/local/recipe.sh
+"""
+    return subprocess.run(["bash", "-c", head + script], cwd=folder, capture_output=True, text=True)
+
+
+def test_a_system_named_twice_counted_twice(tmp_path: Path) -> None:
+    done = sourced(tmp_path, 'systems="b2 knnvc b2"; begin_recipe')
+    assert done.returncode == 1
+    assert "--systems: b2 is named twice" in done.stderr
+
+
+def test_two_encoders_of_one_name_shared_their_xvectors(tmp_path: Path) -> None:
+    for name in ("mine/e", "theirs/e"):
+        (tmp_path / name).mkdir(parents=True)
+    done = sourced(tmp_path, 'evaluators="mine/e/plda theirs/e/cosine"; begin_recipe')
+    assert done.returncode == 1
+    assert "mine/e and theirs/e would both be called e" in done.stderr
+    (tmp_path / "conf/encoders").mkdir(parents=True)
+    (tmp_path / "conf/encoders/e.yaml").touch()
+    done = sourced(tmp_path, "voice_encoder=mine/e; begin_recipe")
+    assert "e and mine/e would both be called e" in done.stderr
+    done = sourced(tmp_path, 'evaluators="mine/e/plda mine/e/cosine"; begin_recipe; echo "$first"')
+    assert (done.returncode, done.stdout) == (0, "mine/e/plda\n")
+
+
+def test_two_runs_of_which_one_was_missing_counted_as_different(tmp_path: Path) -> None:
+    """C_ECE would have been of scores that this run neither made nor checked."""
+    script = "sets=(t); label=l; split=s; use_two_runs b2r && echo two"
+    (tmp_path / "data/t_b2r").mkdir(parents=True)
+    (tmp_path / "data/t_b2r/conf.json").write_text('{\n  "is_random": true\n}\n')
+    for run, scores in (("ignorant", "a b 1\n"), ("ignorant_draw1", "a b 2\n")):
+        done = sourced(tmp_path, script)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "is missing; run stage 8" in done.stderr
+        folder = tmp_path / f"exp/scores/b2r/{run}.l/OA/s"
+        folder.mkdir(parents=True)
+        (folder / "scores").write_text(scores)
+    assert sourced(tmp_path, script).stdout == "two\n"
+
+
+def test_figures_of_genders_that_were_not_asked_for_were_reported(tmp_path: Path) -> None:
+    for name in ("original/utility.r/OO", "b2/utility.r/PP"):
+        for split in ("e", "e_f", "e_m"):
+            folder = tmp_path / "exp/metrics" / name / split
+            folder.mkdir(parents=True)
+            (folder / ".done").touch()
+    script = """sets=(e_enrolls {}); evaluation=e label=r systems="b2 b3" folders=()
+add_recognised_figures; echo "${{folders[*]#exp/metrics/}}" """
+    done = sourced(tmp_path, script.format("e_trials_f"))
+    assert done.stdout.split() == ["original/utility.r/OO/e_f", "b2/utility.r/PP/e_f"]
+    done = sourced(tmp_path, script.format("e_trials_f e_trials_m"))
+    assert len(done.stdout.split()) == 6

@@ -7,10 +7,10 @@
   stamps.py finish OUT [--also OUT]... -- COMMAND...
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
-command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the program and the project modules that
-it imports, comments and docstrings left out) and of the files it wrote. Because the digest of a
-stamped folder holds that folder's own stamp, digests chain: audio that was protected anew at the
-same place makes its x-vectors, scores and figures stale.
+command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the
+program and the project modules that it imports, comments and docstrings left out) and of the files
+it wrote. Because the digest of a stamped folder holds that folder's own stamp, digests chain: audio
+that was protected anew at the same place makes its x-vectors, scores and figures stale.
 
 check and begin print the reason and exit 10 when the step must run. begin then clears what another
 command left, keeps what an interrupted run of the same command left, and marks OUT as started.

@@ -72,14 +72,14 @@ if in_stage 3 "time of a pseudo-speaker"; then
 fi
 
 if in_stage 4 "tables and figure"; then
-  shopt -s nullglob
   gather=(--corpus-name "$corpus_name" --encoder "$name")
   for generator in $generators; do
     gather+=(--generator "$generator" "$out/capacity/$generator" "$out/time/$generator")
     for evaluator in $evaluators; do
       use_evaluator "$evaluator"
-      for done_file in "exp/metrics/$generator/similarity.$label/OO-OP-PP"/*/.done; do
-        gather+=(--similarity "${done_file%/.done}")
+      for gender in $genders; do
+        folder=exp/metrics/$generator/similarity.$label/OO-OP-PP/${evaluation}_$gender
+        [[ ! -f $folder/.done ]] || gather+=(--similarity "$folder")
       done
     done
   done

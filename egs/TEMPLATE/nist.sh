@@ -154,11 +154,19 @@ if in_stage 4 "scores and figures"; then
 fi
 
 if in_stage 5 "tables"; then
-  shopt -s nullglob
   folders=()
   for evaluator in $evaluators; do
     use_evaluator "$evaluator"
-    for system in original "${names[@]}"; do folders+=("$out/metrics/$system"/*".$label"/*/"$set"); done
+    folders+=("$out/metrics/original/trial2.$label/OO/$set")
+    for system in "${names[@]}"; do
+      use_profiles "$system"
+      for profile in "${there[@]}"; do
+        for part in "leakage_p$profile.$label/OP" "trial1_p$profile.$label/OP" "trial2_p$profile.$label/PP"; do
+          folders+=("$out/metrics/$system/$part/$set")
+        done
+      done
+      [[ ${#there[@]} -lt 2 ]] || folders+=("$out/metrics/$system/cross.$label/PP/$set")
+    done
   done
   step "$out/results" -- job "$out/results" local/collect_nist.py --corpus-name "$corpus_name" "$out/results" "${folders[@]}"
 fi

@@ -129,8 +129,10 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
     use_part "$part"
     use_attacks "${part% *}"
     listed=("${attacks[@]}")
-    for system in $systems; do
-      ! is_random "$system" || listed+=("$system ignorant_draw1 OA - ${system}_draw1 original -")
+    for system in $systems; do # what one run tells about another (C_ECE) takes two, whoever attacks
+      is_random "$system" || continue
+      [[ " $attackers " == *" ignorant "* ]] || listed+=("$system ignorant OA - $system original -")
+      listed+=("$system ignorant_draw1 OA - ${system}_draw1 original -")
     done
     for attack in "${listed[@]}"; do
       use_part "$part"
@@ -204,7 +206,9 @@ if in_stage 11 "results and report"; then
       gather+=(--attack "data/$trials/trials" "exp/scores/$system/$attacker.$label/$condition/$split")
     done
     for system in $systems; do
-      ! use_two_runs "$system" || gather+=(--runs "data/$trials/trials" "$run0" "$run1")
+      use_two_runs "$system" || continue
+      gather+=(--runs "data/$trials/trials" "$run0" "$run1")
+      folders+=("exp/metrics/$system/calibration.$label/OA/$split")
     done
   done
   if $prosody; then

@@ -8,11 +8,16 @@ set -euo pipefail
 corpus=               # folder with data/ and xvectors/
 evaluation=libri_test # its sets are data/<evaluation>_{enrolls,trials_f,trials_m}
 train_set=train       # name of the training and pool set
+download=false        # not possible: see README.md
+nj=1                  # of run.sh; nothing is read side by side here,
+seed=0                # and nothing is drawn
 
 . ./path.sh
 . utils/parse_options.sh
 . utils/corpus.sh
 
+no_download "no checksum of the x-vectors is published"
+[[ $nj -ge 1 && $seed -ge 0 ]] || fail "--nj $nj, --seed $seed: numbers from 1 and from 0 are expected"
 use_corpus "a folder with data/<set> and xvectors/<set>"
 sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 for set in "${sets[@]}"; do

@@ -90,12 +90,17 @@ class Simulated:
         return make_population(self.population, self.recipe, row.speakers, row.population)
 
 
-def _read_sources(sources: Sources) -> Iterator[tuple[DataDir, list[tuple[str, str, Float32]]]]:
+def _read_sources(
+    sources: Sources, two_sides: bool = False
+) -> Iterator[tuple[DataDir, list[tuple[str, str, Float32]]]]:
     """The data directory and the (utterance, speaker, x-vector) of each set. UserError for an
-    x-vector without speaker, an utterance in two sets, x-vectors of different sizes."""
+    x-vector without speaker, x-vectors of different sizes, an utterance in two sets (two_sides: the
+    first set is enrolled, the others are tried, and may have its utterances)."""
     seen: dict[str, Path] = {}
     size = 0
-    for xvectors, data in sources:
+    for place, (xvectors, data) in enumerate(sources):
+        if two_sides and place == 1:
+            seen = {}
         loaded, part = load_data_dir(data, need=("utt2spk",)), []
         for utt, vector in read_segments(xvectors).vectors.items():
             if utt not in loaded.utt2spk:
@@ -161,7 +166,7 @@ def read_real(sources: Sources, seed: int) -> Real:
     """Read the sources; UserError for fewer than two sets, no speaker in both, and as of
     `_read_sources`."""
     parts: tuple[list[tuple[str, str, Float32]], list[tuple[str, str, Float32]]] = ([], [])
-    for place, (_, part) in enumerate(_read_sources(sources)):
+    for place, (_, part) in enumerate(_read_sources(sources, two_sides=True)):
         parts[min(place, 1)].extend(part)
     if len(sources) < 2:
         raise UserError("--real: two sets of --sources are needed, enrolled and tried")
