@@ -32,7 +32,9 @@ def made(folder: Path) -> Made:
         made_.row(of, "OO" if i == 0 else "AA", "eer", 0.05 if i == 0 else 0.1 * ((i - 1) % 3 + 1))
         made_.row(of, "OO" if i == 0 else "AA", "linkability", 0.9 if i == 0 else 0.5)
         if i:
-            made_.row(("prosody", "t_f", system, "utility"), "OP", "f0_correlation", 0.1 * i)
+            melody = ("prosody", "t_f", system, "utility")
+            made_.row(melody, "OP", "f0_correlation", 0.1 * i)
+            made_.speaker(melody, "s0", "f0_correlation", 0.9)
         for j in range(4):
             for metric in ("linkability", BINS):
                 value = 1.0 if i == 0 else 0.9 - 0.1 * j - 0.1 * ((i - 1) % 3)
@@ -52,7 +54,8 @@ def test_means_and_deviations_over_targets(results: Results) -> None:
     assert original[2:6] == ["unprotected", "original", "", "5.0 [2.0, 8.0]"]
     assert plain[2:7] == ["white_box_backend", "const_NN_of_3", "3", "20.0 ± 10.0", "0.50 ± 0.00"]
     assert pitched[3] == "const_NN_of_3_f0"
-    worst = by_speaker(results, SERIES).rows[0]
+    worst, *others = by_speaker(results, SERIES).rows
+    assert {row[1] for row in others} == {"e"}  # prosody stood among them, with dashes
     assert worst[3:] == ["const_NN_of_3", "s0", *(["1.00", "0.80 ± 0.10", "0.90"] * 2)]
     pitch = utility(results, SERIES).rows[0]
     assert pitch[:5] == ["t_f", "prosody", "const_NN_of_3", "correlation of log F0", "3"]

@@ -168,10 +168,11 @@ def _ends(found: Mapping[str, Value], column: Column) -> tuple[str, str]:
 
 def by_speaker(results: Results, series: Mapping[str, Sequence[str]]) -> Table:
     """A row a speaker, evaluator and attacker: linkability by each definition, before and after."""
-    metrics = sorted({row.metric for row in results.speakers if row.metric.startswith("linkab")})
+    linked = [row for row in results.speakers if row.metric.startswith("linkab")]  # not prosody
+    metrics = sorted({row.metric for row in linked})
     index = {
         (r.evaluator, r.split, r.attacker, r.system, r.speaker, r.metric): Value(parse(r.value))
-        for r in results.speakers
+        for r in linked
     }
     header = ["split", "evaluator", "attacker", "speech", "speaker"]
     for metric in metrics:
@@ -179,13 +180,13 @@ def by_speaker(results: Results, series: Mapping[str, Sequence[str]]) -> Table:
         what = "all trials' densities" if metric == "linkability" else f"own trials, {bins} bins"
         header += [f"{what}: original", "over targets", "highest"]
     rows = []
-    seen = dict.fromkeys((r.evaluator, r.split, r.attacker) for r in results.speakers)
+    seen = dict.fromkeys((r.evaluator, r.split, r.attacker) for r in linked)
     for evaluator, split, attack in seen:
         if attack == "unprotected":
             continue
         where = (evaluator, split)
         for name, own in series.items():
-            names = sorted({r.speaker for r in results.speakers
+            names = sorted({r.speaker for r in linked
                             if (r.evaluator, r.split, r.attacker) == (*where, attack)
                             and r.system in own})  # fmt: skip
             for speaker in names:
