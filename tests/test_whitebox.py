@@ -101,6 +101,8 @@ def test_radars_of_both_series_and_definitions(tmp_path: Path) -> None:
         for kind in ("", "-f0")
         for metric in ("linkability", BINS.replace("_", "-"))
     }
+    # Of constant targets there are radars; the picture of attackers was empty.
+    assert not list((tmp_path / "report/figures").glob("eer-by-attacker*"))
     page = words_of(tmp_path / "report/report.html")
     assert "s0 stays most linkable over all targets (mean 0.80), s3 least (0.50)" in page
 

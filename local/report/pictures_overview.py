@@ -102,7 +102,8 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
     order = [a for a in PROTECTED if a in known or a in absent(known)]
     order += [a for a in known if a not in (*PROTECTED, "unprotected")]
     measured = [a for a in order if a in known]
-    if not measured:
+    systems = results.systems()
+    if not measured or not systems:  # of constant targets there are radars
         return None
     canvas, axes = draw.new(2.9)
     unprotected = results.value(evaluator, split, "original", "unprotected", "eer") or NOTHING
@@ -115,7 +116,6 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
                 100 * unprotected.low, 100 * unprotected.high, color=draw.SOFT, alpha=0.12, lw=0
             )
     axes.axhline(50, color=draw.SOFT, linewidth=0.8, linestyle=":", label="coin toss")
-    systems = results.systems()
     for i, system in enumerate(systems):
         _eer_line(axes, results, (evaluator, split, system), measured, order, i, len(systems))
     names = [
