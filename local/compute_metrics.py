@@ -44,10 +44,11 @@ def get_parser() -> argparse.ArgumentParser:
         "speaker's alone (the code of paper 001: 50); needs --utt2spk",
     )  # fmt: skip
     _add_bootstrap(command, "needs --utt2spk")
-    _add_command(
+    command = _add_command(
         commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
         "Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.",
     )  # fmt: skip
+    command.add_argument("--utt2spk", type=Path, metavar="F", help="adds n_speakers, n_segments")
     similarity = _add_command(
         commands, _similarity, "TRIALS_OO SCORES_OO TRIALS_OP SCORES_OP TRIALS_PP SCORES_PP",
         "Voice similarity matrices, de-identification and voice distinctiveness from the scores "
@@ -114,8 +115,16 @@ def _read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
     )
 
 
+def _find_speakers(args: argparse.Namespace, trials: Any) -> Any:
+    from local.metrics.verification import find_speakers
+
+    return find_speakers(
+        trials, _read_utt2spk(args.utt2spk), trials_path=args.trials, utt2spk_path=args.utt2spk
+    )
+
+
 def _verification(args: argparse.Namespace) -> Report:
-    from local.metrics.verification import find_speakers, verification
+    from local.metrics.verification import verification
 
     if args.bootstrap and not args.utt2spk:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
@@ -124,10 +133,7 @@ def _verification(args: argparse.Namespace) -> Report:
     trials, score = _read_scored(args.trials, args.scores)
     speakers = None
     if args.utt2spk:
-        speakers = find_speakers(
-            trials, _read_utt2spk(args.utt2spk),
-            trials_path=args.trials, utt2spk_path=args.utt2spk,
-        )  # fmt: skip
+        speakers = _find_speakers(args, trials)
     return verification(
         trials, score, omegas=dict(args.omega or []), speakers=speakers, n_bins=args.bins or None,
         n_bootstrap=args.bootstrap, seed=args.seed,
@@ -138,7 +144,11 @@ def _calibration(args: argparse.Namespace) -> Report:
     from local.metrics.calibration import calibration
 
     trials, f0, f1 = _read_scored(args.trials, args.scores_f0, args.scores_f1)
-    return calibration(trials.target, f0, f1)
+    figures = calibration(trials.target, f0, f1)
+    if not args.utt2spk:
+        return figures
+    n_speakers = len(_find_speakers(args, trials).names)
+    return {**figures, "n_speakers": n_speakers, "n_segments": len(set(trials.trial))}
 
 
 def _similarity(args: argparse.Namespace) -> Report:

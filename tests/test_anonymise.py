@@ -11,7 +11,12 @@ import soundfile
 
 from local.report.origin import settings_of_systems
 from steps.anonymise import main
-from steps.anonymisers.protect import Protected, write_protected
+from steps.anonymisers.protect import (
+    Protected,
+    check_losses,
+    protect_audio,
+    write_protected,
+)
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.anonymisers.strategy import LEVELS, Key, make_keys, whole_set
 from utils.cli import LossError, UserError
@@ -251,6 +256,24 @@ def test_silence_and_a_single_sample_are_written(make_data_dir, tmp_path: Path) 
     samples = [soundfile.read(tmp_path / f"out/wav/s1-00{n}.wav")[0] for n in (0, 1)]
     assert [len(wave) for wave in samples] == [4000, 1]
     assert not samples[0].any()
+
+
+def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path: Path) -> None:
+    """A system that writes zeros for some utterances would look more private."""
+    data = load_data_dir(make_data_dir(tmp_path / "set", {"s1": 2}))
+
+    class Mutes:
+        output = load_anonymiser(SYSTEMS / "b2.yaml").output
+
+        def transform(self, samples: np.ndarray, key: Key, source: object) -> object:
+            return samples * (key == "loud"), {}
+
+    keys = {"s1-000": "loud", "s1-001": "mute"}
+    found = protect_audio(data.wav, keys, dict.fromkeys(keys), Mutes(), tmp_path)  # type: ignore[arg-type]
+    assert list(found.files) == ["s1-000"]
+    assert "s1-001: the protected signal is digital silence" in found.skipped["s1-001"]
+    with pytest.raises(LossError, match="1 of 2 utterances could not be protected"):
+        check_losses(found, data, 0)
 
 
 def test_flac(make_data_dir, tmp_path: Path) -> None:

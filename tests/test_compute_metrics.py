@@ -187,6 +187,12 @@ def test_calibration_writes_every_key(tmp_path: Path) -> None:
     found = compute(tmp_path, "calibration", trials, f0, f1)
     assert set(found) >= CALIBRATION_KEYS
     assert None not in found.values()
+    utt2spk = tmp_path / "utt2spk"
+    utts = {line.split()[1] for line in trials.read_text().splitlines()}
+    utt2spk.write_text("".join(f"{utt} {utt}\n" for utt in sorted(utts)))
+    counted = compute(tmp_path, "calibration", "--utt2spk", utt2spk, trials, f0, f1)
+    assert counted["n_segments"] == len(utts) <= counted["n_speakers"]
+    assert {name: counted[name] for name in found} == found
 
 
 def pair_files(folder: Path, speakers: int = 4, segments: int = 3) -> list[Path]:
@@ -256,6 +262,27 @@ def test_leakage_writes_every_key_from_scp_ark_and_text(tmp_path: Path) -> None:
         )
     )
     assert compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, text) == found
+
+
+def test_leakage_without_a_second_segment_has_every_key(tmp_path: Path) -> None:
+    """Chance levels without the own utterance were left out where they are undefined."""
+    protected, utt2spk, original, scp = leakage_files(tmp_path)
+    utt2spk.write_text("".join(f"{utt} {utt}\n" for utt in protected))
+    found = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp)
+    assert set(found) >= LEAKAGE_KEYS
+    own = [name for name in found if name.endswith("_no_same_utt")]
+    assert {name.removesuffix("_no_same_utt") for name in own} >= {"cmc_1", "chance_cmc_1"}
+    assert all(found[name] is None for name in own)
+
+
+def test_only_blanks_and_tabs_separate_fields_of_utt2spk(tmp_path: Path) -> None:
+    """An id with a no-break space was good in trials and scores and bad in utt2spk."""
+    trials, scores, utt2spk = (tmp_path / name for name in ("trials", "scores", "utt2spk"))
+    trials.write_text("m a\u00a0b target\nm c nontarget\n")
+    scores.write_text("m a\u00a0b 1\nm c 0\n")
+    utt2spk.write_text("a\u00a0b\tm\nc  n\n")
+    found = compute(tmp_path, "verification", "--utt2spk", utt2spk, trials, scores)
+    assert (found["n_speakers"], found["eer"]) == (2, 0.0)
 
 
 def test_what_json_cannot_hold() -> None:

@@ -454,7 +454,7 @@ def test_extraction_counts_what_it_does(trained, data, tmp_path, capsys):
 
 
 def test_silent_failure_9_lost_utterances_fail_unless_allowed(trained, data, tmp_path, capsys):
-    soundfile.write(data / "wav" / "s00-000.wav", np.zeros(1600), 16000)
+    soundfile.write(data / "wav" / "s00-000.wav", speechlike(1600), 16000)
     (data / "wav" / "s05-001.wav").write_bytes(b"no audio")
     command = [str(trained), str(data), str(tmp_path / "x")]
     with pytest.raises(LossError, match=r"2 utterances lost, 0 allowed") as caught:
@@ -465,6 +465,13 @@ def test_silent_failure_9_lost_utterances_fail_unless_allowed(trained, data, tmp
     assert "written 38 x-vectors / skipped 2" in capsys.readouterr().out
     skipped = read_map(tmp_path / "x" / "skipped.txt", rest_of_line=True)
     assert "0.10 s long" in skipped["s00-000"] and "cannot be read as audio" in skipped["s05-001"]
+
+
+def test_silence_got_an_x_vector_and_looked_like_a_hidden_speaker(trained, data, tmp_path):
+    soundfile.write(data / "wav" / "s00-000.wav", np.zeros(32000), 16000)
+    command = [str(trained), str(data), str(tmp_path / "x")]
+    with pytest.raises(LossError, match=r"1 utterances lost.*s00-000.*digital silence"):
+        extract_xvectors.main(command)
 
 
 def test_chunks_stand_in_for_sessions(trained, data, tmp_path):

@@ -90,6 +90,14 @@ def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
         name: pytest.approx(pair)
         for name, pair in report["intervals"].items()  # type: ignore[attr-defined]
     }
+    ties = [
+        verification(
+            order, np.round(s, 1), speakers=find_speakers(order, utt2spk, **paths),
+            n_bootstrap=60, seed=1,
+        )["intervals"]
+        for order, s in ((trials, score), (mixed, score[mix]))
+    ]  # fmt: skip
+    assert ties[0] == ties[1], "equal scores were added in the order of the file: another last bit"
     for name, (low, high) in report["intervals"].items():  # type: ignore[attr-defined]
         assert low <= report[name] <= high or name == "l_w", name
 

@@ -143,6 +143,7 @@ LINE = "u 1 1 0 0 0 0 5 5"
         ("# other\n", ":1: not a table"),
         (f"{HEADER}\nf1-1 1 1\n", ":2: 3 fields where 9"),
         (f"{HEADER}\nf1-1 x 1 0 0 0 0 5 5\n", ":2: could not convert"),
+        (f"{HEADER}\nf1-1 inf 1 0 0 0 0 5 5\n", ":2: 'inf' is not a finite number"),
         (f"{HEADER}\n{LINE}\n{LINE}\n", ":3: u is listed"),
     ],
 )

@@ -123,7 +123,7 @@ class Run:
             self.words += ["--speech", system, data, write_data(root / f"data{n}", 5)]
         f0, f1 = (self.scores(ODD, name, "OA") for name in ("ignorant", "ignorant_draw1"))
         trials, _ = write_scores(f1, models(self.original), voices(SYSTEMS[ODD], 9))
-        command = ["calibration", trials, f0 / "scores", f1 / "scores"]
+        command = ["calibration", "--utt2spk", self.utt2spk, trials, f0 / "scores", f1 / "scores"]
         self.metrics(ODD, "calibration", "OA", command)
         self.words += ["--runs", trials, f0, f1]
 
@@ -261,6 +261,15 @@ class TestCollect:
             (r["system"], r["attacker"], r["metric"]): r["value"]
             for r in read_csv(results / "metrics.csv")
         }
+        sized = {
+            (r["system"], r["attacker"]): r
+            for r in read_csv(results / "metrics.csv")
+            if r["metric"] in ("deid", "c_ece_linear")
+        }
+        for (_, attacker), row in sized.items():  # counts stand beside every figure
+            names = ("n_speakers", "n_segments", "n_target", "n_nontarget")
+            assert all(int(row[name]) > 0 for name in names), attacker
+        assert {attacker for _, attacker in sized} == {"similarity", "calibration"}
         for entry in figures["searches"]:
             cmc = entry["cmc"]
             assert cmc[0] == pytest.approx(

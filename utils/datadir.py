@@ -19,6 +19,7 @@ from utils.tables import (
     read_lines,
     read_rows,
     sort_ids,
+    split_fields,
     write_id_lists,
     write_map,
 )
@@ -120,9 +121,9 @@ def load_data_dir(
     spk2utt = tables.pop("spk2utt", None)
     data = DataDir(directory, tables, _read_trial_rows(directory / "trials"))
     _check_ids(data)
-    if spk2utt is not None and {spk: sort_ids(utts.split()) for spk, utts in spk2utt.items()} != (
-        data.spk2utt
-    ):
+    if spk2utt is not None and {
+        spk: sort_ids(split_fields(utts)) for spk, utts in spk2utt.items()
+    } != (data.spk2utt):
         raise UserError(
             f"{directory / 'spk2utt'}: does not agree with utt2spk; "
             f"make it again with: utils/fix_data_dir.py {path}"

@@ -1,10 +1,11 @@
 """Kaldi's text tables: read with checks that name file and line, written atomically in C order.
 
-Fields are separated by any run of blanks or tabs. Ids are opaque strings: `NA`, `007` and `1e3` are
-ids, never numbers. Files are UTF-8.
+Fields are separated by any run of blanks or tabs, and by nothing else that Unicode calls a space.
+Ids are opaque strings: `NA`, `007` and `1e3` are ids, never numbers. Files are UTF-8.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import IO, Any
 from utils.cli import UserError
 
 StrPath = str | os.PathLike[str]
+_KEY_AND_REST = re.compile(r"[ \t]*([^ \t]+)[ \t]*(.*)", re.S)
 
 
 @contextmanager
@@ -57,10 +59,19 @@ def _raw_lines(path: StrPath) -> Iterator[bytes]:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
 
 
+def split_fields(line: str) -> list[str]:
+    """The fields of a line.
+
+    >>> split_fields("a\u00a0b \t c")
+    ['a\xa0b', 'c']
+    """
+    return [field for field in line.replace("\t", " ").split(" ") if field]
+
+
 def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
     """Rows of exactly `n_fields` fields with line numbers; UserError names the first other."""
     for number, line in read_lines(path):
-        fields = line.split()
+        fields = split_fields(line)
         if len(fields) != n_fields:
             raise UserError(f"{path}:{number}: {len(fields)} fields where {n_fields} are expected")
         yield number, fields
@@ -80,11 +91,12 @@ def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
     table: dict[str, str] = {}
     if rest_of_line:
         for number, line in read_lines(path):
-            parts = line.split(maxsplit=1)
-            if not parts:
+            match = _KEY_AND_REST.match(line)
+            if match is None:
                 raise UserError(f"{path}:{number}: empty line")
-            _no_duplicate(path, number, parts[0], table)
-            table[parts[0]] = parts[1].rstrip() if len(parts) == 2 else ""
+            key, value = match.groups()
+            _no_duplicate(path, number, key, table)
+            table[key] = value.rstrip()
         return table
     for number, (key, value) in read_rows(path, 2):
         _no_duplicate(path, number, key, table)
@@ -96,7 +108,7 @@ def read_id_lists(path: StrPath) -> dict[str, list[str]]:
     """A table of lists such as spk2utt: always lists, also of one id."""
     table: dict[str, list[str]] = {}
     for number, line in read_lines(path):
-        fields = line.split()
+        fields = split_fields(line)
         if len(fields) < 2:
             raise UserError(f"{path}:{number}: a key and at least one id are expected")
         _no_duplicate(path, number, fields[0], table)
@@ -108,7 +120,7 @@ def read_ids(path: StrPath) -> list[str]:
     """The first column of a list such as `enrolls`, in file order, without duplicates."""
     ids: dict[str, None] = {}
     for number, line in read_lines(path):
-        fields = line.split()
+        fields = split_fields(line)
         if not fields:
             raise UserError(f"{path}:{number}: empty line")
         _no_duplicate(path, number, fields[0], ids)
@@ -117,7 +129,7 @@ def read_ids(path: StrPath) -> list[str]:
 
 
 def _check_field(path: StrPath, text: str) -> str:
-    if not text or text.split() != [text]:
+    if not text or not {*text}.isdisjoint(" \t\r\n\0"):
         raise UserError(f"{path}: {text!r} cannot be an id: ids have no blanks and are not empty")
     return text
 

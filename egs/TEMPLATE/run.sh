@@ -180,7 +180,7 @@ if in_stage 9 "privacy metrics"; then
         "$xvectors/$trials/xvector.scp" "$xvectors/${trials}_$system/xvector.scp"
       use_two_runs "$system" || continue # calibration distortion is not defined for a deterministic system
       figures "$system/calibration.$label/OA/$split" local/compute_metrics.py calibration \
-        "data/$trials/trials" "$run0/scores" "$run1/scores"
+        --utt2spk "data/$trials/utt2spk" "data/$trials/trials" "$run0/scores" "$run1/scores"
     done
   done
 fi

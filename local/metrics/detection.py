@@ -51,9 +51,13 @@ class Ranking:
         return np.repeat(by_run, np.diff(self.start, append=len(self.score)))
 
 
-def rank(score: Float64, target: Bools) -> Ranking:
-    """Sort trials once for all metrics. score, target: (n_trials,), scores finite."""
-    order = np.argsort(score)
+def rank(score: Float64, target: Bools, cell: Int64 | None = None) -> Ranking:
+    """Sort trials once for all metrics. score, target: (n_trials,), scores finite.
+
+    cell: (n_trials,) what weighs alike in a resample; with it the order of equal scores, and so the
+    last digit of weighted sums, does not depend on the order of the trials.
+    """
+    order = np.argsort(score) if cell is None else np.lexsort((cell, target, score))
     s, y = score[order], target[order]
     tie = np.flatnonzero(np.concatenate(([True], s[1:] != s[:-1])))
     size = np.diff(tie, append=len(s))

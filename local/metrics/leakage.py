@@ -247,7 +247,8 @@ def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> 
         return figures | chance_figures(found)
     logger.warning("*%s is undefined: no query has a segment of its own speaker to find", suffix)
     names = [*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank", "mean_rank_all_mates"]
-    return dict.fromkeys(names, math.nan)
+    kinds = ("", "chance_", "chance_clustered_")
+    return dict.fromkeys((f"{kind}{name}" for kind in kinds for name in names), math.nan)
 
 
 def _intervals(

@@ -164,10 +164,14 @@ class ScoredTrials:
 
 
 def prepare(
-    score: Float64, target: detection.Bools, omegas: Mapping[str, float] | None = None
+    score: Float64,
+    target: detection.Bools,
+    omegas: Mapping[str, float] | None = None,
+    cell: Int64 | None = None,
 ) -> ScoredTrials:
-    """Sort trials and precompute what does not depend on a resample. score, target: (n_trials,)."""
-    ranking = detection.rank(score, target)
+    """Sort trials and precompute what does not depend on a resample. score, target, cell (see
+    `detection.rank`): (n_trials,)."""
+    ranking = detection.rank(score, target, cell)
     signed = np.where(ranking.target, ranking.score, -ranking.score)
     return ScoredTrials(ranking, omegas or {}, detection.softplus(-signed), zebra.z(signed))
 
@@ -187,7 +191,10 @@ def verification(
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
     """
-    scored = prepare(score, trials.target, omegas)
+    cell = None
+    if speakers is not None and n_bootstrap:
+        cell = speakers.enrol * len(speakers.names) + speakers.trial
+    scored = prepare(score, trials.target, omegas, cell)
     figures = scored.figures()
     if figures is None:
         raise ValueError("verification needs target and nontarget trials")
@@ -202,14 +209,16 @@ def verification(
         "linkability_per_speaker": None,
     }
     if speakers is None:
-        logger.info("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
+        logger.warning("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report
     report["linkability_per_speaker"] = scored.of_speakers(speakers.trial, speakers.names)
+    if report["linkability_per_speaker"] is None:
+        logger.warning("linkability_per_speaker is null: linkability is undefined")
     if n_bins:
         report |= _on_bins(scored.ranking, speakers, n_bins)
     report["n_speakers"] = len(speakers.names)
-    if n_bootstrap:
-        report |= _intervals(scored, speakers, n_bootstrap, seed)
+    if cell is not None:
+        report |= _intervals(scored, cell, len(speakers.names), n_bootstrap, seed)
     return report
 
 
@@ -227,13 +236,12 @@ def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, obj
 
 
 def _intervals(
-    scored: ScoredTrials, speakers: Speakers, n_bootstrap: int, seed: int
+    scored: ScoredTrials, cell: Int64, n_speakers: int, n_bootstrap: int, seed: int
 ) -> dict[str, object]:
-    n_speakers = len(speakers.names)
-    cell = (speakers.enrol * n_speakers + speakers.trial)[scored.ranking.order]
+    ranked = cell[scored.ranking.order]
 
     def evaluate(drawn: Float64) -> Figures | None:
-        return scored.figures(pair_weights(drawn).ravel()[cell])
+        return scored.figures(pair_weights(drawn).ravel()[ranked])
 
     return interval_report(evaluate, n_speakers, n_bootstrap, seed)
 

@@ -34,7 +34,8 @@ class Where:
 
 @dataclass(frozen=True)
 class Figure(Where):
-    """One figure, in fractions, dB or bit; `low` and `high` bound its 95 % interval."""
+    """One figure, in fractions, dB or bit; `low` and `high` bound its 95 % interval. n_target,
+    n_nontarget: trials; of voice similarity matrices the pairs in all three."""
 
     metric: str
     value: str
@@ -123,6 +124,13 @@ def _settings(folder: Path) -> str:
     return digest[:12]
 
 
+def _count(figures: Json, name: str) -> object:
+    """A count of a metrics.json, or the sum of those of the three matrices."""
+    parts = [figures.get(f"{name}_{setting}") for setting in ("oo", "op", "pp")]
+    whole = [part for part in parts if isinstance(part, int)]
+    return sum(whole) if len(whole) == len(parts) else figures.get(name)
+
+
 def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigure]]:
     """The rows of one folder of figures: scalars, and figures by speaker.
 
@@ -132,7 +140,7 @@ def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigur
     figures = read_figures(folder / "metrics.json")
     intervals = figures.get("intervals")
     bounds = intervals if isinstance(intervals, dict) else {}
-    counts = {name: _text(figures.get(name)) for name in COUNTS}
+    counts = {name: _text(_count(figures, name)) for name in COUNTS}
     rows, speaker_rows = [], []
     for metric, value in figures.items():
         if isinstance(value, Mapping) and metric.endswith("_per_speaker"):

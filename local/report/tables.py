@@ -60,10 +60,13 @@ CALIBRATION_COLUMNS = (
 )
 LEAKAGE_COLUMNS = (
     Column("CMC@1 (%)", "cmc_1", 100, 1),
+    Column("chance", "chance_cmc_1", 100, 1),
     Column("chance, clustered", "chance_clustered_cmc_1", 100, 1),
     Column("CMC@10 (%)", "cmc_10", 100, 1),
+    Column("chance", "chance_cmc_10", 100, 1),
     Column("chance, clustered", "chance_clustered_cmc_10", 100, 1),
     Column("AUC-CMC", "auc_cmc"),
+    Column("chance", "chance_auc_cmc"),
     Column("chance, clustered", "chance_clustered_auc_cmc"),
     Column("mean rank", "mean_rank", digits=1),
     Column("CMC@1 without own utterance (%)", "cmc_1_no_same_utt", 100, 1),
@@ -187,6 +190,9 @@ def _table(
     return Table(["split", "system", *who, *titles, *counts], rows, 2 + len(who))
 
 
+TRIALS = {"target trials": "n_target", "nontarget trials": "n_nontarget"}
+
+
 def summary_table(table: Figures) -> Table:
     """The figures a reader asks for first, a row a protected split."""
     counts = {"speakers": "n_speakers", "segments": "n_segments"}
@@ -195,39 +201,38 @@ def summary_table(table: Figures) -> Table:
 
 def attack_table(table: Figures) -> Table:
     """Detection, ZEBRA and linkability on the enrolment-trial lists, a row an attack."""
-    counts = {
-        "speakers": "n_speakers",
-        "target trials": "n_target",
-        "nontarget trials": "n_nontarget",
-    }
+    counts = {"speakers": "n_speakers", "segments": "n_segments", **TRIALS}
     names = {attacker: attacker for attacker in CONDITION}
     return _table(table, list(CONDITION), ATTACK_COLUMNS, names=names, counts=counts)
 
 
 def similarity_table(table: Figures) -> Table:
     """Voice similarity from all pairs of trial segments, a row a protected split."""
-    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    pairs = {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
+    counts = {"speakers": "n_speakers", "segments": "n_segments", **pairs}
     return _table(table, ["similarity"], SIMILARITY_COLUMNS, counts=counts)
 
 
 def calibration_table(table: Figures) -> Table:
     """What a calibration learnt on one protected run is worth on another (random systems only)."""
-    return _table(table, ["calibration"], CALIBRATION_COLUMNS)
+    counts = {"speakers": "n_speakers", "segments": "n_segments", **TRIALS}
+    return _table(table, ["calibration"], CALIBRATION_COLUMNS, counts=counts)
 
 
 def leakage_table(table: Figures) -> Table:
     """Identity leakage in embedding space, with its chance levels."""
-    return _table(table, ["leakage"], LEAKAGE_COLUMNS)
+    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    return _table(table, ["leakage"], LEAKAGE_COLUMNS, counts=counts)
 
 
-UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value (%)"]
+UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value (%)", "speakers"]
 
 
 def utility_table(figures: Iterable[Figure]) -> Table:
     """Word error rate and recall of emotions, a row a figure, original speech among them."""
     rows = [
         [f.split, f.system, f.evaluator, f.condition, f.metric.upper(),
-         cell(f, Column("", f.metric, 100, 1))]
+         cell(f, Column("", f.metric, 100, 1)), f.n_speakers]
         for f in sorted(figures, key=lambda f: f.split)
         if f.metric in UTILITY_METRICS
     ]  # fmt: skip

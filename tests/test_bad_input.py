@@ -1,0 +1,66 @@
+"""What every program does with what it cannot take: one line, exit status 2, no traceback."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / program), *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """The only line of standard error that is no note; the status is that of bad input."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("utils/copy_data_dir.py", ("DATA", "OUT")),
+        ("utils/subset_data_dir.py", ("--first", 1, "DATA", "OUT")),
+        ("steps/vary_system.py", ("egs/TEMPLATE/conf/systems/b2.yaml", "OUT", "level=utt")),
+        ("steps/anonymise.py", ("egs/TEMPLATE/conf/systems/b2.yaml", "DATA", "OUT", "OUT/wav")),
+    ],
+)
+def test_an_output_that_cannot_be_made(
+    program: str, words: tuple[object, ...], tmp_path: Path, make_data_dir
+) -> None:
+    data = make_data_dir(tmp_path / "d")
+    (tmp_path / "file").touch()
+    where = {"DATA": data, "OUT": tmp_path / "file/out", "OUT/wav": tmp_path / "file/out/wav"}
+    line = said(run(program, *(where.get(str(word), word) for word in words)))
+    assert str(tmp_path / "file") in line
+    assert "Not a directory" in line or "File exists" in line
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("steps/anonymise.py", ("--allow-loss", -1, "c", "d", "o", "w")),
+        ("steps/extract_f0.py", ("--allow-loss", -1, "d", "o")),
+        ("steps/extract_xvectors.py", ("--allow-loss", -1, "e", "d", "o")),
+        ("steps/make_voice_pool.py", ("--allow-loss", -1, "w", "d", "x", "o")),
+        ("utils/fix_data_dir.py", ("--allow-drop", -1, "d")),
+        ("local/compute_reidentification.py", ("--utt2spk", "u", "--bootstrap", -5, "t", "s", "o")),
+        ("local/compute_wer.py", ("--bootstrap", -5, "d", "t", "o")),
+    ],
+)
+def test_a_negative_number_of_losses_or_resamples(program: str, words: tuple[object, ...]) -> None:
+    assert "expected a whole number from 0, not '-" in said(run(program, *words))
+
+
+def test_settings_of_a_protected_set_that_are_no_object(tmp_path: Path, make_data_dir) -> None:
+    data = make_data_dir(tmp_path / "d")
+    (data / "conf.json").write_text(json.dumps([]))
+    options = ("--attacker", "ignorant", "--enrol", data, "--trial", data, "--encoder", "e")
+    done = run("local/record_attack.py", *options, "--backend", "cosine", tmp_path / "a.json")
+    assert said(done).endswith("conf.json: holds no JSON object; protect the set again")
