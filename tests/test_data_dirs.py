@@ -144,6 +144,12 @@ BROKEN = {
 }
 
 
+def test_conventions_3_segments_were_compared_only_beside_text(data: Path) -> None:
+    (data / "text").unlink()
+    (data / "segments").write_text("s1-000 s1-000 0 0.05\n")
+    assert any("segments: utterance s2-002 of utt2spk has no line" in p for p in problems(data))
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
     (file, pattern, replacement), found, loading = BROKEN[name]

@@ -83,3 +83,11 @@ def test_the_readme_s_new_corpus_had_no_generators(tmp_path: Path) -> None:
     subprocess.run(["bash", "-euc", commands], cwd=tmp_path, check=True)
     check_links(tmp_path / "egs/mycorpus")
     assert (tmp_path / "egs/mycorpus/conf/recipe.conf").is_file()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_conventions_19_no_option_takes_false_for_true(path: Path) -> None:
+    """`type=bool` makes "false" true; utils.cli.boolean does not."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "type":
+            assert not (isinstance(node.value, ast.Name) and node.value.id == "bool"), path
