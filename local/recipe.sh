@@ -327,7 +327,8 @@ is_random() {
 }
 
 # Sets run0 and run1: scores of two runs of a system, evaluator and split in use. False where there are
-# no two, or where nothing was drawn for this split: a small pool can leave no choice for one gender.
+# no two, or where nothing was drawn for this split: a small pool can leave no choice for one gender. Scores that
+# are missing are an error, but for the report, which says what is missing.
 use_two_runs() { # SYSTEM
   local status=0
   run0=exp/scores/$1/ignorant.$label/OA/$split run1=exp/scores/$1/ignorant_draw1.$label/OA/$split
@@ -336,10 +337,9 @@ use_two_runs() { # SYSTEM
   case $status in
     0) log "both runs of $1 are the same for $split: C_ECE is not defined" ;;
     1) return 0 ;;
-    *) ! $dry_run || return 0 ;; # scores are not made yet
+    *) $dry_run || [[ ${recipe_stage-} == 11 ]] || die "$run0/scores or $run1/scores is missing; run stage 8" ;;
   esac
-  [[ $status -eq 0 ]] || die "$run0/scores or $run1/scores is missing; run stage 8"
-  return 1
+  [[ $status -ne 0 ]]
 }
 
 # Protected data/<set>_<system>, or a further run of it.

@@ -224,6 +224,7 @@ def test_two_runs_of_which_one_was_missing_counted_as_different(tmp_path: Path) 
         done = sourced(tmp_path, script)
         assert (done.returncode, done.stdout) == (1, "")
         assert "is missing; run stage 8" in done.stderr
+        assert sourced(tmp_path, f"recipe_stage=11; {script}").stdout == "two\n"  # it says so
         folder = tmp_path / f"exp/scores/b2r/{run}.l/OA/s"
         folder.mkdir(parents=True)
         (folder / "scores").write_text(scores)
