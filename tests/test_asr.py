@@ -193,7 +193,6 @@ def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-u
     hypothesis.write_text(texts)
     also = ("--also", data, hypothesis, data, hypothesis, out)
     assert "s1-000 is in another set" in fails(compute_wer, *also)
-    assert "--bootstrap -1" in fails(compute_wer, "--bootstrap", -1, data, hypothesis, out)
     (data / "text").unlink()
     assert "text: is missing" in fails(compute_wer, data, hypothesis, out)
     assert "text: is missing" in fails(make_lang, "--count", data, "general", out)
