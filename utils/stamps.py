@@ -57,12 +57,14 @@ def _digest_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def path_in(word: str) -> Path | None:
-    """The file or folder that a word of a command names: FOLDER, hub:FOLDER, NAME=FOLDER."""
-    for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]):
-        if text and Path(text).exists():
-            return Path(text)
-    return None
+def _names_in(word: str) -> list[str]:
+    """What may be the name of a file or folder in a word: FOLDER, hub:FOLDER, NAME=FOLDER."""
+    return [text for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]) if text]
+
+
+def _path_in(word: str) -> Path | None:
+    """The file or folder that a word of a command names."""
+    return next((Path(text) for text in _names_in(word) if Path(text).exists()), None)
 
 
 def _top_files(folder: Path) -> dict[str, str]:
@@ -194,7 +196,7 @@ def _digest_words(
     inputs: dict[str, str] = {}
     code: dict[str, str] = {}
     for word in dict.fromkeys(words):
-        path = None if word in known else path_in(word)
+        path = None if word in known else _path_in(word)
         if path is None:
             continue
         if any(path.resolve().is_relative_to(out) for out in own):
@@ -288,7 +290,7 @@ def why_stale(
     """Why a step must run, or None when all that it made is up to date."""
     key = key or Key(outs, command)
     for word in command:
-        for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]):
+        for text in _names_in(word):
             for name in remade:
                 if Path(text) == Path(name) or Path(name) in Path(text).parents:
                     return f"{word} is made anew"
