@@ -343,6 +343,7 @@ def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
         ({"search": {"lm_weight": 0}}, "search.lm_weight: above 0"),
         ({"features": {"mean": "none of it"}}, "features.mean: choose one of: sentence"),
         ({"features": {"speech_only": True}}, "features.speech_only: false is needed"),
+        ({"training": {"steps": 5, "valid_share": 0.6}}, "training.valid_share"),
         ({"augmentation": {"speeds": [3.0]}}, "augmentation.speeds"),
     ):
         assert message in fails(train, with_settings(**changes), data, out)

@@ -378,6 +378,8 @@ def test_held_out_speakers_are_not_trained_on():
     assert len(held) == 4 and len(training.speakers) == 36  # at most a tenth
     assert not set(held) & set(training.speakers)
     assert hold_out(audio, 16, seed=0)[1] == held
+    assert len(hold_out(make_audio(25), 8, seed=0, share=0.2)[1]) == 5
+    assert hold_out(make_audio(9), 8, seed=0, share=0.2)[1] == []  # one alone says too little
     valid = make_validation_set(audio, held, 6, seed=0)
     assert valid.speakers.tolist() == [0, 0, 1, 1, 2, 2, 3, 3] and valid.from_one == 0
     single = make_audio(2, seconds=(9.0,))

@@ -41,6 +41,7 @@ class TrainingConfig:
     weight_decay: float = 1e-2
     gradient_norm: float = 5.0
     valid_speakers: int = 8
+    valid_share: float = 0.1  # of the speakers, at most
     valid_every: int = 250
     checkpoint_every: int = 250
     keep_checkpoints: int = 2
@@ -115,6 +116,8 @@ def _check_values(config: CtcConfig, path: str) -> None:
         raise UserError(f"{path}: training.warm_up: a part, above 0 and below 1, is needed")
     if config.search.lm_weight <= 0:
         raise UserError(f"{path}: search.lm_weight: above 0 is needed, or grammars do not count")
+    if not 0 <= training.valid_share <= 0.5:
+        raise UserError(f"{path}: training.valid_share: a part, from 0 to 0.5, is needed")
     speeds = config.augmentation.speeds
     if not speeds or not all(0.5 <= speed <= 2.0 for speed in speeds):
         raise UserError(f"{path}: augmentation.speeds: numbers between 0.5 and 2 are needed")

@@ -176,7 +176,12 @@ def train_ctc(
     check_device(device)
     material = select_usable(material, config)
     units = Units.of(config.units, material.texts.values())
-    training, held = hold_out(material.audio, config.training.valid_speakers, seed)
+    training, held = hold_out(
+        material.audio,
+        config.training.valid_speakers,
+        seed,
+        share=config.training.valid_share,
+    )
     targets = {utt: units.encode(text) for utt, text in material.texts.items()}
     make = BatchMaker(training, targets, config, seed)
     trainer = Trainer(config, units, seed, device)
@@ -188,7 +193,7 @@ def train_ctc(
         config.training.steps,
         make.per_round,
         len(held),
-        " ".join(held) or "none, the corpus has fewer than 20 speakers",
+        " ".join(held) or "none, the corpus has too few speakers",
     )
     logging.info(
         "network: %.2f M parameters, %d tokens: %s",

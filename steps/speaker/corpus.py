@@ -146,14 +146,16 @@ def _report(
     )
 
 
-def hold_out(audio: TrainingAudio, n_speakers: int, seed: int) -> tuple[TrainingAudio, list[str]]:
+def hold_out(
+    audio: TrainingAudio, n_speakers: int, seed: int, *, share: float = 0.1
+) -> tuple[TrainingAudio, list[str]]:
     """Audio without `n_speakers` speakers drawn from `seed`, and these speakers.
 
-    At most a tenth of the speakers are held out, and two at least or none: a corpus of fewer than
-    20 speakers has none.
+    At most that share of the speakers is held out, and two at least or none: of a tenth, a corpus
+    of fewer than 20 speakers has none.
     """
     order = make_rng(seed, "encoder-held-out").permutation(len(audio.speakers))
-    n_held = min(n_speakers, len(audio.speakers) // 10)
+    n_held = min(n_speakers, int(share * len(audio.speakers) + 1e-9))
     n_held = n_held if n_held >= 2 else 0
     held = sort_ids(audio.speakers[i] for i in order[:n_held])
     kept = [spk for spk in audio.speakers if spk not in set(held)]
