@@ -70,7 +70,7 @@ def write_corpus(folder: Path, first: int, n: int) -> None:
     steps = {utt: "".join("/./"[int(b) :] for b in f"{i:020b}") for utt, i in utts.items()}
     tables = {
         "utt2spk": speakers,
-        "wav.scp": {utt: f"{folder.parent}{steps[utt]}a.wav" for utt in utts},
+        "wav.scp": {utt: f"{folder.parent}/{steps[utt]}a.wav" for utt in utts},
         "text": {
             utt: f"what speaker {speakers[utt]} says in utterance {i}" for utt, i in utts.items()
         },
