@@ -292,6 +292,7 @@ def test_every_parameter_has_a_finite_gradient(pool: Path) -> None:
             assert parameter.grad.abs().max() > 0, name
 
 
+@pytest.mark.slow
 def test_training_lowers_the_spectral_loss(pool: Path) -> None:
     trainer, make = make_trainer(pool)
     for group in trainer.optimiser.param_groups:

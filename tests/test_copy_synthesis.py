@@ -103,6 +103,7 @@ def test_settings_that_cannot_be(text: str, message: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.corpora
+@pytest.mark.slow
 def test_real_speech_keeps_its_length_and_its_pitch(corpora: Path) -> None:
     """A dozen speakers; pitch of the copy against pitch of the original, where both are voiced."""
     system = load_anonymiser(COPY)

@@ -136,6 +136,7 @@ def test_word_models(tmp_path: Path) -> None:
     assert learnt.finish(learnt.score(after, "house")[0]) > learnt.finish(after)
 
 
+@pytest.mark.slow
 def test_the_search_says_words_of_the_language(tmp_path: Path) -> None:
     units = Units.of("characters", ["the quick brown fox jumps over the lazy dog"])
     digits = WordSearch(read_source(str(DIGITS)), units, SearchConfig())
@@ -231,6 +232,7 @@ def test_hypotheses_that_the_language_cannot_tell_apart_filled_the_beam() -> Non
     assert search(8) == wide
 
 
+@pytest.mark.slow
 def test_the_weights_are_chosen_on_the_speakers_held_out(
     data: Path, conf: Path, tmp_path: Path
 ) -> None:
@@ -447,6 +449,7 @@ def stage_10(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_recipe_trains_it_anew_for_each_system(recipe: Path) -> None:
     """ctc once, on original speech; ctc_retrained on each system's training set; each decodes."""
     asked = ("--systems", "b2 mcadams", "--asr", "pocketsphinx ctc ctc_retrained", "--dry-run")

@@ -536,6 +536,7 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
     assert run_program(MERGE, "exp", 3).returncode == 2
 
 
+@pytest.mark.slow
 def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path, run_program) -> None:
     """A child that dies at its k-th change of the file system, for every k, then a second run."""
     shutil.copytree(jobs, "saved")

@@ -254,6 +254,7 @@ def test_a_stopped_training_ends_like_one_that_was_not(conf, data, tmp_path, mon
     assert curves[0] == curves[1]
 
 
+@pytest.mark.slow
 def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tmp_path):
     path = conf(training__steps=100000, training__valid_every=100000)
     command = [sys.executable, str(ROOT / "steps" / "train_encoder.py")]
@@ -601,6 +602,7 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     assert len(read_vectors(tmp_path / "x" / "xvector.scp")) == 40
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_one_line(run_process, data, tmp_path):
     result = run_process(
         "steps/extract_xvectors.py",

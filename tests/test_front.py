@@ -139,6 +139,7 @@ def test_the_picture_marks_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert {*labels} == {*MADE, "unprotected speech", "on the Pareto front"}
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(tmp_path: Path) -> None:
     pages = write_page(tmp_path, figures(0.03))
     assert "Pareto front" in (pages / "RESULTS.md").read_text()

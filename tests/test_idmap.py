@@ -192,6 +192,7 @@ def test_noise_belongs_to_the_index() -> None:
         (DiffTrainer, {"network": {**SMALL, "sizes": [48, 32, 16]}}, 250),
     ],
 )
+@pytest.mark.slow
 def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) -> None:
     data = training_vectors()
     name = "idmap_mlp" if trainer is MlpTrainer else "idmap_diff"

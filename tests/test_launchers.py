@@ -157,6 +157,7 @@ def test_a_command_that_is_not_there(run: Run) -> None:
     assert "# Ended (code 127)" in done.stderr
 
 
+@pytest.mark.slow
 def test_no_more_jobs_than_asked_for_run_at_once(run: Run, tmp_path: Path) -> None:
     script = "mkdir running; sleep 0.1; rmdir running"
     assert run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script).returncode == 0

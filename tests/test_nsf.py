@@ -230,6 +230,7 @@ def test_training_lowers_the_loss(pool: Path) -> None:
     assert trainer.validate(make(1000)) < 0.6 * before
 
 
+@pytest.mark.slow
 def test_a_resumed_training_ends_with_the_same_bits(pool: Path, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     config = settings(bottleneck=4, adversary=0.5)

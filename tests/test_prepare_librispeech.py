@@ -57,6 +57,7 @@ def one_line(done: "object", status: int = 2) -> str:
     return lines[0]
 
 
+@pytest.mark.slow
 def test_sets_made_and_made_again(recipe: Path, corpus: Path) -> None:
     options = ("--corpus", corpus, "--enrol-utts", 2, "--nj", 3)
     done = prepare(recipe, *options)

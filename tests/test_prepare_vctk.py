@@ -56,6 +56,7 @@ def numbers(data: Path) -> set[int]:
     return {int(utt.split("_")[1]) for utt in table(data / "utt2spk")}
 
 
+@pytest.mark.slow
 def test_both_evaluations_of_version_092(recipe: Path, corpus: Path) -> None:
     done = prepare(recipe, "--corpus", corpus, *OPTIONS, "--nj", 3)
     assert done.returncode == 0, done.stderr
@@ -98,6 +99,7 @@ def test_both_evaluations_of_version_092(recipe: Path, corpus: Path) -> None:
     ).replace("_mic2", "_mic1")
 
 
+@pytest.mark.slow
 def test_version_080_and_a_training_set_of_another_corpus(recipe: Path, tmp_path: Path) -> None:
     corpus = make_vctk(tmp_path / "VCTK-Corpus", "0.80")
     options = ("--corpus", corpus, "--leave-out", "", *OPTIONS)
@@ -116,6 +118,7 @@ def test_version_080_and_a_training_set_of_another_corpus(recipe: Path, tmp_path
 
 
 @pytest.mark.parametrize("suffix", ["", "_mic1"])
+@pytest.mark.slow
 def test_official_lists(recipe: Path, corpus: Path, tmp_path: Path, suffix: str) -> None:
     """As the challenge packs them: common trials in a folder of their own, ids with microphone."""
     assert prepare(recipe, "--corpus", corpus, *OPTIONS).returncode == 0
@@ -182,6 +185,7 @@ def test_folders_that_are_not_vctk(recipe: Path, corpus: Path, tmp_path: Path) -
     assert not any((recipe / "data").iterdir())
 
 
+@pytest.mark.slow
 def test_either_evaluation_can_be_run_first(recipe: Path, corpus: Path) -> None:
     """Both are made at once, and the second run finds them up to date."""
     (recipe / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")

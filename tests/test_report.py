@@ -338,6 +338,7 @@ class TestCollect:
             collect(["--corpus-name", "x", str(tmp_path / "out"), "exp/metrics"])
 
 
+@pytest.mark.slow
 class TestPage:
     def test_all_pictures_are_there_as_svg_and_pdf(self, report: Path) -> None:
         text = (report / "report.html").read_text()
@@ -561,6 +562,7 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
 class TestBrowser:
     """What only a browser can tell: headless Chromium on the page of the made-up run."""
 
+    @pytest.mark.slow
     def test_the_page_works(self, report: Path, results: Path) -> None:
         path = report / "report.html"
         with browser() as running:

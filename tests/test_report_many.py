@@ -39,6 +39,8 @@ SPLITS = ("toy_test_f", "toy_test_m")
 N_SPEAKERS = 20
 Entry = dict[str, object]
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Made:

@@ -64,6 +64,7 @@ def test_a_cancelled_task_is_noticed(start: Start, slurm: dict[str, str], tmp_pa
     assert "# Ended (code 143)" in (tmp_path / "log/cancelled.2.log").read_text()
 
 
+@pytest.mark.slow
 def test_what_killed_a_task_together_with_its_launcher_is_named(
     start: Start, tmp_path: Path
 ) -> None:
@@ -136,6 +137,7 @@ esac
 
 
 @pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"])
+@pytest.mark.slow
 def test_states_that_a_test_cluster_does_not_have(tmp_path: Path, state: str) -> None:
     """The task is named within 15 s, and the one that waits is cancelled."""
     (tmp_path / "bin").mkdir()
@@ -173,6 +175,7 @@ def test_a_stopped_launcher_cancels_what_it_submitted(
     wait_for(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
+@pytest.mark.slow
 def test_a_squeue_that_fails_now_and_then_is_no_failure(
     start: Start, slurm: dict[str, str], tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def corpus(make: RunProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_same_bits_with_two_processes(make: RunProgram, corpus: Path, tmp_path: Path) -> None:
     make(tmp_path / "two", "--speakers", "8", "--nj", "2")
     assert digests(tmp_path / "two") == digests(corpus)
@@ -133,6 +134,7 @@ def test_levels_are_sound(corpus: Path) -> None:
     assert np.std(levels) > 1.0
 
 
+@pytest.mark.slow
 def test_women_and_men_are_told_by_their_pitch(make: RunProgram, tmp_path: Path) -> None:
     make(tmp_path, "--speakers", "6", "--channel", "0")
     pitch: dict[str, list[float]] = {"f": [], "m": []}
@@ -211,6 +213,7 @@ def _wait_for(pattern: str, folder: Path, process: subprocess.Popen[bytes]) -> N
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_nothing_that_looks_finished(
     make: RunProgram, corpus: Path, tmp_path: Path
 ) -> None:
@@ -241,6 +244,7 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(
     assert digests(tmp_path) == digests(corpus)
 
 
+@pytest.mark.slow
 def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
     make: RunProgram, corpus: Path, tmp_path: Path
 ) -> None:
@@ -279,6 +283,7 @@ def test_senseless_numbers_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(
     make: RunProgram, tmp_path: Path
 ) -> None:
@@ -336,6 +341,7 @@ def recipe(tmp_path: Path) -> Iterator[Path]:
     return folder
 
 
+@pytest.mark.slow
 def test_prepare_makes_the_sets_of_the_recipe(recipe: Path) -> None:
     options = ["--eval-speakers", "4", "--eval-utterances", "4", "--enrol-utterances", "2"]
     options += [
