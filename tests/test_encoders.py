@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from steps import extract_xvectors, train_encoder
-from steps.speaker import encoders
+from steps.speaker import encoders, networks
 from steps.speaker.activity import keep_speech
 from steps.speaker.augmentation import (
     add_at_snr,
@@ -658,3 +658,28 @@ def test_an_encoder_of_speech_only_does_not_hear_pauses(tmp_path, data):
         )
         assert 16000 <= audio.lengths["s00-000"] < 18000
         assert len(audio.read("s00-000", 100, 3000)) == 3000
+
+
+@pytest.mark.parametrize("conf", ["ecapa_mini", "xvector_full"])
+def test_the_faster_layers_give_what_speechbrains_give(conf, monkeypatch):
+    config = read_config(ROOT / f"egs/TEMPLATE/conf/encoders/{conf}.yaml")
+    torch.manual_seed(0)
+    ours = EncoderNetwork(config)
+    for layer in (networks._FrameConv, networks._AttentivePooling):
+        monkeypatch.setattr(layer, "of", lambda original: original)
+    torch.manual_seed(0)
+    theirs = EncoderNetwork(config)
+    assert all(map(torch.equal, ours.state_dict().values(), theirs.state_dict().values()))
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    x = torch.randn(4, 90, config.features.bins)
+    for frames in (None, torch.tensor([90, 25, 61, 90])):
+        for mode in (True, False):
+            found, wanted = (net.train(mode)(x, frames) for net in (ours, theirs))
+            assert torch.allclose(found, wanted, atol=1e-4)
+            slopes = [
+                torch.cat(
+                    [g.flatten() for g in torch.autograd.grad(out[0].sum(), net.parameters())]
+                )
+                for out, net in ((found, ours), (wanted, theirs))
+            ]
+            assert torch.linalg.norm(slopes[0] - slopes[1]) < 1e-3 * torch.linalg.norm(slopes[1])

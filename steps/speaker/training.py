@@ -56,7 +56,7 @@ def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.O
     if config.optimiser == "sgd":
         return torch.optim.SGD(parameters, rate, config.momentum, weight_decay=decay)
     kind = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
-    return kind(parameters, rate, weight_decay=decay)
+    return kind(parameters, rate, weight_decay=decay, fused=True)
 
 
 def choose_precision(wanted: str, device: str) -> str:
