@@ -91,3 +91,14 @@ def test_conventions_19_no_option_takes_false_for_true(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.keyword) and node.arg == "type":
             assert not (isinstance(node.value, ast.Name) and node.value.id == "bool"), path
+
+
+def test_conventions_11_no_error_is_hidden() -> None:
+    hidden = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for floor in FLOORS
+        for path in sorted((ROOT / floor).rglob("*.sh"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if ("2>/dev/null" in line.replace("2> ", "2>") or "&>" in line) and "kill -" not in line
+    ]
+    assert not hidden  # that a process has ended already, as kill says, is no error
