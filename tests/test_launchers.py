@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from utils import launching
+from utils import run as local_launcher
+
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHERS = ("run.py", "slurm.py")
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
@@ -200,3 +203,33 @@ def test_help(run: Run) -> None:
     done = run("--help")
     assert done.returncode == 0
     assert "--max-jobs-run N" in done.stdout
+
+
+def test_a_long_job_said_nothing_until_it_had_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the others' ends, what the first running job says of itself."""
+    monkeypatch.setattr(launching.Progress, "APART", 0.9)
+    said = "echo 'anonymise: 3 of 9 utterances, 0:42 left'; echo more; sleep 2.5"
+    assert local_launcher.main(["JOB=1:1", str(tmp_path / "a.JOB.log"), "bash", "-c", said]) == 0
+    error = capfd.readouterr().err
+    assert "a.JOB.log: 0 of 1 jobs ended in 0:01; job 1: anonymise: 3 of 9 utterances" in error
+    assert "ended in 0:01," not in error  # nothing has ended, so nothing is known of the time left
+
+
+def test_time_left_takes_running_jobs_to_be_half_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two jobs side by side, one ended after 75 s: it said 1:15 left, and ended at once."""
+    request = launching.parse_request(["JOB=1:2", str(tmp_path / "a.JOB.log"), "true"])
+    clock = iter((0.0, 75.0, 130.0, 140.0))
+    monkeypatch.setattr(launching.time, "monotonic", lambda: next(clock))
+    progress = launching.Progress("run.py", request)
+    progress.tell(1, [2])
+    progress.tell(1, [2])  # less than a minute later
+    progress.tell(2, [])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("log: ")[2] for line in lines] == [
+        "1 of 2 jobs ended in 1:15, 0:25 left",
+        "2 of 2 jobs ended in 2:20, 0:00 left",
+    ]

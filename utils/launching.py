@@ -223,24 +223,39 @@ def failure_lines(
 
 
 class Progress:
-    """Now and then a line on standard error: how many jobs have ended, and when the rest will.
+    """Once a minute a line on standard error: how many jobs have ended, and when the rest will.
 
-    At most one a minute; the time left takes the jobs to come to be as fast as those that ended.
+    The time left is given once a job has ended, and takes those that run to be half done. What the
+    first of these last said of its own progress stands behind it.
     """
 
     APART = 60.0
+    TAIL = 4096  # bytes of a log that are looked at
 
-    def __init__(self, program: str, log: str, total: int) -> None:
-        self.program, self.log, self.total = program, log, total
+    def __init__(self, program: str, request: Request) -> None:
+        self.program, self.request = program, request
         self.started = self.last = time.monotonic()
 
-    def tell(self, done: int, more: str = "") -> None:
-        """Write a line if the last one is a minute old."""
+    def tell(self, done: int, running: Sequence[int], more: str = "") -> None:
+        """Write a line if the last one is a minute old; running: the numbers of jobs."""
         now = time.monotonic()
         if now - self.last < self.APART:
             return
         self.last = now
-        seconds = now - self.started
-        left = f", {clock_time(seconds * (self.total - done) / done)} left" if done else ""
-        line = f"{self.log}: {done} of {self.total} jobs ended in {clock_time(seconds)}{left}{more}"
-        print(f"{self.program}: {line}", file=sys.stderr, flush=True)
+        seconds, total = now - self.started, len(self.request.numbers)
+        behind = done + len(running) / 2
+        left = f", {clock_time(seconds * (total - behind) / behind)} left" if done else ""
+        line = f"{done} of {total} jobs ended in {clock_time(seconds)}{left}{more}"
+        said = self._last_said(running[0]) if running else ""
+        print(f"{self.program}: {self.request.log}: {line}{said}", file=sys.stderr, flush=True)
+
+    def _last_said(self, number: int) -> str:
+        """The last line of a job's log that says what is left, as programs here do."""
+        try:
+            with self.request.log_of(number).open("rb") as stream:
+                stream.seek(max(0, stream.seek(0, os.SEEK_END) - self.TAIL))
+                lines = stream.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""  # it has not begun to write
+        said = [line.strip() for line in lines if line.rstrip().endswith(" left")]
+        return f"; job {number}: {said[-1]}" if said else ""

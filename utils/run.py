@@ -23,6 +23,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,14 @@ class Launcher:
     def run(self) -> None:
         """Run until every job has ended, or the running ones after a failure or a signal."""
         pending = list(self.request.numbers)
-        progress = Progress("run.py", self.request.log, len(pending))
+        ended = threading.Event()
+        threading.Thread(target=self._tell, args=(ended,), daemon=True).start()
+        try:
+            self._run(pending)
+        finally:
+            ended.set()
+
+    def _run(self, pending: list[int]) -> None:
         while pending or self.running:
             failed = any(self.codes.values())
             while pending and len(self.running) < self.most and not (failed or self.stopped_by):
@@ -84,7 +92,13 @@ class Launcher:
             if not self.running:
                 break
             self._wait()
-            progress.tell(len(self.codes))
+
+    def _tell(self, ended: threading.Event) -> None:
+        """In a thread of its own, for os.wait returns only when a job ends."""
+        progress = Progress("run.py", self.request)
+        while not ended.wait(1.0):
+            jobs = sorted(job.number for job in list(self.running.values()))
+            progress.tell(len(self.codes), jobs)
 
     def stop(self, signum: int, _frame: FrameType | None = None) -> None:
         """Handle a signal: ask every job's process group to end, and kill them after a while."""

@@ -252,7 +252,7 @@ class Launcher:
         script.write_bytes(job_script(self.request))
 
     def _wait(self) -> None:
-        progress = Progress("slurm.py", self.request.log, len(self.request.numbers))
+        progress = Progress("slurm.py", self.request)
         wait = FIRST_WAIT
         while not self.stopped_by:
             states = self.slurm.states(self.ids)
@@ -267,9 +267,18 @@ class Launcher:
                 self.slurm.cancel(self.ids, "--state=PENDING")
             waiting = [reason for state, reason in (states or {}).values() if state == "PENDING"]
             reasons = ", ".join(sorted(set(waiting)))
-            progress.tell(len(self.ended), f", {len(waiting)} waiting ({reasons})" * bool(waiting))
+            more = f", {len(waiting)} waiting ({reasons})" * bool(waiting)
+            progress.tell(len(self.ended), self._running(states), more)
             self._wake.wait(wait)
             wait = min(LONGEST_WAIT, wait * GROWTH)
+
+    def _running(self, states: dict[Task, tuple[str, str]] | None) -> list[int]:
+        """The numbers of the jobs that Slurm says are running."""
+        return sorted(
+            number
+            for task, number in self.tasks.items()
+            if _state_of(task, states or {}) == "RUNNING"
+        )
 
     def _judge(self, number: int, states: dict[Task, tuple[str, str]] | None, task: Task) -> None:
         """Note the end of a job, if it ended: by Slurm's state first, else by its log's foot."""
