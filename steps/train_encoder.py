@@ -26,7 +26,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_training
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.speakers import check_unseen
+from utils.speakers import check_unseen, read_training_speakers
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -60,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = with_steps(config, args.steps)
     data = load_data_dir(args.data)
     check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
+    if args.init_from is not None:
+        before = read_training_speakers(args.init_from)
+        if before is None:
+            logging.warning("%s: no spklist: whom it learnt from is not known", args.init_from)
+        check_unseen(before or [], args.init_from, args.not_speakers_of)
 
     from steps.speaker.corpus import load_training_audio
     from steps.speaker.training import train_encoder

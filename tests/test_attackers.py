@@ -24,6 +24,7 @@ from steps.speaker.config import read_config
 from steps.speaker.encoders import load_network
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
+from utils.speakers import read_training_speakers
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -223,6 +224,30 @@ class TestWhoIsTestedIsNotInTraining:
         self.check(train_encoder, "--not-speakers-of", tested, conf, data, tmp_path / "x")
         assert not (tmp_path / "x").exists()
 
+    def test_an_encoder_given_as_a_folder_was_not_asked(self, trained, tmp_path, make_data_dir):
+        conf, _, model = trained
+        tested, other = make_data_dir(tmp_path / "tested", {"s3": 2}), tmp_path / "others"
+        words = ("--attacker", "unprotected", "--enrol", tested, "--trial", tested)
+        words += ("--backend", "cosine", "--encoder")
+        self.check(record_program, *words, model, tmp_path / "a.json")
+        assert not (tmp_path / "a.json").exists()
+        make_data_dir(other, {"y": 2, "z": 2})
+        fine = ("--init-from", model, conf, other)
+        self.check(train_encoder, "--not-speakers-of", tested, *fine, tmp_path / "x")
+        train_encoder.main([*map(str, fine), str(tmp_path / "x")])
+        assert set(read_training_speakers(tmp_path / "x")) == {
+            "y", "z", *read_training_speakers(model)
+        }  # fmt: skip
+        (model / "spklist").rename(model / "kept")
+        try:
+            record_program.main([*map(str, words), str(model), str(tmp_path / "a.json")])
+            train_encoder.main([*map(str, fine), str(tmp_path / "x2")])
+        finally:
+            (model / "kept").rename(model / "spklist")
+        record = json.loads((tmp_path / "a.json").read_text())
+        assert record["encoder"]["training_speakers"] == "not known"
+        assert read_training_speakers(tmp_path / "x2") is None
+
     def test_back_end_and_pool(self, tested, tmp_path, make_data_dir):
         data = make_data_dir(tmp_path / "data", {"s3": 2, "s4": 2})
         with ArchiveWriter(tmp_path / "xvectors/xvector") as writer:
@@ -282,7 +307,7 @@ class TestRecord:
     def test_the_training_set_has_nobody_of_the_trials(self, tmp_path, protect):
         enrol, trial = protect("e", "spk", "e"), protect("t", "spk", "t")
         train = protect("train", "utt", "train", ("x", "b"))
-        with pytest.raises(UserError, match="speaker b is in "):
+        with pytest.raises(UserError, match=r"speaker b \(1 in all\) is in "):
             self.record(tmp_path, "semi_informed", enrol, trial, "--training", str(train))
 
     def test_sets_are_what_the_attacker_is_said_to_have(self, tmp_path, protect):

@@ -3,11 +3,14 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.tables import sort_ids
+from utils.tables import atomic_write, read_rows, sort_ids
+
+TRAINING_SPEAKERS = "spklist"  # in the folder of a model, where they are all known
 
 
 def add_not_speakers_of(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +29,35 @@ def check_unseen(speakers: Iterable[str], where: Path, tested: Sequence[Path]) -
     """UserError that names the first of `speakers` (of `where`) who speaks in a set of `tested`."""
     training = set(speakers)
     for path in tested:
-        common = sort_ids(training & set(load_data_dir(path, need=("utt2spk",)).utt2spk.values()))
-        if common:
-            raise UserError(
-                f"{where}: speaker {common[0]} ({len(common)} in all) is in {path}, too; who is "
-                "tested must not be in training: take the speaker out of one of them"
-            )
+        found = load_data_dir(path, need=("utt2spk",)).utt2spk.values()
+        check_apart(training, where, set(found), path)
+
+
+def check_apart(
+    training: AbstractSet[str], where: Path, tested: AbstractSet[str], path: Path
+) -> None:
+    """UserError that names the first speaker of training (in `where`) who is tested (in `path`)."""
+    if common := sort_ids(training & tested):
+        raise UserError(
+            f"{where}: speaker {common[0]} ({len(common)} in all) is in {path}, too; who is "
+            "tested must not be in training: take the speaker out of one of them"
+        )
+
+
+def write_training_speakers(model: Path, speakers: Iterable[str], before: Path | None) -> None:
+    """Write spklist: whom a model learnt from, and the model `before` that it went on from.
+
+    Where it is not known whom that one learnt from there is no list.
+    """
+    known = [] if before is None else read_training_speakers(before)
+    if known is None:
+        (model / TRAINING_SPEAKERS).unlink(missing_ok=True)
+        return
+    with atomic_write(model / TRAINING_SPEAKERS) as stream:
+        stream.writelines(f"{speaker}\n" for speaker in sort_ids({*speakers, *known}))
+
+
+def read_training_speakers(model: Path) -> list[str] | None:
+    """Whom a model learnt from; None where it has no list."""
+    path = model / TRAINING_SPEAKERS
+    return [fields[0] for _, fields in read_rows(path, 1)] if path.is_file() else None

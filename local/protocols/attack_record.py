@@ -9,6 +9,7 @@ from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED, Attacker
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.settings import read_json_object, read_settings
+from utils.speakers import check_apart, read_training_speakers
 
 Json = dict[str, object]
 SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draws by intention
@@ -86,12 +87,20 @@ def compare_draws(enrol: Side, trial: Side) -> Json:
     }
 
 
-def describe_encoder(name: str) -> Json:
-    """What an encoder's folder says of its training; of a pretrained one its name."""
+def describe_encoder(name: str, sides: tuple[Side, Side]) -> Json:
+    """What an encoder's folder says of its training; of a pretrained one its name.
+
+    UserError where it learnt from somebody who speaks in enrolment or trials.
+    """
     path = Path(name) / "encoder.yaml"
     if not path.is_file():
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
-    return {"encoder": name, "trained": read_settings(path).get("trained")}
+    heard = read_training_speakers(path.parent)
+    for side in sides:
+        check_apart(set(heard or []), path.parent, set(side.data.spk2utt), side.data.path)
+    checked = "not known" if heard is None else "none of enrolment or trials"
+    trained = read_settings(path).get("trained")
+    return {"encoder": name, "trained": trained, "training_speakers": checked}
 
 
 def record_attack(
@@ -131,7 +140,7 @@ def record_attack(
         "comparison": compare_draws(*sides),
         "training_set": trained,
         "pairs": known,
-        "encoder": describe_encoder(encoder),
+        "encoder": describe_encoder(encoder, sides),
         "backend": backend,
         "asnorm": asnorm,
     }
@@ -147,12 +156,9 @@ def _find(name: str) -> Attacker:
 
 def _training(training: Side, sides: tuple[Side, Side]) -> Json:
     """Of the training set; nobody of it may speak in enrolment or trials."""
+    heard = training.data
     for side in sides:
-        if common := sorted(set(training.data.spk2utt) & set(side.data.spk2utt)):
-            raise UserError(
-                f"{training.data.path}: speaker {common[0]} is in {side.data.path}, too; attackers "
-                "must not have heard whom they are tried on"
-            )
+        check_apart(set(heard.spk2utt), heard.path, set(side.data.spk2utt), side.data.path)
     return training.record()
 
 

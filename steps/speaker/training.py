@@ -27,6 +27,7 @@ from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameter
 from steps.speaker.validation import ValidationSet, make_validation_set, validation_eer
 from utils.cli import UserError
 from utils.seeds import derive_seed
+from utils.speakers import write_training_speakers
 from utils.tables import atomic_write
 
 LOG_EVERY = 50
@@ -190,7 +191,7 @@ def train_encoder(
     n_workers: int = 1,
     init_from: Path | None = None,
 ) -> None:
-    """Train on `audio`; `out` gets valid_eer.tsv, checkpoints/, encoder.yaml; final.pt last.
+    """Train on `audio`; `out` gets valid_eer.tsv, checkpoints/, encoder.yaml, spklist; last final.pt.
 
     init_from: folder of the encoder to go on from; UserError for one of another network.
     """
@@ -309,6 +310,7 @@ def _finish(
         "precision": trainer.precision,
     }
     write_config(out / "encoder.yaml", trainer.config, trained=trained)
+    write_training_speakers(out, audio.speakers, init_from)
     save_atomically(out / "final.pt", {k: v.cpu() for k, v in weights.items()})
     logging.info(
         "done: %s (step %d, %.1f s of CPU time without workers)",
