@@ -208,7 +208,7 @@ make() {
       ;;
     pool:wavlm)
       out=exp/pools/wavlm
-      step "$out" -- over "$train" "$out" steps/extract_wavlm.py %data %out
+      step "$out" -- over "$train" "$out" steps/extract_wavlm.py "${on_device[@]}" %data %out
       ;;
     synthesiser:*)
       make pool
@@ -302,7 +302,7 @@ give() { # SET
   for need in $needs; do
     case $need in
       pool) given+=(--pool "exp/pools/$name") ;;
-      pool:*) given+=(--pool "exp/pools/${need#*:}") ;;
+      pool:*) given+=(--pool "exp/pools/${need#*:}" "${on_device[@]}") ;;
       backend) given+=(--backend "exp/backends/$name") ;;
       f0) given+=(--f0 "exp/f0/$1") ;;
       xvectors)

@@ -69,6 +69,12 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--f0", type=Path, metavar="DIR", help="spk_f0.scp (compute_f0_stats.py)")
     parser.add_argument("--synthesiser", type=Path, metavar="DIR", help="(train_synthesiser.py)")
     parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="of WavLM and its vocoder; all else takes the processor",
+    )
     parser.add_argument("--format", choices=("wav", "flac"), default="wav", help="of audio files")
     parser.add_argument(
         "--allow-loss", type=natural, default=0, metavar="N", help="utterances that may be lost"
@@ -91,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.draw < 0:
         raise UserError(f"--draw {args.draw}: runs are numbered from 0")
     given = {need: getattr(args, need) for need in NEEDS}
-    resources = Resources(**{**given, "xvectors": tuple(args.xvectors)})
+    resources = Resources(**{**given, "xvectors": tuple(args.xvectors)}, device=args.device)
     anonymiser = load_anonymiser(
         args.conf, seed=args.seed, draw=args.draw, resources=resources, level=args.level
     )

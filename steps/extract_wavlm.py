@@ -31,6 +31,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--wavlm", metavar="FILE", help="wavlm_large.pth")
     parser.add_argument("--wavlm-sha256", metavar="DIGITS", help="of that file, to be checked")
     parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
@@ -44,10 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError(f"{args.data / 'spk2gender'}: is missing; targets are drawn by gender")
     if (args.out / "world.scp").is_file():
         raise UserError(f"{args.out}: holds a pool of WORLD frames; take another folder")
+    from steps.speaker.encoders import check_device
     from steps.synthesis.extraction import measure_all
     from steps.synthesis.wavlm import WAVLM_URL, WavLMFeatures, fetch, trim
 
-    features = WavLMFeatures.load(fetch("--wavlm", args.wavlm, WAVLM_URL, args.wavlm_sha256))
+    check_device(args.device)
+    file = fetch("--wavlm", args.wavlm, WAVLM_URL, args.wavlm_sha256)
+    features = WavLMFeatures.load(file, args.device)
     result = measure_all(
         data.wav,
         lambda wave: features.extract(trim(wave)).astype(float),

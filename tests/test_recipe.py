@@ -83,6 +83,21 @@ def made(done: subprocess.CompletedProcess[str]) -> set[str]:
     return {line.split(" make ")[-1].split("making ")[-1].split(" ")[0] for line in lines}
 
 
+def test_wavlm_never_asked_for_a_gpu(tmp_path: Path) -> None:
+    make_corpus_folder(tmp_path)
+    settings = (ROOT / "egs/TEMPLATE/conf/systems/knnvc_wavlm.yaml").read_text()
+    (tmp_path / "conf/systems/knnvc_wavlm.yaml").write_text(settings)
+    words = ["./run.sh", "--dry-run", "--device", "cuda", "--systems", "knnvc_wavlm b2"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    for program, system, count in (
+        ("steps/extract_wavlm.py --device cuda", "", 1),
+        ("--pool exp/pools/wavlm --device cuda", "_knnvc_wavlm", 3),
+    ):
+        lines = [line for line in done.stdout.splitlines() if program in line]
+        assert len(lines) >= count and all(system in line for line in lines)
+    assert not [line for line in done.stdout.splitlines() if "b2.yaml" in line and "cuda" in line]
+
+
 @pytest.mark.slow
 class TestRecipe:
     """In this order: each test goes on from the one before."""

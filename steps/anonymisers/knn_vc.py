@@ -137,7 +137,9 @@ class KnnVc:
         for need in _needs(settings):
             resources.folder(need, str(path))
         pool = resources.folder("pool", str(path))
-        return cls(settings, _load_converter(settings, pool), pool, seed=seed, draw=draw)
+        return cls(
+            settings, _load_converter(settings, pool, resources.device), pool, seed=seed, draw=draw
+        )
 
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> Description:
@@ -277,7 +279,7 @@ def _needs(settings: Settings) -> tuple[str, ...]:
     return ("pool",) if settings.f0 == "none" else ("pool", "f0")
 
 
-def _load_converter(settings: Settings, pool: Path) -> Converter:
+def _load_converter(settings: Settings, pool: Path, device: str) -> Converter:
     """The back end, whose libraries are loaded only when it is asked for."""
     if settings.features == "wavlm":
         from steps.synthesis.wavlm import load_converter
@@ -289,6 +291,7 @@ def _load_converter(settings: Settings, pool: Path) -> Converter:
             settings.max_frames,
             wavlm=(settings.wavlm, settings.wavlm_sha256),
             vocoder=(settings.vocoder, settings.vocoder_sha256),
+            device=device,
         )
     from steps.synthesis.knn_world import WorldConverter
     from steps.synthesis.voice_pool import VoicePool

@@ -27,7 +27,7 @@ class Resources:
     the first that has a speaker counts (level perm: one x-vector in all sets). backend: PLDA to
     measure distances with (steps/train_backend.py). f0: the speakers' F0 statistics
     (steps/compute_f0_stats.py). synthesiser: a trained one (steps/train_synthesiser.py).
-    generator: a trained one (steps/train_generator.py).
+    generator: a trained one (steps/train_generator.py). device: cpu or cuda, of what can use it.
     """
 
     pool: Path | None = None
@@ -36,6 +36,7 @@ class Resources:
     f0: Path | None = None
     synthesiser: Path | None = None
     generator: Path | None = None
+    device: str = "cpu"
 
     def folder(self, need: str, who: str) -> Path:
         """The folder for a need; UserError that names the option, on behalf of the system `who`."""

@@ -191,7 +191,7 @@ def train_encoder(
     n_workers: int = 1,
     init_from: Path | None = None,
 ) -> None:
-    """Train on `audio`; `out` gets valid_eer.tsv, checkpoints/, encoder.yaml, spklist; last final.pt.
+    """Train on `audio`; `out` gets what docs/evaluators.md lists, final.pt last.
 
     init_from: folder of the encoder to go on from; UserError for one of another network.
     """

@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
+from steps.speaker.encoders import check_device
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import FrameIndex, average, spread
 from utils.archives import ObjectReader
@@ -76,12 +77,14 @@ def file_sha256(path: Path) -> str:
 class WavLMFeatures:
     """Frames of layer 6. The signal is not scaled first, as the vocoder was trained."""
 
-    def __init__(self, model: torchaudio.models.Wav2Vec2Model, layer: int = LAYER) -> None:
+    def __init__(
+        self, model: torchaudio.models.Wav2Vec2Model, layer: int = LAYER, device: str = "cpu"
+    ) -> None:
         """model: as torchaudio builds it, without its wrapper that normalises the signal."""
-        self._model, self._layer = model.eval(), layer
+        self._model, self._layer, self._device = model.eval().to(device), layer, device
 
     @classmethod
-    def load(cls, path: Path) -> "WavLMFeatures":
+    def load(cls, path: Path, device: str = "cpu") -> "WavLMFeatures":
         """torchaudio's WAVLM_LARGE from its checkpoint; UserError for another file."""
         where = {"model_dir": str(path.parent), "file_name": path.name, "weights_only": True}
         try:
@@ -91,7 +94,7 @@ class WavLMFeatures:
                 f"{path}: no weights of torchaudio's WAVLM_LARGE ({_first_line(error)}); "
                 f"they are at {WAVLM_URL}"
             ) from error
-        return cls(wrapped.model)
+        return cls(wrapped.model, device=device)
 
     @torch.inference_mode()
     def extract(self, wave: FloatArray) -> Float32:
@@ -99,8 +102,9 @@ class WavLMFeatures:
         frames = -(-len(wave) // HOP)
         padded = np.zeros((1, HOP * (frames - 1) + WINDOW), np.float32)
         padded[0, : len(wave)] = wave
-        layers, _ = self._model.extract_features(torch.from_numpy(padded), num_layers=self._layer)
-        features: Float32 = layers[-1][0].numpy()
+        signal = torch.from_numpy(padded).to(self._device)
+        layers, _ = self._model.extract_features(signal, num_layers=self._layer)
+        features: Float32 = layers[-1][0].cpu().numpy()
         return features
 
 
@@ -148,7 +152,7 @@ class Vocoder(nn.Module):
         self.conv_post = nn.Conv1d(sizes[-1], 1, 7, padding=3)
 
     @classmethod
-    def load(cls, path: Path) -> "Vocoder":
+    def load(cls, path: Path, device: str = "cpu") -> "Vocoder":
         """From a checkpoint of kNN-VC; UserError for another file."""
         try:
             saved = torch.load(path, map_location="cpu", weights_only=True)
@@ -159,7 +163,7 @@ class Vocoder(nn.Module):
                 f"{path}: no vocoder of kNN-VC ({_first_line(error)}); it is at "
                 f"{VOCODERS['prematched']}"
             ) from error
-        return vocoder.eval()
+        return vocoder.eval().to(device)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """(batch, T, dimension) -> (batch, 320 T) within -1 ... 1."""
@@ -173,7 +177,8 @@ class Vocoder(nn.Module):
     @torch.inference_mode()
     def say(self, features: FloatArray, n_samples: int) -> FloatArray:
         """(T, dimension) -> (n_samples,) float64; cut, or filled up with zeros."""
-        wave = self(torch.from_numpy(features.astype(np.float32))[None])[0, :n_samples].numpy()
+        given = torch.from_numpy(features.astype(np.float32)).to(self.conv_pre.weight.device)
+        wave = self(given[None])[0, :n_samples].cpu().numpy()
         return np.pad(wave.astype(np.float64), (0, n_samples - len(wave)))
 
 
@@ -285,12 +290,14 @@ def load_converter(
     *,
     wavlm: tuple[str | None, str | None],
     vocoder: tuple[str, str | None],
+    device: str = "cpu",
 ) -> WavLMConverter:
     """With public weights; wavlm, vocoder: path (vocoder: or prematched, regular) and SHA-256.
 
-    UserError for a file that is missing or other than it should be. What was not checked goes to
-    the note, with the SHA-256 found.
+    UserError for a file that is missing or other than it should be, and for a device that is not
+    there. What was not checked goes to the note, with the SHA-256 found.
     """
+    check_device(device)
     voices = WavLMPool(pool)  # the cheap part first
     name, digest = vocoder
     vocoder_file = fetch(
@@ -300,9 +307,8 @@ def load_converter(
         digest,
     )
     wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
-    converter = WavLMConverter(
-        voices, WavLMFeatures.load(wavlm_file), Vocoder.load(vocoder_file), k, max_frames
-    )
+    features = WavLMFeatures.load(wavlm_file, device)
+    converter = WavLMConverter(voices, features, Vocoder.load(vocoder_file, device), k, max_frames)
     for setting, path, given in (
         ("wavlm", wavlm_file, wavlm[1]),
         ("vocoder", vocoder_file, digest),
