@@ -139,9 +139,13 @@ def main() -> int:
     count = pairs / took["count"][0] / reference
     print(f"counting: {pairs / took['count'][1]:.3g} pairs a second, {count:.2f} of the product")
     ratio, memory = pairs / cpu / reference, max(use for _, _, use in took.values())
-    print(f"end to end: {wall:.1f} s, {ratio:.2f} of the product (goal {GOAL}), {memory:.2f} GB")
-    passed = memory < MOST_MEMORY and (not args.full or (ratio >= GOAL and wall < MOST_SECONDS))
-    print(f"goal: {'met' if passed else 'MISSED'}")
+    print(f"end to end: {wall:.1f} s, {ratio:.2f} of the product, {memory:.2f} GB")
+    passed = memory < MOST_MEMORY
+    if args.full:
+        passed &= ratio >= GOAL and wall < MOST_SECONDS
+    else:
+        print("goals of speed: not judged, so short a run is mostly the start of programs; --full")
+    print(f"goal{'' if args.full else ' of memory'}: {'met' if passed else 'MISSED'}")
     return 0 if passed else 1
 
 
