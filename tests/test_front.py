@@ -103,6 +103,17 @@ def test_what_is_missing_is_named() -> None:
     assert of(trades(only), "uar").unprotected is None
 
 
+def test_a_front_is_of_one_recogniser() -> None:
+    other = {"original": 0.9, "a": 0.95, "d": 0.92}
+    more = [row(system, "utility.other", "wer", wer) for system, wer in other.items()]
+    first, second = (t for t in trades([*figures(), *more]) if t.metric == "wer")
+    assert first.finding() == of(trades(figures()), "wer").finding()
+    assert second.finding().startswith("t_f, WER by other: on the Pareto front")
+    assert [p.system for p in second.front()] == ["d"]
+    assert second.unprotected is not None and second.unprotected.utility.value == 0.9
+    assert list(second.left_out) == [f"{s} (WER not measured)" for s in "bce"]
+
+
 def test_without_utility_there_is_none_and_the_page_says_so(tmp_path: Path) -> None:
     private = [f for f in figures() if f.metric == "eer"]
     useful = [f for f in figures() if f.metric == "uar"]

@@ -23,7 +23,9 @@ from local.metrics.zebra import D_ECE_MAX
 from local.report.draw import inline, slug
 from local.report.load import Results, load_results
 from local.report.origin import origin
+from local.report.page import page
 from local.report.results import Figure, SpeakerFigure, write_table
+from local.report.sections import Section
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.words import number, percent
@@ -502,7 +504,7 @@ def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
     results = Results(Path(), figures=rows_)
     a, b = rows(results, "e")
     assert (a.attacker, b.attacker) == ("lazy_informed", "ignorant")  # the lowest EER counts
-    eer, d_ece, deid, g_vd = zip(a.cells, b.cells, strict=True)
+    eer, d_ece, deid, g_vd = zip(a.cells.values(), b.cells.values(), strict=True)
     assert [(c.text, c.mark, c.sure) for c in eer] == [
         ("10.0 % [5.0, 15.0]", "worst", True),
         ("30.0 % [25.0, 35.0]", "best", True),
@@ -514,6 +516,86 @@ def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
     assert any(
         "1 figures are not defined on this data: g_vd (b, t_f)" in t for t in not_measured(results)
     )
+
+
+def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
+    """What a recogniser made of original speech and of systems."""
+    return [
+        replace(figure(system, "utility", metric, (x, x - 0.01, x + 0.01)), evaluator=recogniser)
+        for system, x in values.items()
+    ]
+
+
+ATTACKED = [figure(system, "ignorant", "eer", (0.3,)) for system in "abc"]
+
+
+def columns(results: Results) -> dict[str, list[str]]:
+    """Texts and marks of each column of utility, a row a system."""
+    found: dict[str, list[str]] = {}
+    for row in rows(results, "e"):
+        for measure, cell in row.cells.items():
+            if measure.title.startswith("Utility"):
+                found.setdefault(measure.title, []).append(f"{cell.text} {cell.mark}".strip())
+    return found
+
+
+def test_a_system_that_one_recogniser_lacks_stood_beside_the_original_by_another() -> None:
+    """b by pocketsphinx was told beside original speech by ctc, and marked better than a by ctc."""
+    results = Results(
+        Path(),
+        figures=[
+            *ATTACKED[:2],
+            *heard("pocketsphinx", "wer", original=0.1, a=0.2, b=0.5),
+            *heard("ctc", "wer", original=0.9, a=0.95),
+        ],
+    )
+    assert columns(results) == {
+        "Utility: WER by pocketsphinx": ["20.0 % [19.0, 21.0] best", "50.0 % [49.0, 51.0] worst"],
+        "Utility: WER by ctc": ["95.0 % [94.0, 96.0]", "–"],
+    }
+    a, b = findings(results, "e")
+    by_pocketsphinx = "Word error rate by pocketsphinx: {} (10.0 % [9.0, 11.0] without protection)."
+    assert by_pocketsphinx.format("20.0 % [19.0, 21.0]") in a
+    assert by_pocketsphinx.format("50.0 % [49.0, 51.0]") in b
+    assert "Word error rate by ctc: 95.0 % [94.0, 96.0] (90.0 % [89.0, 91.0] without" in a
+    assert "ctc" not in b and "90.0" not in b
+
+
+def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> None:
+    names = ("pocketsphinx", "ctc", "ctc_retrained")
+    figures = [*ATTACKED, *heard("functionals", "uar", original=0.9, a=0.6, b=0.7)]
+    for i, name in enumerate(names):
+        figures += heard(name, "wer", original=0.1, a=0.2, b=0.3 + 0.1 * i, c=0.4)
+    results = Results(Path(), figures=figures)
+    found = columns(results)
+    assert list(found) == [*(f"Utility: WER by {n}" for n in names), "Utility: UAR by functionals"]
+    marks = [[text.partition("] ")[2] for text in column] for column in found.values()]
+    assert marks == [
+        ["best", "", "worst"], ["best", "worst", "worst"], ["best", "worst", ""],
+        ["worst", "best", ""],
+    ]  # fmt: skip
+    assert found["Utility: UAR by functionals"][2] == "–"
+    text = page(results, {"e": []}, Section("Utility", "", []), with_audio=False)
+    words = " ".join(" ".join(Parser(text).words).split())
+    assert " ".join(found) in words
+    said = findings(results, "e")
+    assert [[f"by {n}:" in line for n in names] for line in said] == [[True] * 3] * 3
+    assert ["Recall of emotions by functionals: " in line for line in said] == [True, True, False]
+
+
+@pytest.mark.slow
+def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path) -> None:
+    figures = [*ATTACKED, *heard("ctc", "wer", b=0.2, c=0.1)]
+    results = Results(Path(), figures=figures)
+    path = tmp_path / "report.html"
+    path.write_text(page(results, {"e": []}, Section("Utility", "", []), with_audio=False))
+    with browser() as running, opened(running, path) as (shown, complaints):
+        table = shown.locator('table[aria-label="Summary, evaluator e"]')
+        for order in ("cba", "bca"):
+            table.get_by_role("button", name="Utility: WER by ctc").click()
+            names = table.locator("tbody tr > :first-child").all_inner_texts()
+            assert names == [*order]
+        assert complaints == []
 
 
 def test_the_worst_protected_come_first() -> None:

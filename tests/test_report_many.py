@@ -292,17 +292,19 @@ def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> Non
     write_table(folder / "metrics.csv", Figure, [*found, *made.figures])
     results = load_results(folder)
     assert results.evaluators() == [EVALUATORS[0]]
-    rows_ = {(r.split, r.system): r.utility for r in rows(results, EVALUATORS[0])}
-    wer, uar = rows_[SPLITS[0], "b2"]
+    *_, title = [m.title for m in rows(results, EVALUATORS[0])[0].cells]
+    assert title == "Utility: WER by asr_x"
+    rows_ = {(r.split, r.system): [*r.cells.values()][-1] for r in rows(results, EVALUATORS[0])}
+    wer = rows_[SPLITS[0], "b2"]
     assert (wer.text, wer.mark, wer.sure) == ("20.0 % [17.0, 23.0]", "worst", True)
-    assert uar.text == "not measured"
-    assert rows_[SPLITS[0], "copy"][0].mark == "best"
-    assert rows_[SPLITS[1], "b2"][0].text == "not measured"
+    assert rows_[SPLITS[0], "copy"].mark == "best"
+    assert rows_[SPLITS[1], "b2"].text == "–"
     said = not_measured(results)
     assert said[0].startswith("Emotion")
     text = words_of_page(results)
-    assert "Word error rate: 20.0 % [17.0, 23.0] (10.0 % [7.0, 13.0] without protection)." in text
-    assert "Utility: WER" in text
+    before = "(10.0 % [7.0, 13.0] without protection)"
+    assert f"Word error rate by asr_x: 20.0 % [17.0, 23.0] {before}." in text
+    assert "Utility: WER by asr_x" in text
     assert "Utility: UAR" not in text
     assert "asr_x A WER 20.0 [17.0, 23.0]" in text
     assert "Utility: WER" not in words_of_page(load_results(few))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
-from local.report.words import UTILITY, UTILITY_METRICS, parse, target_series, target_voices
+from local.report.words import UTILITY, parse, target_series, target_voices
 from utils.cli import UserError
 
 
@@ -47,11 +47,6 @@ class Results:
         self._index = {
             (f.evaluator, f.split, f.system, f.attacker, f.metric): f for f in self.figures
         }
-        self._utility = {
-            (f.split, f.system, f.metric): Value(parse(f.value), parse(f.low), parse(f.high))
-            for f in self.figures
-            if f.metric in UTILITY_METRICS
-        }
 
     @property
     def corpus(self) -> str:
@@ -77,9 +72,10 @@ class Results:
         own = (f.evaluator for f in self.figures if f.attacker != UTILITY)
         return list(dict.fromkeys(own))
 
-    def utility(self, split: str, system: str, metric: str) -> Value | None:
-        """A figure of utility, by whatever it was measured: the last that stands in the table."""
-        return self._utility.get((split, system, metric))
+    def recognisers(self, metric: str) -> list[str]:
+        """Who measured `metric`, a figure of utility, in the order of the table."""
+        own = (f.evaluator for f in self.figures if (f.attacker, f.metric) == (UTILITY, metric))
+        return list(dict.fromkeys(own))
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator, sorted."""

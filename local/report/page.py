@@ -86,9 +86,9 @@ def _summary(results: Results, contents: Contents) -> str:
         parts += _findings(summary.findings(results, evaluator), _summary_table(rows, evaluator))
         parts += _vocoder(results, evaluator)
     parts += _notes(results)
-    if evaluators := results.evaluators():
-        shown = [*summary.MEASURES, *_measured(summary.rows(results, evaluators[0]))]
-        meanings = [f"{m.title}: {m.meaning}." for m in shown]
+    if results.evaluators():
+        used = [m for m in summary.USES if results.recognisers(m.metric)]
+        meanings = [f"{m.title}: {m.meaning}." for m in (*summary.MEASURES, *used)]
         parts.append(raw("div", element("h3", "What the figures mean") + html.items(meanings)
             + element("p", _MARKS), class_="box prose"))  # fmt: skip
     else:
@@ -146,36 +146,23 @@ def _notes(results: Results) -> list[str]:
 _FEW = 6  # findings that are read before the table
 _MARKS = (
     "In brackets: 95 % interval by resampling speakers. Best and worst are marked among the "
-    "systems of a split; * means that the interval overlaps that of another system, so that the "
-    "order may be chance."
+    "systems of a split, utility within a recogniser; * means that the interval overlaps that of "
+    "another system, so that the order may be chance. A dash: not measured by this recogniser."
 )
 
 
 def _summary_table(rows: Sequence[summary.Row], evaluator: str) -> str:
-    useful = _measured(rows)
-    header = ["system", "split", *(m.title for m in summary.MEASURES)]
-    header += [m.title for m in useful] or ["utility"]
+    columns = list(rows[0].cells)
+    without = [] if any(m.recogniser for m in columns) else ["utility"]
+    header = ["system", "split", *(m.title for m in columns), *without]
     header += ["strongest attacker", "speakers"]
     lines = []
     for r in rows:
-        cells = [html.cell(_marked(c), number=True) for c in r.cells]
-        who = attacker(r.attacker) if r.attacker else "not measured"
-        utility = [c for m, c in zip(summary.UTILITY, r.utility, strict=True) if m in useful]
-        cells += [html.cell(_marked(c), number=True) for c in utility]
-        texts = (who, r.speakers) if useful else ("not measured", who, r.speakers)
-        cells += map(html.plain, texts)
+        cells = [html.cell(_marked(c), number=True) for c in r.cells.values()]
+        who = attacker(r.attacker) if r.attacker else tables.MISSING
+        cells += map(html.plain, (*(tables.MISSING for _ in without), who, r.speakers))
         lines.append(html.row([r.system, r.split], cells))
     return html.table(f"Summary, evaluator {evaluator}", header, lines)
-
-
-def _measured(rows: Sequence[summary.Row]) -> list[summary.Measure]:
-    """The measures of utility that any row has."""
-    texts = [[row.utility[i].text for row in rows] for i in range(len(summary.UTILITY))]
-    return [
-        measure
-        for measure, own in zip(summary.UTILITY, texts, strict=True)
-        if any(text != tables.MISSING for text in own)
-    ]
 
 
 def _marked(cell: summary.Cell) -> str:

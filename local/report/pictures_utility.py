@@ -10,8 +10,7 @@ from local.report import draw
 from local.report.draw import Picture
 from local.report.front import HIGHER_IS_BETTER, Point, Trade
 from local.report.pictures_overview import bars
-
-_NAMES = {"wer": "word error rate", "uar": "recall of emotions"}
+from local.report.words import UTILITY_METRICS
 
 
 def trade_off(trade: Trade, systems: Sequence[str], folder: Path) -> Picture | None:
@@ -46,7 +45,7 @@ def trade_off(trade: Trade, systems: Sequence[str], folder: Path) -> Picture | N
     if not higher:
         axes.invert_yaxis()
     draw.legend(canvas)
-    title = f"Privacy against {_NAMES[trade.metric]}, {trade.split}, {trade.recogniser}"
+    title = f"Privacy against {UTILITY_METRICS[trade.metric]}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return draw.finish(canvas, name, title, trade.finding(), folder)
 

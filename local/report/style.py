@@ -75,14 +75,14 @@ code{font-size:.88em}
 )
 
 # A click or Enter on a heading sorts by that column; numbers by their value, words as words, and
-# what has no value (not measured, not defined) stays last.
+# what has no value (not measured, not defined, a dash) stays last.
 JS = """
 "use strict";
 document.querySelectorAll("table[data-sortable]").forEach(function (table) {
   var body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
   function key(row, column) {
     var text = row.cells[column].textContent.trim().replace(/\\u2212/g, "-");
-    if (/^not (measured|defined)/.test(text)) { return null; }
+    if (/^(not (measured|defined)|[-\\u2013]$)/.test(text)) { return null; }
     var match = /^(-?)(?:(\\d+(?:\\.\\d+)?)|\\u221e)/.exec(text);
     if (!match) { return text; }
     return (match[1] ? -1 : 1) * (match[2] === undefined ? Infinity : parseFloat(match[2]));

@@ -3,13 +3,14 @@
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from local.report.load import Results, Value
 from local.report.speakers import worst_first
 from local.report.words import (
+    UTILITY,
     UTILITY_METRICS,
     absent,
     attacker,
@@ -21,7 +22,8 @@ from local.report.words import (
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of the summary. metric of `attack` (empty: of the strongest attacker measured)."""
+    """A column of the summary. metric of `attack` (empty: of the strongest attacker measured), by
+    `recogniser` (empty: by the evaluator of the summary)."""
 
     title: str
     meaning: str
@@ -31,6 +33,7 @@ class Measure:
     higher_is_better: bool
     scale: float = 1.0
     digits: int = 1
+    recogniser: str = ""
 
 
 MEASURES = (
@@ -43,11 +46,11 @@ MEASURES = (
     Measure("Distinctiveness: G_VD", "whether protected voices still differ; 0 dB is as before",
             "g_vd", "similarity", " dB", True, 1, 2),
 )  # fmt: skip
-UTILITY = (
-    Measure("Utility: WER", "how many words a recogniser gets wrong; less is better", "wer", "",
-            " %", False, 100),
-    Measure("Utility: UAR", "mean share of emotions recognised; more is better", "uar", "", " %",
-            True, 100),
+USES = (  # each by every recogniser
+    Measure("Utility: WER", "how many words the recogniser gets wrong; less is better", "wer",
+            UTILITY, " %", False, 100),
+    Measure("Utility: UAR", "mean share of emotions recognised; more is better", "uar", UTILITY,
+            " %", True, 100),
 )  # fmt: skip
 
 
@@ -63,14 +66,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A system on a split; the strongest attacker is the one with the lowest EER."""
+    """A system on a split; the strongest attacker is the one with the lowest EER.
+
+    cells: by column, the same columns in all rows of a summary, those of utility last.
+    """
 
     split: str
     system: str
     attacker: str
     speakers: str
-    cells: list[Cell]
-    utility: list[Cell]
+    cells: dict[Measure, Cell]
 
 
 def strongest(results: Results, evaluator: str, split: str, system: str) -> str:
@@ -83,7 +88,7 @@ def strongest(results: Results, evaluator: str, split: str, system: str) -> str:
 
 def _say(measure: Measure, value: Value | None) -> str:
     if value is None:
-        return "not measured"
+        return "–" if measure.recogniser else "not measured"
     if math.isnan(value.value):
         return "not defined"
     text = number(measure.scale * value.value, measure.digits) + measure.unit
@@ -94,30 +99,56 @@ def _say(measure: Measure, value: Value | None) -> str:
 
 
 def rows(results: Results, evaluator: str) -> list[Row]:
-    """The summary of one evaluator: original speech and each system, by split, best marked."""
+    """The summary of one evaluator: each system, by split; best and worst of a column marked."""
     found = []
-    for split in results.splits(evaluator):
-        own, values = [], []
-        for system in results.systems():
-            attack = strongest(results, evaluator, split, system)
-            measured = [
-                results.value(evaluator, split, system, m.attack or attack, m.metric)
-                for m in MEASURES
-            ]
-            if any(value is not None for value in measured):
-                own.append((system, attack))
-                values.append(measured)
-        names = [system for system, _ in own]
-        useful = {m: [results.utility(split, s, m.metric) for s in names] for m in UTILITY}
-        for i, (system, attack) in enumerate(own):
-            cells = [
-                _mark(measure, [column[j] for column in values], i)
-                for j, measure in enumerate(MEASURES)
-            ]
-            utility = [_mark(measure, column, i) for measure, column in useful.items()]
+    attacks = _measured(results, evaluator)
+    columns = [*MEASURES, *_recognised(results, attacks)]
+    for split in dict.fromkeys(of for of, _ in attacks):
+        own = {system: attack for (of, system), attack in attacks.items() if of == split}
+        values = {
+            m: [_value(results, m, (evaluator, split, system), own[system]) for system in own]
+            for m in columns
+        }
+        for i, (system, attack) in enumerate(own.items()):
+            cells = {m: _mark(m, column, i) for m, column in values.items()}
             speakers = _speakers(results, evaluator, split, system)
-            found.append(Row(split, system, attack, speakers, cells, utility))
+            found.append(Row(split, system, attack, speakers, cells))
     return found
+
+
+def _measured(results: Results, evaluator: str) -> dict[tuple[str, str], str]:
+    """Splits and systems of whose privacy anything was measured; their strongest attackers."""
+    found = {}
+    for split, system in product(results.splits(evaluator), results.systems()):
+        attack = strongest(results, evaluator, split, system)
+        where = (evaluator, split, system)
+        if any(_value(results, m, where, attack) is not None for m in MEASURES):
+            found[split, system] = attack
+    return found
+
+
+def _recognised(results: Results, subjects: Collection[tuple[str, str]]) -> list[Measure]:
+    """Columns of utility, one for each recogniser that measured any of `subjects`."""
+    columns = [
+        replace(measure, title=f"{measure.title} by {name}", recogniser=name)
+        for measure in USES
+        for name in results.recognisers(measure.metric)
+    ]
+    return [m for m in columns if any(_use(results, m, *subject) for subject in subjects)]
+
+
+def _use(results: Results, measure: Measure, split: str, system: str) -> Value | None:
+    """The figure of a column of utility."""
+    return results.value(measure.recogniser, split, system, measure.attack, measure.metric)
+
+
+def _value(
+    results: Results, measure: Measure, where: tuple[str, str, str], attack: str
+) -> Value | None:
+    """The figure of a column. where: evaluator, split, system; attack: the strongest one."""
+    if measure.recogniser:
+        return _use(results, measure, *where[1:])
+    return results.value(*where, measure.attack or attack, measure.metric)
 
 
 def _speakers(results: Results, evaluator: str, split: str, system: str) -> str:
@@ -172,13 +203,12 @@ def findings(results: Results, evaluator: str) -> list[str]:
 
 
 def _utility(results: Results, row: Row) -> str:
-    """Utility after and before, where it was measured."""
+    """Utility after and before, by each recogniser that measured it."""
     parts = []
-    for measure, what in zip(UTILITY, ("Word error rate", "Recall of emotions"), strict=True):
-        after, before = (
-            results.utility(row.split, s, measure.metric) for s in (row.system, "original")
-        )
+    for measure in (m for m in row.cells if m.recogniser):
+        after, before = (_use(results, measure, row.split, s) for s in (row.system, "original"))
         if after is not None:
+            what = f"{UTILITY_METRICS[measure.metric].capitalize()} by {measure.recogniser}"
             was = "" if before is None else f" ({_say(measure, before)} without protection)"
             parts.append(f" {what}: {_say(measure, after)}{was}.")
     return "".join(parts)

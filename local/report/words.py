@@ -14,7 +14,7 @@ ATTACKERS = {"unprotected": "unprotected"} | {
 CORE = ("ignorant", "lazy_informed", "semi_informed", "white_box")  # whose absence is worth a word
 
 
-UTILITY_METRICS = ("wer", "uar")  # word error rate; unweighted average recall of emotions
+UTILITY_METRICS = {"wer": "word error rate", "uar": "recall of emotions"}  # and their names
 UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
 # A system that converts all speech to one target voice: its number, of how many, and its pitch.
 TARGET = re.compile(r"const_\d+((?:_of_\d+)?(?:_f0)?)")
