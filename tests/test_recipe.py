@@ -272,3 +272,17 @@ def test_an_unknown_system_is_named(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "conf/systems/b3.yaml is missing; there are: b2.yaml b2r.yaml" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_the_default_recipe_measures_prosody_and_leaves_words_out(tmp_path: Path) -> None:
+    make_corpus_folder(tmp_path)
+    settings = (ROOT / "egs/synth/conf/recipe.conf").read_text()
+    (tmp_path / "conf/recipe.conf").write_text(settings)
+    only = ("--stage", "10", "--stop-stage", "10", "--dry-run")
+    done = subprocess.run(["./run.sh", *only], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    paths = made(done)
+    for system in ("b2", "b2r"):
+        assert f"exp/prosody/{system}/synth_test_trials_f" in paths
+        assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in paths
+    assert not any("exp/decode" in path for path in paths)

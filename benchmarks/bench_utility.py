@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""CPU time of stage 10 (utility) of egs/synth: words by PocketSphinx, and prosody, of b2 and b2r.
+
+Goal: under 3 minutes on 2 cores, that is 6 CPU-minutes, with all 40 speakers of the evaluation. The
+reference is the length of the speech that is decoded: the trials, original and protected by each
+system. --speakers: fewer, for a figure that is extrapolated by the number of speakers; it is too
+high, for what programs take to start is then multiplied, too. The corpus is made and protected in a
+new folder beside egs/synth, which is removed at the end; the language is a trigram of the training
+set, which has 8 times as many speakers as the evaluation. PocketSphinx is of little use on this
+speech (docs/utility.md), and the recipe leaves it out: what it does by itself is the first line.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+from utils.datadir import load_data_dir
+
+LINKS = ("run.sh", "steps", "utils", "local", "path.sh", "cmd.sh", "prepare.sh", "conf")
+SPEAKERS, CORES, GOAL_MINUTES, CONDITIONS = 40, 2, 3.0, 3
+
+
+def cpu_seconds(folder: Path, first: int, last: int, *options: str) -> float:
+    """CPU time of some stages of the recipe, all its processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    stages = ["--stage", str(first), "--stop-stage", str(last)]
+    with (folder / "log").open("a") as log:
+        done = subprocess.run(["./run.sh", *stages, *options], cwd=folder, stdout=log, stderr=log)
+    if done.returncode:
+        sys.exit((folder / "log").read_text())
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+
+
+def main() -> int:
+    """Make speech, protect it, and measure the stage with prosody alone, then with words."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--speakers", type=int, default=SPEAKERS, help="of the evaluation; even")
+    speakers = parser.parse_args().speakers
+    made = f"--eval-speakers {speakers} --train-speakers {8 * speakers}"
+    work = Path(tempfile.mkdtemp(prefix="bench.", dir=ROOT / "egs"))
+    try:
+        for name in LINKS:
+            (work / name).symlink_to(os.path.relpath((ROOT / "egs/synth" / name).resolve(), work))
+        cpu_seconds(work, 0, 0, f"--prepare-options={made}")
+        cpu_seconds(work, 4, 5)
+        prosody = cpu_seconds(work, 10, 10, "--prosody", "true", "--asr=")
+        words = cpu_seconds(
+            work, 10, 10, "--prosody", "true", "--asr", "pocketsphinx", "--asr-lang", "trigram"
+        )
+        trials = (load_data_dir(work / f"data/synth_test_trials_{g}") for g in "fm")
+        speech = CONDITIONS * sum(sum((data.utt2dur or {}).values()) for data in trials)
+        for log in sorted(work.glob("exp/metrics/*/utility.pocketsphinx/*/*/log/*.log")):
+            rates = [line for line in log.read_text().splitlines() if line.startswith("%WER")]
+            print(log.parents[1].relative_to(work / "exp/metrics"), *rates)
+    finally:
+        shutil.rmtree(work)
+    missed = False
+    for name, cpu in (("prosody", prosody), ("prosody and words", prosody + words)):
+        minutes = cpu * SPEAKERS / speakers / CORES / 60
+        missed = minutes > GOAL_MINUTES
+        how = "" if speakers == SPEAKERS else f", extrapolated from {speakers} speakers"
+        print(
+            f"{name}: {cpu:.1f} CPU-s, {cpu / speech:.3f} a second of {speech:.0f} s of speech; "
+            f"{minutes:.2f} minutes on {CORES} cores{how}, goal {GOAL_MINUTES:g}: "
+            f"ratio {minutes / GOAL_MINUTES:.2f}{', MISSED' if missed else ''}"
+        )
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
