@@ -10,30 +10,65 @@ on_device=()
 # Checks what every recipe is given. Sets first, the evaluator named first, and voice_encoder where it was left to it.
 begin_recipe() { # "$@"
   [[ $# -eq 0 ]] || die "unexpected argument '$1'; see --help"
-  [[ $nj -ge 1 ]] || die "--nj $nj: at least one job is needed"
+  check_numbers --nj "$nj"
+  [[ $device == @(cpu|cuda) ]] || die "--device: '$device'; known: cpu, cuda"
   first=${evaluators%% *}
   voice_encoder=${voice_encoder:-${first%/*}}
   once --systems "${systems-}"
   once --generators "${generators-}"
   once --evaluators "$evaluators"
+  once --asr "${asr-}"
+  once --emotion "${emotion-}"
   $list_stages || check_names
 }
 
-# Fails where a list names something twice, whose figures would then count twice.
+# Fails where a list names something twice: its figures would count twice, or two jobs write one folder.
 once() { # OPTION LIST
   local word seen=
   for word in $2; do
-    [[ " $seen " != *" $word "* ]] || die "$1: $word is named twice"
+    [[ " $seen " != *" $word "* ]] || die "$1: $word is named twice; once is enough"
     seen+=" $word"
   done
 }
 
-# Fails where two encoders would share the folders of their x-vectors and scores.
+# Fails where a list is empty, names something twice, or something else than the extended regular expression says.
+check_words() { # OPTION LIST EXPRESSION [EXPECTED]
+  local word words expected=${4-known: ${3//|/, }}
+  read -ra words <<<"$2"
+  [[ ${#words[@]} -ge 1 ]] || die "$1: names none; $expected"
+  for word in "${words[@]}"; do
+    [[ $word =~ ^($3)$ ]] || die "$1: '$word'; $expected"
+  done
+  once "$1" "$2"
+}
+
+check_numbers() { # OPTION LIST
+  check_words "$1" "$2" "[1-9][0-9]*" "a whole number above 0 is expected"
+}
+
+check_sizes() { # LIST [EXPRESSION]; the expression of what may follow a size
+  check_words --sizes "$1" "([2-9]|[1-9][0-9]+)${2-}" "a whole number from 2 on is expected${2:+, or <number>:<populations>}"
+}
+
+check_backend() { # ENCODER/BACKEND
+  [[ $1 == ?*/@(plda|plda_asnorm|cosine) ]] \
+    || die "--evaluators: '$1'; <encoder>/<back end> is expected, with plda, plda_asnorm or cosine as the back end"
+}
+
+check_encoder() { # ENCODER
+  [[ $1 == @(resemblyzer|hub:?*|given:?*) || -f conf/encoders/$1.yaml || -f $1/encoder.yaml ]] \
+    || die "--evaluators, --voice-encoder: '$1' is no encoder; known: resemblyzer, hub:<model>, given:<folder>," \
+      "a folder with encoder.yaml, and in conf/encoders: $(cd conf/encoders && echo *.yaml)"
+}
+
+# Fails where an evaluator does not exist, or two encoders would share the folders of their x-vectors and scores.
 check_names() {
   local evaluator encoder
   declare -A encoder_of
+  for evaluator in $evaluators; do check_backend "$evaluator"; done
   for evaluator in $evaluators "$voice_encoder/"; do
     encoder=${evaluator%/*}
+    check_encoder "$encoder"
     name_encoder "$encoder"
     [[ ${encoder_of[$name]-$encoder} == "$encoder" ]] \
       || die "--evaluators, --voice-encoder: ${encoder_of[$name]} and $encoder would both be called $name; rename a folder"
@@ -45,12 +80,9 @@ check_names() {
 # other sets.
 use_sets() {
   local gender
+  check_words --genders "$genders" "f|m"
   sets=("${evaluation}_enrolls")
-  for gender in $genders; do
-    [[ $gender == [fm] ]] || die "--genders: '$gender' of '$genders'; known: f, m"
-    sets+=("${evaluation}_trials_$gender")
-  done
-  [[ ${#sets[@]} -gt 1 ]] || die "--genders: names none; known: f, m"
+  for gender in $genders; do sets+=("${evaluation}_trials_$gender"); done
   evaluated=("${sets[@]}")
 }
 
@@ -90,13 +122,13 @@ use_encoder() { # ENCODER
 
 # Sets the same, and backend, scorer, asnorm and label, from "<encoder>/<back end>".
 use_evaluator() {
+  check_backend "$1"
   use_encoder "${1%/*}"
   backend=${1##*/}
   scorer=$backend label=${name}_$backend asnorm=0
   case $backend in
     plda | plda_asnorm) scorer=exp/backends/$name ;;
     cosine) ;;
-    *) die "--evaluators: back end '$backend' of $1; known: plda, plda_asnorm, cosine" ;;
   esac
   [[ $backend != plda_asnorm ]] || asnorm=$cohort_size
 }

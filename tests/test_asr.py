@@ -213,6 +213,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     folder = tmp_path / "egs"
     make_data_dir(folder / "data/x_trials_f", {"s1": 2, "s2": 2})
     (folder / "conf").mkdir()
+    (folder / "conf/encoders").symlink_to(ROOT / "egs/TEMPLATE/conf/encoders")
     conf = f"corpus_name=x\nevaluation=x\ngenders=f\nasr=pocketsphinx\nasr_lang={DIGITS}\nnj=2\n"
     (folder / "conf/recipe.conf").write_text(conf)
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh", "egs/TEMPLATE/run.sh"):

@@ -436,7 +436,8 @@ def recipe(tmp_path: Path, make_data_dir) -> Path:  # type: ignore[no-untyped-de
         make_data_dir(folder / "data" / name, {f"{number}a": 2, f"{number}b": 2})
     (folder / "conf/asr").mkdir(parents=True)
     (folder / "conf/asr/tiny.yaml").write_text(yaml.safe_dump(TINY))
-    (folder / "conf/systems").symlink_to(ROOT / "egs/TEMPLATE/conf/systems")
+    for part in ("encoders", "systems"):
+        (folder / "conf" / part).symlink_to(ROOT / "egs/TEMPLATE/conf" / part)
     conf = "corpus_name=x\nevaluation=x\ngenders=f\nasr_model=tiny\nasr_lang=trigram\nnj=1\n"
     (folder / "conf/recipe.conf").write_text(conf)
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh", "egs/TEMPLATE/run.sh"):

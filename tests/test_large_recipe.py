@@ -32,6 +32,23 @@ def make_folder(folder: Path) -> Path:
     return recipe
 
 
+def test_sizes_that_are_none_passed_the_dry_run(tmp_path: Path) -> None:
+    recipe = make_recipe(tmp_path / "recipe", "vpc2020")
+    (recipe / "large.sh").symlink_to(ROOT / "egs/TEMPLATE/large.sh")
+    for option, value, message in (
+        ("--sizes", "abc", "--sizes: 'abc'; a whole number from 2 on is expected, or <number>:"),
+        ("--sizes", "", "--sizes: names none; a whole number from 2 on is expected"),
+        ("--sizes", "50 200:", "--sizes: '200:'; a whole number"),
+        ("--sizes", "50:1 1", "--sizes: '1'; a whole number"),
+        ("--populations", "0", "--populations: '0'; a whole number above 0 is expected"),
+        ("--voices", "two two", "--voices: two is named twice"),
+    ):
+        command = ["./large.sh", "--dry-run", "--generators=", option, value]
+        refused = subprocess.run(command, cwd=recipe, capture_output=True, text=True)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert message in refused.stderr and refused.stderr.count("\n") == 1
+
+
 def start(recipe: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, *OPTIONS, *options],

@@ -189,8 +189,9 @@ def test_folders_that_are_not_vctk(recipe: Path, corpus: Path, tmp_path: Path) -
 def test_either_evaluation_can_be_run_first(recipe: Path, corpus: Path) -> None:
     """Both are made at once, and the second run finds them up to date."""
     (recipe / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
-    (recipe / "conf/systems").unlink()
-    (recipe / "conf/systems").symlink_to(ROOT / "egs/TEMPLATE/conf/systems")
+    for part in ("encoders", "systems"):
+        (recipe / "conf" / part).unlink()
+        (recipe / "conf" / part).symlink_to(ROOT / "egs/TEMPLATE/conf" / part)
     said = []
     for evaluation in ("vctk_test_common", "vctk_test"):
         command = ["./run.sh", "--stop-stage", "0", "--corpus", str(corpus)]

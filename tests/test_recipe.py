@@ -286,3 +286,20 @@ def test_the_default_recipe_measures_prosody_and_leaves_words_out(tmp_path: Path
         assert f"exp/prosody/{system}/synth_test_trials_f" in paths
         assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in paths
     assert not any("exp/decode" in path for path in paths)
+
+
+def test_an_evaluator_that_is_none_was_found_after_stages_of_work(tmp_path: Path) -> None:
+    """A dry run ended as if all were well; so it did with a device that there is not."""
+    make_corpus_folder(tmp_path)
+    for options, message in (
+        (["--evaluators", "nosuch/plda"], "'nosuch' is no encoder; known: resemblyzer, "),
+        (["--voice-encoder", "nosuch"], "in conf/encoders: tiny.yaml"),
+        (["--evaluators", "tiny"], "--evaluators: 'tiny'; <encoder>/<back end> is expected"),
+        (["--evaluators", "tiny/pldaa"], "--evaluators: 'tiny/pldaa'; <encoder>/<back end>"),
+        (["--device", "gpu"], "--device: 'gpu'; known: cpu, cuda"),
+    ):
+        refused = subprocess.run(
+            ["./run.sh", "--dry-run", *options], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert message in refused.stderr and refused.stderr.count("\n") == 1

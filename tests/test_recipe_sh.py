@@ -201,9 +201,35 @@ def test_a_system_named_twice_counted_twice(tmp_path: Path) -> None:
     assert "--systems: b2 is named twice" in done.stderr
 
 
+def test_a_recogniser_or_gender_named_twice_was_made_twice_at_once(tmp_path: Path) -> None:
+    """Two processes wrote one folder."""
+    for script, message in (
+        ('asr="ctc ctc"; begin_recipe', "--asr: ctc is named twice"),
+        ('emotion="hub:m hub:m"; begin_recipe', "--emotion: hub:m is named twice"),
+        ('evaluation=e genders="f f"; use_sets', "--genders: f is named twice"),
+        ('evaluation=e genders=" "; use_sets', "--genders: names none; known: f, m"),
+        ('evaluation=e genders="f x"; use_sets', "--genders: 'x'; known: f, m"),
+    ):
+        done = sourced(tmp_path, script)
+        assert done.returncode == 1
+        assert message in done.stderr
+
+
+def test_every_kind_of_evaluator_is_taken(tmp_path: Path) -> None:
+    """Also x-vectors that are given, whose folder stage 0 may make."""
+    (tmp_path / "conf/encoders").mkdir(parents=True)
+    (tmp_path / "conf/encoders/e.yaml").touch()
+    (tmp_path / "../mine").mkdir()
+    (tmp_path / "../mine/encoder.yaml").touch()
+    named = "e/plda ../mine/cosine resemblyzer/cosine hub:a/b/plda_asnorm given:data/later/plda"
+    done = sourced(tmp_path, f'evaluators="{named}"; begin_recipe; echo taken')
+    assert (done.returncode, done.stdout, done.stderr) == (0, "taken\n", "")
+
+
 def test_two_encoders_of_one_name_shared_their_xvectors(tmp_path: Path) -> None:
     for name in ("mine/e", "theirs/e"):
         (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "encoder.yaml").touch()
     done = sourced(tmp_path, 'evaluators="mine/e/plda theirs/e/cosine"; begin_recipe')
     assert done.returncode == 1
     assert "mine/e and theirs/e would both be called e" in done.stderr

@@ -175,6 +175,33 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+def test_two_systems_of_one_name_or_one_profile_twice_shared_their_folders(tmp_path: Path) -> None:
+    """Figures were wrong, and nothing said so; a folder that is missing passed the dry run."""
+    make_folder(tmp_path, "nist.sh")
+    for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    for name in ("p1", "p2"):
+        (tmp_path / name).mkdir()
+    taken = "is the name of original speech or of another system; choose another name"
+    for systems, options, message in (
+        ("b2", ["--external", "b2=p1"], f"'b2=p1': b2 {taken}"),
+        ("", ["--external", "a=p1 a=p2"], f"'a=p2': a {taken}"),
+        ("", ["--external", "original=p1"], f"'original=p1': original {taken}"),
+        ("", ["--external", "a=p1,p1"], "--external 'a=p1,p1': p1 is named twice"),
+        ("", ["--external", "a=p1,nope"], "there is no folder 'nope'; give the data directory of"),
+        ("", ["--external", "a=p1", "--tested", "1 1"], "--tested: 1 is named twice"),
+        ("", ["--external", "a=p1", "--tested", ""], "--tested: names none"),
+        ("", ["--external", "a=p1", "--tested", "01 1"], "'01'; a whole number above 0"),
+    ):
+        refused = run(tmp_path, "./nist.sh", "--dry-run", "--systems", systems, *options)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert message in refused.stderr and refused.stderr.count("\n") == 1
+    asked = ("--systems", "", "--external", "a=p1,p2 b=p1", "--stage", "5")
+    planned = run(tmp_path, "./nist.sh", "--dry-run", *asked)
+    assert planned.returncode == 0
+    assert "dry run: 1 of 1 steps would be made" in planned.stdout
+
+
 @pytest.mark.slow
 def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     make_folder(tmp_path, "nist.sh")

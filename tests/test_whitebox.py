@@ -115,7 +115,7 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     make_folder(tmp_path, "whitebox.sh")
     for options, message in (
         (["--how", "magic"], "--how: 'magic'; known: backend, finetuned, scratch"),
-        (["--targets", "0"], "--targets 0: a number of voices is expected"),
+        (["--targets", "0"], "--targets: '0'; a whole number above 0 is expected"),
         ([], "data/train is missing; make it with ./run.sh --stop-stage 0"),
     ):
         refused = run(tmp_path, "./whitebox.sh", *options)
@@ -124,6 +124,22 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     listed = run(tmp_path, "./whitebox.sh", "--list-stages", "--evaluators", "tiny/plda")
     assert listed.returncode == 0
     assert len(listed.stdout.splitlines()) == 8
+
+
+def test_a_word_named_twice_or_none_was_found_late_or_not(tmp_path: Path) -> None:
+    """Two jobs wrote one folder; no pitch ended in a division by 0, no bins in the last stage."""
+    make_folder(tmp_path, "whitebox.sh")
+    for option, value, message in (
+        ("--f0", "none none", "--f0: none is named twice"),
+        ("--f0", "", "--f0: names none; known: none, linear"),
+        ("--f0", "log", "--f0: 'log'; known: none, linear"),
+        ("--how", "backend backend", "--how: backend is named twice"),
+        ("--how", " ", "--how: names none; known: backend, finetuned, scratch"),
+        ("--bins", "0", "--bins: '0'; a whole number above 0 is expected"),
+    ):
+        refused = run(tmp_path, "./whitebox.sh", "--stage", "7", "--dry-run", option, value)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert message in refused.stderr and refused.stderr.count("\n") == 1
 
 
 def test_a_recogniser_that_is_trained_had_no_settings_in_the_study(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ vectors=1000                                              # pseudo-speakers that
 . local/recipe.sh
 begin_recipe "$@"
 for generator in $generators; do check_system "$generator"; done
+check_sizes "$sizes"
 recipe_start "$command_line"
 
 use_sets

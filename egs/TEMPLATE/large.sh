@@ -23,9 +23,9 @@ checkpoint_seconds=60                                 # between two notes of how
 . local/recipe.sh
 begin_recipe "$@"
 for generator in $generators; do check_system "$generator"; done
-for word in $voices; do
-  [[ $word == two || $word == same ]] || die "--voices '$word': known: two, same"
-done
+check_words --voices "$voices" "two|same"
+check_sizes "$sizes" "(:[1-9][0-9]*)?"
+check_numbers --populations "$populations"
 recipe_start "$command_line"
 
 use_sets

@@ -22,6 +22,7 @@ sessions=           # table of each segment's session: segments of one session a
 . utils/recipe.sh
 . local/recipe.sh
 begin_recipe "$@"
+check_numbers --tested "$tested"
 recipe_start "$command_line"
 
 use_sets
@@ -29,33 +30,40 @@ trial_sets=("${sets[@]:1}")
 sources=${sources:-${trial_sets[*]/#/data/}}
 read -ra source_list <<<"$sources"
 read -ra tested_list <<<"$tested"
-[[ ${#tested_list[@]} -ge 1 ]] || die "--tested: at least one profile is needed"
 set=${evaluation}_nist
 sets=("$set") # what is protected here
 out=exp/nist/$set
 generated_conf=$out/conf
-declare -A draw_of # option of anonymise.py that gives a system's profile
 need_data "data/$train_set" "${evaluated[@]/#/data/}" "${source_list[@]}"
 names=() # all systems, external ones too
 for system in $systems; do
   check_system "$system"
   names+=("$system")
+done
+declare -A folder_of # data directory of an external system's profile
+for word in $external; do
+  [[ $word == ?*=?* ]] || die "--external '$word': <name>=<data directory>[,<data directory>] is expected"
+  system=${word%%=*}
+  [[ " original ${names[*]} " != *" $system "* ]] \
+    || die "--external '$word': $system is the name of original speech or of another system; choose another name"
+  names+=("$system")
+  IFS=, read -ra folders <<<"${word#*=}"
+  once "--external '$word'" "${folders[*]}"
+  for place in "${!folders[@]}"; do
+    [[ $place -lt ${#tested_list[@]} ]] || die "--external '$word': more directories than profiles tested (--tested \"$tested\")"
+    [[ -d ${folders[place]} ]] || $list_stages \
+      || die "--external '$word': there is no folder '${folders[place]}'; give the data directory of profile ${tested_list[place]}"
+    folder_of["$system/${tested_list[place]}"]=${folders[place]}
+  done
+done
+[[ ${#names[@]} -ge 1 ]] || die "nothing to study: give --systems or --external"
+declare -A draw_of # option of anonymise.py that gives a system's profile
+for system in $systems; do
   $list_stages || for profile in "${tested_list[@]}"; do
     draw_of["$system/$profile"]=$(steps/vary_system.py --profile "$profile" --profiles "$profiles" \
       "conf/systems/$system.yaml" "$generated_conf/${system}_p$profile.yaml")
   done
 done
-declare -A folder_of # data directory of an external system's profile
-for word in $external; do
-  [[ $word == ?*=?* ]] || die "--external '$word': <name>=<data directory>[,<data directory>] is expected"
-  names+=("${word%%=*}")
-  IFS=, read -ra folders <<<"${word#*=}"
-  for place in "${!folders[@]}"; do
-    [[ $place -lt ${#tested_list[@]} ]] || die "--external '$word': more directories than profiles tested (--tested \"$tested\")"
-    folder_of["${word%%=*}/${tested_list[place]}"]=${folders[place]}
-  done
-done
-[[ ${#names[@]} -ge 1 ]] || die "nothing to study: give --systems or --external"
 
 # Sets of a system: the profiles that there are. A system that draws nothing has one.
 use_profiles() { # SYSTEM

@@ -27,10 +27,10 @@ asr_model=ctc_mini # as run.sh has it
 . local/prosody.sh
 . local/asr.sh
 begin_recipe "$@"
-[[ $targets =~ ^[1-9][0-9]*$ ]] || die "--targets $targets: a number of voices is expected"
-for word in $how; do
-  [[ $word == @(backend|finetuned|scratch) ]] || die "--how: '$word'; known: backend, finetuned, scratch"
-done
+check_numbers --targets "$targets"
+check_words --f0 "$f0" "none|linear"
+check_words --how "$how" "backend|finetuned|scratch"
+check_numbers --bins "$bins"
 for word in $asr; do use_asr "$word"; done
 recipe_start "$command_line"
 
@@ -54,7 +54,6 @@ for kind in $f0; do
   case $kind in
     none) source=const_01 suffix= ;;
     linear) source=const_01_f0 suffix=_f0 ;;
-    *) die "--f0: '$kind'; known: none, linear" ;;
   esac
   check_system "$source"
   for ((number = 1; number <= targets; number++)); do
