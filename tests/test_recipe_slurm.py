@@ -18,6 +18,10 @@ prepare_options="--evaluation small_test --eval-speakers 4 --eval-utterances 3 \
 --enrol-utterances 1 --train-speakers 6 --train-utterances 3"
 bootstrap=5
 nj=2
+attackers="ignorant lazy_informed semi_informed_finetuned"
+prosody=true
+asr=pocketsphinx
+asr_lang=trigram
 """
 
 # These hold times: when they were made, and how long it took.
@@ -75,7 +79,9 @@ def test_the_recipe_gives_the_same_under_slurm(tmp_path: Path, slurm: dict[str, 
     for started in both:
         end(started)
     local, submitted = (written(folder) for folder in folders.values())
-    assert len(local) > 25
+    for what in ("encoders/tiny.train_b2", "decode/b2/pocketsphinx", "prosody/b2"):
+        assert any(step.startswith(f"exp/{what}") for step in local)
+    assert len(local) > 40
     assert submitted.keys() == local.keys()
     different = [
         f"{step}/{name}"
