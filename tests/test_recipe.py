@@ -278,6 +278,8 @@ def test_the_default_recipe_measures_prosody_and_leaves_words_out(tmp_path: Path
     make_corpus_folder(tmp_path)
     settings = (ROOT / "egs/synth/conf/recipe.conf").read_text()
     (tmp_path / "conf/recipe.conf").write_text(settings)
+    encoder = tmp_path / "conf/encoders/ecapa_mini.yaml"
+    encoder.write_text((ROOT / "egs/TEMPLATE/conf/encoders/ecapa_mini.yaml").read_text())
     only = ("--stage", "10", "--stop-stage", "10", "--dry-run")
     done = subprocess.run(["./run.sh", *only], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
