@@ -81,11 +81,7 @@ protect_training() { # SYSTEM LEVEL
   use_encoder "$voice_encoder"
   use_system "$1"
   for need in $needs; do
-    make "$need"
-    case $need in
-      xvectors) make pool_speakers ;;
-      f0) make_f0 "$train_set" ;;
-    esac
+    make_for_training "$need"
   done
   [[ $2 == "$level" ]] || options=(--level "$2")
   protect "$1" "$train_set" "$out" "${options[@]}"

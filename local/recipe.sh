@@ -14,6 +14,7 @@ begin_recipe() { # "$@"
   [[ $device == @(cpu|cuda) ]] || die "--device: '$device'; known: cpu, cuda"
   first=${evaluators%% *}
   voice_encoder=${voice_encoder:-${first%/*}}
+  pool_set=${pool_set:-$train_set}
   once --systems "${systems-}"
   once --generators "${generators-}"
   once --evaluators "$evaluators"
@@ -204,7 +205,7 @@ made=
 make() {
   [[ " $made " != *" $name/$1 "* ]] || return 0
   made+=" $name/$1"
-  local set train=data/$train_set out
+  local set train=data/$train_set pool=data/$pool_set out
   case $1 in
     encoder)
       [[ -f conf/encoders/$encoder.yaml ]] || return 0 # pretrained
@@ -216,49 +217,58 @@ make() {
       make encoder
       for set in "${sets[@]}"; do make_xvectors "$set"; done
       ;;
-    training_xvectors)
+    session_xvectors:*)
       make encoder
-      make_session_xvectors "$train_set"
+      make_session_xvectors "${1#*:}"
+      ;;
+    speakers:*)
+      set=${1#*:}
+      make "session_xvectors:$set"
+      out=$xvectors/${set}_speakers
+      step "$out" -- job "$out" steps/average_xvectors.py "$xvectors/$set" "data/$set" "$out"
       ;;
     backend)
-      make training_xvectors
+      make "session_xvectors:$train_set"
       make_backend "$train_set" "exp/backends/$name"
       ;;
     f0) for set in "${sets[@]}"; do make_f0 "$set"; done ;;
-    pool_speakers)
-      make training_xvectors
-      out=$xvectors/${train_set}_speakers
-      step "$out" -- job "$out" steps/average_xvectors.py "$xvectors/$train_set" "$train" "$out"
-      ;;
     pool)
-      make pool_speakers
-      out=$xvectors/${train_set}_speakers
-      step "exp/world/$train_set" -- over "$train" "exp/world/$train_set" steps/extract_world.py %data %out
+      make "speakers:$pool_set"
+      step "exp/world/$pool_set" -- over "$pool" "exp/world/$pool_set" steps/extract_world.py %data %out
       use_unseen
       step "exp/pools/$name" -- job "exp/pools/$name" steps/make_voice_pool.py "${unseen[@]}" \
-        "exp/world/$train_set" "$train" "$out" "exp/pools/$name"
+        "exp/world/$pool_set" "$pool" "$xvectors/${pool_set}_speakers" "exp/pools/$name"
       ;;
     pool:wavlm)
       out=exp/pools/wavlm
-      step "$out" -- over "$train" "$out" steps/extract_wavlm.py "${on_device[@]}" %data %out
+      step "$out" -- over "$pool" "$out" steps/extract_wavlm.py "${on_device[@]}" %data %out
       ;;
     synthesiser:*)
       make pool
       out=exp/synthesisers/$name/${1#*:}
       step "$out" -- job "$out" steps/train_synthesiser.py --seed "$seed" --device "$device" \
-        "conf/synthesisers/${1#*:}.yaml" "$train" "exp/pools/$name" "$out"
+        "conf/synthesisers/${1#*:}.yaml" "$pool" "exp/pools/$name" "$out"
       ;;
     generator:*)
-      make training_xvectors
+      make "session_xvectors:$pool_set"
       out=exp/generators/$name/${1#*:}
       if [[ $1 == generator:psd ]] && grep -qs '^ *pooling: xi' "conf/encoders/$encoder.yaml"; then
-        step "$out" -- job "$out" steps/extract_frames.py "${on_device[@]}" "$model" "$train" "$out"
+        step "$out" -- job "$out" steps/extract_frames.py "${on_device[@]}" "$model" "$pool" "$out"
         return
       fi
       step "$out" -- job "$out" steps/train_generator.py --seed "$seed" "${on_device[@]}" \
-        "conf/generators/${1#*:}.yaml" "$xvectors/$train_set" "$train" "$out"
+        "conf/generators/${1#*:}.yaml" "$xvectors/$pool_set" "$pool" "$out"
       ;;
     *) die "conf/systems: '$1' is needed, which this recipe cannot make" ;;
+  esac
+}
+
+# The same, and what it takes to protect the training set, too.
+make_for_training() { # NEED
+  make "$1"
+  case $1 in
+    xvectors) make "speakers:$train_set" ;;
+    f0) make_f0 "$train_set" ;;
   esac
 }
 
@@ -285,7 +295,7 @@ find_needs() {
 # Makes the pool of speakers, and what the generators need; encoder in use.
 make_generators() {
   local generator need
-  make pool_speakers
+  make "speakers:$pool_set"
   for generator in $generators; do
     for need in ${needs_of[$generator]}; do
       case $need in backend | generator:*) make "$need" ;; esac
@@ -298,7 +308,7 @@ make_generators() {
 use_generator() { # GENERATOR
   local need set
   network=
-  resources=(--seed "$seed" --pool "$xvectors/${train_set}_speakers" --pool-data "data/$train_set")
+  resources=(--seed "$seed" --pool "$xvectors/${pool_set}_speakers" --pool-data "data/$pool_set")
   for set in "${sets[@]}"; do resources+=(--sources "$xvectors/$set" "data/$set"); done
   for need in ${needs_of[$1]}; do
     case $need in

@@ -16,9 +16,9 @@ add_timed_trials() { # SYSTEM STAGE FOLDER [SUFFIX]
   for set in "${sets[@]:1}"; do gather+=(--timed-once "$1" "$2" "exp/audio/$set" "$3$set${4-}"); done
 }
 
-# Adds to gather the training in FOLDER, of the training speech.
-add_timed_training() { # SYSTEM STAGE FOLDER
-  gather+=(--timed-once "$1" "$2" "exp/audio/$train_set" "$3")
+# Adds to gather the training in FOLDER, of the training speech or another set's.
+add_timed_training() { # SYSTEM STAGE FOLDER [SET]
+  gather+=(--timed-once "$1" "$2" "exp/audio/${4-$train_set}" "$3")
 }
 
 # Adds to gather what a system needs, and its protection.
@@ -30,9 +30,9 @@ add_timed_protection() { # SYSTEM
     case $need in
       f0) add_timed each "$1" "pitch" exp/f0/ ;;
       xvectors) [[ -n $given_xvectors ]] || add_timed each "$1" "x-vectors of the voices" "$xvectors/" ;;
-      pool) add_timed_training "$1" "pool: WORLD frames" "exp/world/$train_set" ;;
-      pool:wavlm) add_timed_training "$1" "pool: WavLM frames" exp/pools/wavlm ;;
-      synthesiser:* | generator:*) add_timed_training "$1" "training: ${need#*:}" "exp/${need%%:*}s/$name/${need#*:}" ;;
+      pool) add_timed_training "$1" "pool: WORLD frames" "exp/world/$pool_set" "$pool_set" ;;
+      pool:wavlm) add_timed_training "$1" "pool: WavLM frames" exp/pools/wavlm "$pool_set" ;;
+      synthesiser:* | generator:*) add_timed_training "$1" "training: ${need#*:}" "exp/${need%%:*}s/$name/${need#*:}" "$pool_set" ;;
     esac
   done
   add_timed each "$1" protection data/ "_$1"

@@ -305,3 +305,37 @@ def test_an_evaluator_that_is_none_was_found_after_stages_of_work(tmp_path: Path
         )
         assert (refused.returncode, refused.stdout) == (1, "")
         assert message in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_path: Path) -> None:
+    """VoicePrivacy takes its voices from other speakers than those that its evaluators learn from."""
+    make_corpus_folder(tmp_path)
+    for system in ("b1_utt", "knnvc"):
+        text = (ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml").read_text()
+        (tmp_path / f"conf/systems/{system}.yaml").write_text(text)
+    words = ["./run.sh", "--pool-set", "voices", "--systems", "b1_utt knnvc"]
+    words += ["--attackers", "semi_informed_backend"]
+    done = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    commands = dict(
+        line.split("would make ")[1].split(" ", 1)
+        for line in done.stdout.splitlines()
+        if "would make " in line
+    )
+    pool = commands["exp/pools/tiny"]
+    assert pool.endswith("exp/world/voices data/voices exp/xvectors/tiny/voices_speakers exp/pools/tiny")
+    assert "exp/audio/voices" in commands and "exp/world/train" not in commands
+    assert commands["exp/encoders/tiny"].endswith("data/train exp/encoders/tiny")
+    assert "exp/xvectors/tiny/train data/train" in commands["exp/backends/tiny"]
+    assert "--xvectors exp/xvectors/tiny/train_speakers" in commands["data/train_b1_utt_utt"]
+    made_without = subprocess.run(
+        [*words[:1], *words[3:], "--dry-run"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "data/voices" not in made_without.stdout
+    assert made_without.stdout.count("would make exp/xvectors/tiny/train (") == 1
+    (tmp_path / "data").mkdir()
+    refused = subprocess.run(
+        [*words, "--stage", "1", "--stop-stage", "1"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert refused.returncode == 1
+    assert "data/voices is missing; make it with ./run.sh --stop-stage 0" in refused.stderr

@@ -24,7 +24,7 @@ check_sizes "$sizes"
 recipe_start "$command_line"
 
 use_sets
-need_data "data/$train_set" "${sets[@]/#/data/}"
+need_data "data/$train_set" "data/$pool_set" "${sets[@]/#/data/}"
 read -ra sizes_given <<<"$sizes"
 use_encoder "$voice_encoder"
 out=exp/generators/$name
@@ -50,7 +50,7 @@ fi
 if in_stage 2 "capacity: cosines between pseudo-speakers"; then
   how=(--sizes "${sizes_given[@]}" --threshold "$out/threshold/threshold.json")
   step "$out/capacity/real" -- job "$out/capacity/real" steps/measure_capacity.py "${how[@]}" -- \
-    "$xvectors/${train_set}_speakers" "$out/capacity/real/capacity.tsv"
+    "$xvectors/${pool_set}_speakers" "$out/capacity/real/capacity.tsv"
   for generator in $generators; do
     use_generator "$generator"
     folder=$out/capacity/$generator

@@ -34,7 +34,7 @@ set=${evaluation}_nist
 sets=("$set") # what is protected here
 out=exp/nist/$set
 generated_conf=$out/conf
-need_data "data/$train_set" "${evaluated[@]/#/data/}" "${source_list[@]}"
+need_data "data/$train_set" "data/$pool_set" "${evaluated[@]/#/data/}" "${source_list[@]}"
 names=() # all systems, external ones too
 for system in $systems; do
   check_system "$system"

@@ -64,7 +64,10 @@ if in_stage 0 "prepare the corpus"; then
 fi
 
 if in_stage 1 "audio: every file opened, rates and durations"; then
-  for set in "$train_set" "${sets[@]}"; do
+  also=()
+  [[ $pool_set == "$train_set" ]] || also=("$pool_set")
+  $dry_run || need_data "${also[@]/#/data/}"
+  for set in "$train_set" "${also[@]}" "${sets[@]}"; do
     step "exp/audio/$set" -- over "data/$set" "exp/audio/$set" utils/check_audio.py %data %out
   done
 fi

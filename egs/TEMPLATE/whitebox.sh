@@ -35,7 +35,7 @@ for word in $asr; do use_asr "$word"; done
 recipe_start "$command_line"
 
 use_sets
-need_data "data/$train_set" "${sets[@]/#/data/}"
+need_data "data/$train_set" "data/$pool_set" "${sets[@]/#/data/}"
 out=exp/whitebox/${evaluation}_$targets
 generated_conf=$out/conf
 parts=() # evaluator and gender
@@ -101,8 +101,7 @@ if in_stage 0 "evaluators, x-vectors of the original speech, pool of voices"; th
   for system in $systems; do
     use_target "$system"
     for need in $needs; do
-      make "$need"
-      [[ $need != f0 ]] || make_f0 "$train_set"
+      make_for_training "$need"
     done
   done
 fi
