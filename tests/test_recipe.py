@@ -308,7 +308,7 @@ def test_an_evaluator_that_is_none_was_found_after_stages_of_work(tmp_path: Path
 
 
 def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_path: Path) -> None:
-    """VoicePrivacy takes its voices from other speakers than those that its evaluators learn from."""
+    """VoicePrivacy takes its voices from other speakers than its evaluators learn from."""
     make_corpus_folder(tmp_path)
     for system in ("b1_utt", "knnvc"):
         text = (ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml").read_text()
@@ -323,7 +323,9 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
         if "would make " in line
     )
     pool = commands["exp/pools/tiny"]
-    assert pool.endswith("exp/world/voices data/voices exp/xvectors/tiny/voices_speakers exp/pools/tiny")
+    assert pool.endswith(
+        "exp/world/voices data/voices exp/xvectors/tiny/voices_speakers exp/pools/tiny"
+    )
     assert "exp/audio/voices" in commands and "exp/world/train" not in commands
     assert commands["exp/encoders/tiny"].endswith("data/train exp/encoders/tiny")
     assert "exp/xvectors/tiny/train data/train" in commands["exp/backends/tiny"]
