@@ -231,6 +231,14 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     assert value["theirs", "trial2_p1", "eer"] == value["original", "trial2", "eer"]
     text = (results / "RESULTS.md").read_text()
     assert "| *003 VOXLET* | 0.373 | 158 | 50.6 | 49.9 |" in text
+    # Above chance: (0.875 - 0.459) / (1 - 0.459) and (0.502 - 0.212) / (1 - 0.212).
+    assert "| *003 Baseline (kNN-VC)* | 0.875 | 0.005 | 0.502 | 76.9 | 36.8 |" in text
+    space = [
+        line
+        for line in text.splitlines()
+        if line.startswith("| theirs | tiny_") and "0.0000" in line
+    ]
+    assert len(space) == 1 and space[0].endswith(" | 100.0 |")
     assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
     again = run(tmp_path, *asked)
     assert "nothing to do: all" in again.stdout
