@@ -48,7 +48,10 @@ check_numbers() { # OPTION LIST
 }
 
 check_sizes() { # LIST [EXPRESSION]; the expression of what may follow a size
+  local size sizes=
   check_words --sizes "$1" "([2-9]|[1-9][0-9]+)${2-}" "a whole number from 2 on is expected${2:+, or <number>:<populations>}"
+  for size in $1; do sizes+=" ${size%%:*}"; done
+  once --sizes "$sizes"
 }
 
 check_backend() { # ENCODER/BACKEND

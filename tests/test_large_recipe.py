@@ -40,6 +40,7 @@ def test_sizes_that_are_none_passed_the_dry_run(tmp_path: Path) -> None:
         ("--sizes", "", "--sizes: names none; a whole number from 2 on is expected"),
         ("--sizes", "50 200:", "--sizes: '200:'; a whole number"),
         ("--sizes", "50:1 1", "--sizes: '1'; a whole number"),
+        ("--sizes", "50 200 50:2", "--sizes: 50 is named twice"),
         ("--populations", "0", "--populations: '0'; a whole number above 0 is expected"),
         ("--voices", "two two", "--voices: two is named twice"),
     ):

@@ -21,6 +21,7 @@ vectors=1000                                              # pseudo-speakers that
 begin_recipe "$@"
 for generator in $generators; do check_system "$generator"; done
 check_sizes "$sizes"
+check_numbers --vectors "$vectors"
 recipe_start "$command_line"
 
 use_sets
