@@ -26,6 +26,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_training
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.memory import keep_freed_memory
 from utils.speakers import check_unseen, read_training_speakers
 
 
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    keep_freed_memory()
     from steps.speaker.config import fine_tuned, read_config, with_steps
 
     if args.workers < 0:

@@ -22,6 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_training
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.memory import keep_freed_memory
 from utils.speakers import check_unseen
 
 
@@ -36,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    keep_freed_memory()
     from steps.asr.ctc_config import read_config, with_steps
 
     config = read_config(args.conf)

@@ -22,6 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.memory import keep_freed_memory
 from utils.settings import read_settings
 
 
@@ -41,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    keep_freed_memory()
     from steps.synthesis.b1b_config import B1bConfig, read_b1b_config
     from steps.synthesis.nsf_config import read_config
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.signal
 import soundfile
 import torch
 import yaml
 
 from steps import extract_xvectors, train_encoder
-from steps.speaker import encoders, networks
+from steps.speaker import encoders, layers
 from steps.speaker.activity import keep_speech
 from steps.speaker.augmentation import (
     add_at_snr,
@@ -25,11 +26,11 @@ from steps.speaker.augmentation import (
     power,
 )
 from steps.speaker.batches import BatchMaker, Prefetcher
-from steps.speaker.config import AugmentConfig, read_config, to_plain
+from steps.speaker.config import AugmentConfig, FeatureConfig, read_config, to_plain
 from steps.speaker.corpus import TrainingAudio, hold_out, load_training_audio
 from steps.speaker.encoders import NetworkEncoder, load_encoder
 from steps.speaker.extraction import cut
-from steps.speaker.features import sliding_mean
+from steps.speaker.features import Features, sliding_mean
 from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameters
 from steps.speaker.training import Trainer, learning_rate, margin
 from steps.speaker.validation import equal_error_rate, make_validation_set
@@ -663,9 +664,10 @@ def test_an_encoder_of_speech_only_does_not_hear_pauses(tmp_path, data):
 @pytest.mark.parametrize("conf", ["ecapa_mini", "xvector_full"])
 def test_the_faster_layers_give_what_speechbrains_give(conf, monkeypatch):
     config = read_config(ROOT / f"egs/TEMPLATE/conf/encoders/{conf}.yaml")
+    monkeypatch.setattr(layers, "_LARGE", 1)
     torch.manual_seed(0)
     ours = EncoderNetwork(config)
-    for layer in (networks._FrameConv, networks._AttentivePooling):
+    for layer in (layers.FrameConv, layers.AttentivePooling, layers.FastBatchNorm):
         monkeypatch.setattr(layer, "of", lambda original: original)
     torch.manual_seed(0)
     theirs = EncoderNetwork(config)
@@ -683,3 +685,50 @@ def test_the_faster_layers_give_what_speechbrains_give(conf, monkeypatch):
                 for out, net in ((found, ours), (wanted, theirs))
             ]
             assert torch.linalg.norm(slopes[0] - slopes[1]) < 1e-3 * torch.linalg.norm(slopes[1])
+    for name, value in theirs.named_buffers():  # running means and variances
+        assert torch.allclose(ours.get_buffer(name), value, rtol=1e-4, atol=1e-5), name
+
+
+def test_attended_statistics_and_their_slopes_by_hand():
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 7, dtype=torch.float64, requires_grad=True)
+    heard = torch.randn(2, 3, 7, dtype=torch.float64)
+    heard[1, :, 4:] = -torch.inf
+    for given in (heard, heard[:, :1]):
+        weights = given.softmax(dim=2)
+        mean = (weights * x).sum(dim=2)
+        deviation = (weights * (x - mean[:, :, None]) ** 2).sum(dim=2).sqrt()
+        found = layers._Statistics.apply(x, given, 1e-12)
+        assert torch.allclose(found, torch.cat((mean, deviation), dim=1))
+    wholly = torch.randn(2, 3, 7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(layers._Statistics.apply, (x, wholly, 1e-12))
+    # Where nothing varies the deviation is held at its least, and has no slope.
+    flat = torch.ones(1, 2, 5, dtype=torch.float64, requires_grad=True)
+    out = layers._Statistics.apply(flat, torch.zeros(1, 1, 5, dtype=torch.float64), 1e-4)
+    assert out.flatten().tolist() == pytest.approx([1, 1, 0.01, 0.01])
+    assert torch.equal(torch.autograd.grad(out[0, 2:].sum(), flat)[0], torch.zeros(1, 2, 5))
+
+
+def test_a_batch_normalisation_with_an_offset_loses_no_variance(monkeypatch):
+    monkeypatch.setattr(layers, "_LARGE", 1)
+    torch.manual_seed(0)
+    x = 30 + torch.randn(16, 4, 200)
+    norm = layers.FastBatchNorm.of(torch.nn.BatchNorm1d(4))
+    assert torch.allclose(norm(x), torch.nn.BatchNorm1d(4)(x), atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["fbank", "mfcc"])
+def test_features_are_those_of_speechbrain(kind):
+    ours = Features(FeatureConfig(kind=kind, mean="none"))
+    samples = torch.from_numpy(np.stack([speechlike(16000), speechlike(16000)[::-1].copy()]))
+    assert torch.equal(ours(samples.float()), ours.compute(samples.float()))
+
+
+def test_the_filter_of_the_speeds_is_scipys():
+    signal = speechlike(16000).astype(np.float32)
+    for speed, ratio in ((0.9, (10, 9)), (1.1, (10, 11)), (0.97, (100, 97)), (2.0, (1, 2))):
+        found = change_speed(signal, speed, 99999)
+        assert found.dtype == np.float32
+        wanted = scipy.signal.resample_poly(signal.astype(float), *ratio)
+        assert len(found) == len(wanted)
+        np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(signal).max())

@@ -6,11 +6,14 @@ no noise corpus is needed. All randomness comes from the generator that is passe
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from math import gcd
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import fftconvolve, resample_poly
+import torch
+from scipy.signal import fftconvolve, firwin
+from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import AugmentConfig
@@ -29,8 +32,34 @@ def change_speed(samples: Samples, speed: float, n_samples: int) -> Samples:
     """Play `samples` faster (pitch and tempo), cut to `n_samples`."""
     up, down = speed_ratio(speed)
     if up != down:
-        samples = _single(resample_poly(samples, up, down))
+        samples = _resample(samples, up, down)
     return samples[:n_samples]
+
+
+def _resample(samples: Samples, up: int, down: int) -> Samples:
+    """What resample_poly of SciPy gives, in float32: a convolution of `up` outputs a stride."""
+    phases, before = _resampling_phases(up, down)
+    n_strides = -(-len(samples) // down)
+    missing = (n_strides - 1) * down + phases.shape[2] - before - len(samples)
+    padded = torch.from_numpy(np.pad(samples, (before, max(0, missing))))
+    out = functional.conv1d(padded[None, None], phases, stride=down)[0, :, :n_strides]
+    wanted: Samples = out.T.flatten()[: -(-len(samples) * up // down)].numpy()
+    return wanted
+
+
+@cache
+def _resampling_phases(up: int, down: int) -> tuple[torch.Tensor, int]:
+    """Weights (up, 1, J) of the samples from `before` ahead of each stride of `down` on.
+
+    Output n = up q + r is the sum over j of x[down q + j] h[down r - up j + half].
+    """
+    half = 10 * max(up, down)  # resample_poly's own filter
+    taps = up * firwin(2 * half + 1, 1 / max(up, down), window=("kaiser", 5.0))
+    first, last = -(half // up), ((up - 1) * down + half) // up
+    places = down * np.arange(up)[:, None] - up * np.arange(first, last + 1) + half
+    inside = (places >= 0) & (places <= 2 * half)
+    phases = np.where(inside, taps[places.clip(0, 2 * half)], 0.0)
+    return torch.from_numpy(_single(phases))[:, None], -first
 
 
 def _single(samples: npt.NDArray[np.floating]) -> Samples:
@@ -40,7 +69,7 @@ def _single(samples: npt.NDArray[np.floating]) -> Samples:
 
 def power(samples: Samples) -> float:
     """Mean square, never quite zero."""
-    return float(np.mean(np.square(samples, dtype=np.float64))) + 1e-12
+    return float(np.vdot(samples, samples)) / len(samples) + 1e-12
 
 
 def add_at_snr(speech: Samples, noise: Samples, snr_db: float) -> Samples:
@@ -52,9 +81,16 @@ def add_at_snr(speech: Samples, noise: Samples, snr_db: float) -> Samples:
 def coloured_noise(rng: np.random.Generator, n_samples: int) -> Samples:
     """Gaussian noise whose power falls as 1/f^a, a drawn from 0 (white) to 2 (brown)."""
     spectrum = np.fft.rfft(rng.standard_normal(n_samples).astype(np.float32))
-    frequency = np.maximum(np.arange(len(spectrum)), 1.0)
-    shaped = spectrum * frequency ** (-rng.uniform(0.0, 1.0))
-    return _single(np.fft.irfft(shaped, n_samples))
+    slope = np.float32(-rng.uniform(0.0, 1.0))
+    return _single(
+        np.fft.irfft(spectrum * np.exp(slope * _log_frequency(len(spectrum))), n_samples)
+    )
+
+
+@lru_cache(maxsize=8)
+def _log_frequency(n_bins: int) -> Samples:
+    """Logarithm of the number of each bin, that of the first for the constant part, too."""
+    return _single(np.log(np.maximum(np.arange(n_bins), 1.0)))
 
 
 def babble(crops: Sequence[Samples]) -> Samples:
@@ -71,7 +107,7 @@ def equalise(rng: np.random.Generator, samples: Samples, spread_db: float) -> Sa
     points = rng.uniform(-spread_db, spread_db, 8)
     points += np.linspace(0.0, 2.0, 8) * rng.uniform(-spread_db, spread_db)
     response_db = np.interp(np.linspace(0, 7, len(spectrum)), np.arange(8), points)
-    return _single(np.fft.irfft(spectrum * 10 ** (response_db / 20), len(samples)))
+    return _single(np.fft.irfft(spectrum * _single(10 ** (response_db / 20)), len(samples)))
 
 
 def reverberate(rng: np.random.Generator, samples: Samples, seconds: float) -> Samples:

@@ -3,26 +3,26 @@
 
 Two things of SpeechBrain's are replaced because they make an embedding depend on more than its
 utterance: its convolutions reflect at the end of the *padded* batch (here: at the end of each
-utterance), and its statistics pooling adds random noise (here: none). Two more for speed only, with
-the same parameters and results but for rounding: its convolutions of a single frame, and its
-attentive pooling.
+utterance), and its statistics pooling adds random noise (here: none). Others are replaced for speed
+(steps/speaker/layers.py).
 """
 
 from typing import Any
 
 import torch
-from speechbrain.dataio.dataio import length_to_mask
-from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN, AttentiveStatisticsPooling
+from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
 from speechbrain.lobes.models.ECAPA_TDNN import Classifier as CosineClassifier
 from speechbrain.lobes.models.Xvector import Classifier as SoftmaxClassifier
 from speechbrain.lobes.models.Xvector import Xvector
 from speechbrain.nnet.CNN import Conv1d
 from speechbrain.nnet.losses import AdditiveAngularMargin, LogSoftmaxWrapper
+from speechbrain.nnet.normalization import BatchNorm1d
 from speechbrain.nnet.pooling import StatisticsPooling
 from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.speaker.config import EncoderConfig
+from steps.speaker.layers import AttentivePooling, FastBatchNorm, FrameConv
 from steps.speaker.xi import XiPooling
 
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
@@ -54,66 +54,6 @@ class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
 
     def _get_gauss_noise(self, shape_of_tensor: Any, device: Any = "cpu") -> Tensor:
         return torch.zeros(shape_of_tensor, device=device)
-
-
-class _FrameConv(nn.Conv1d):
-    """A convolution of one frame, which on a processor is faster as what it is, a product."""
-
-    @classmethod
-    def of(cls, conv: nn.Conv1d) -> "_FrameConv":
-        """With the parameters of `conv`."""
-        made = cls(conv.in_channels, conv.out_channels, 1, device="meta")
-        made.weight, made.bias = conv.weight, conv.bias
-        return made
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, C, T) -> (B, C', T)."""
-        if x.device.type != "cpu":
-            return super().forward(x)
-        assert self.bias is not None
-        if x.shape[2] == 1:
-            return functional.linear(x[:, :, 0], self.weight[:, :, 0], self.bias)[:, :, None]
-        return torch.baddbmm(self.bias[:, None], self.weight[:, :, 0].expand(len(x), -1, -1), x)
-
-
-class _AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
-    """Mean and deviation weighted by attention, which sees the plain ones of the utterance.
-
-    These are the same at each frame, so what the first layer makes of them is computed once, and
-    not for each frame.
-    """
-
-    @classmethod
-    def of(cls, pooling: AttentiveStatisticsPooling) -> "_AttentivePooling":
-        """With the layers of `pooling`."""
-        made = cls.__new__(cls)
-        made.__dict__.update(pooling.__dict__)
-        return made
-
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(B, C, T), relative lengths (B,) -> (B, 2C, 1)."""
-        mask = None
-        if lengths is None:
-            mean = x.mean(dim=2)
-            spread = (x - mean[:, :, None]).square().mean(dim=2)
-            context = torch.cat((mean, spread.clamp(self.eps).sqrt()), dim=1)
-        else:
-            mask = length_to_mask(lengths * x.shape[2], x.shape[2], device=x.device)[:, None]
-            context = self._statistics(x, mask / mask.sum(dim=2, keepdim=True))
-        tdnn, conv = self.tdnn, self.tdnn.conv.conv
-        each, *both = conv.weight[:, :, 0].split(x.shape[1], dim=1)
-        once = functional.linear(context, torch.cat(both, dim=1), conv.bias)
-        heard = torch.baddbmm(once[:, :, None], each.expand(len(x), -1, -1), x)
-        heard = self.conv(self.tanh(tdnn.dropout(tdnn.norm(tdnn.activation(heard)))))
-        if mask is not None:
-            heard = heard.masked_fill(mask == 0, -torch.inf)
-        return self._statistics(x, heard.softmax(dim=2))[:, :, None]
-
-    def _statistics(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Weighted mean and deviation over time; (B, 2C)."""
-        mean = (weights * x).sum(dim=2)
-        spread = (weights * (x - mean[:, :, None]).square()).sum(dim=2)
-        return torch.cat((mean, spread.clamp(self.eps).sqrt()), dim=1)
 
 
 class _XiHead(nn.Module):
@@ -149,7 +89,9 @@ class EncoderNetwork(nn.Module):
             if isinstance(module, Conv1d):
                 module._manage_padding = self._padding
                 if module.kernel_size == 1:
-                    module.conv = _FrameConv.of(module.conv)
+                    module.conv = FrameConv.of(module.conv)
+            elif isinstance(module, BatchNorm1d):
+                module.norm = FastBatchNorm.of(module.norm)
 
     def forward(self, features: Tensor, frames: Tensor | None = None) -> Tensor:
         """`frames`: (B,) integer, valid frames of each utterance; None when all are full."""
@@ -208,7 +150,7 @@ def _make_body(config: EncoderConfig) -> nn.Module:
             body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
             body.asp_bn, body.fc = nn.Identity(), nn.Identity()
         else:
-            body.asp = _AttentivePooling.of(body.asp)
+            body.asp = AttentivePooling.of(body.asp)
         return body
     tdnn = Xvector(
         tdnn_blocks=len(network.channels),
