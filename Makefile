@@ -24,11 +24,11 @@ recipe: setup
 
 test: lint
 	@utils/setup.sh test $(EXTRA)
-	@. ./path.sh && pytest -n 2 --dist loadfile
+	@. ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast:
 	@utils/setup.sh test $(EXTRA)
-	@. ./path.sh && pytest -n 2 --dist loadfile -m "not slow"
+	@. ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint:
 	@utils/setup.sh test
