@@ -35,6 +35,7 @@ from steps.speaker.encoders import NetworkEncoder
 from steps.speaker.extraction import extract
 from steps.speaker.networks import EncoderNetwork
 from utils.archives import ArchiveWriter
+from utils.memory import keep_freed_memory
 from utils.tables import write_map
 
 CONF = ROOT / "egs/TEMPLATE/conf/encoders/ecapa_mini.yaml"
@@ -51,6 +52,7 @@ LENGTHS = {  # seconds from, to; utterances
 def make_encoder() -> NetworkEncoder:
     """ecapa_mini with random weights."""
     torch.set_num_threads(1)
+    keep_freed_memory()  # as the program does
     torch.manual_seed(0)
     config = read_config(CONF)
     return NetworkEncoder(config, EncoderNetwork(config))

@@ -24,6 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.archives import ArchiveWriter
 from utils.cli import UserError, make_parser, natural, run_program
 from utils.datadir import load_data_dir
+from utils.memory import keep_freed_memory
 from utils.progress import progress
 
 
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    keep_freed_memory()
     for name in ("batch_seconds", "chunk_seconds"):
         if (value := getattr(args, name)) is not None and not value > 0:
             raise UserError(f"--{name.replace('_', '-')} {value:g}: a positive number is needed")
