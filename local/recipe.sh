@@ -87,6 +87,9 @@ use_sets() {
   check_words --genders "$genders" "f|m"
   sets=("${evaluation}_enrolls")
   for gender in $genders; do sets+=("${evaluation}_trials_$gender"); done
+  [[ " ${sets[*]} " != *" $pool_set "* ]] || die "--pool-set: $pool_set is evaluated; name a set of other people"
+  $list_stages || [[ -d data/$pool_set || " $train_set ${also_prepared-} " == *" $pool_set "* ]] \
+    || die "--pool-set: data/$pool_set is missing; link or make it, or name it in also_prepared if prepare.sh makes it"
   evaluated=("${sets[@]}")
 }
 

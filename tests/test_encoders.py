@@ -702,6 +702,9 @@ def test_attended_statistics_and_their_slopes_by_hand():
         assert torch.allclose(found, torch.cat((mean, deviation), dim=1))
     wholly = torch.randn(2, 3, 7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(layers._Statistics.apply, (x, wholly, 1e-12))
+    shared = torch.zeros(2, 1, 7, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ValueError, match="no slope"):
+        layers._Statistics.apply(x, shared, 1e-12)
     # Where nothing varies the deviation is held at its least, and has no slope.
     flat = torch.ones(1, 2, 5, dtype=torch.float64, requires_grad=True)
     out = layers._Statistics.apply(flat, torch.zeros(1, 1, 5, dtype=torch.float64), 1e-4)

@@ -315,6 +315,14 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
         (tmp_path / f"conf/systems/{system}.yaml").write_text(text)
     words = ["./run.sh", "--pool-set", "voices", "--systems", "b1_utt knnvc"]
     words += ["--attackers", "semi_informed_backend"]
+    refused = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "--pool-set: data/voices is missing; link or make it, or name it in" in refused.stderr
+    tested = [*words[:2], "small_test_enrolls", "--dry-run"]
+    refused = subprocess.run(tested, cwd=tmp_path, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "--pool-set: small_test_enrolls is evaluated; name a set of other" in refused.stderr
+    (tmp_path / "data/voices").mkdir(parents=True)
     done = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     commands = dict(
@@ -335,9 +343,3 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
     )
     assert "data/voices" not in made_without.stdout
     assert made_without.stdout.count("would make exp/xvectors/tiny/train (") == 1
-    (tmp_path / "data").mkdir()
-    refused = subprocess.run(
-        [*words, "--stage", "1", "--stop-stage", "1"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert refused.returncode == 1
-    assert "data/voices is missing; make it with ./run.sh --stop-stage 0" in refused.stderr

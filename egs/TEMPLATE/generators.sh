@@ -25,7 +25,7 @@ check_numbers --vectors "$vectors"
 recipe_start "$command_line"
 
 use_sets
-need_data "data/$train_set" "data/$pool_set" "${sets[@]/#/data/}"
+need_data "data/$train_set" "${sets[@]/#/data/}"
 read -ra sizes_given <<<"$sizes"
 use_encoder "$voice_encoder"
 out=exp/generators/$name

@@ -29,7 +29,7 @@ check_numbers --populations "$populations"
 recipe_start "$command_line"
 
 use_sets
-need_data "data/$train_set" "data/$pool_set" "${sets[@]/#/data/}"
+need_data "data/$train_set" "${sets[@]/#/data/}"
 read -ra sizes_given <<<"$sizes"
 use_evaluator "$voice_encoder/${first##*/}"
 out=exp/large/$name

@@ -34,7 +34,7 @@ set=${evaluation}_nist
 sets=("$set") # what is protected here
 out=exp/nist/$set
 generated_conf=$out/conf
-need_data "data/$train_set" "data/$pool_set" "${evaluated[@]/#/data/}" "${source_list[@]}"
+need_data "data/$train_set" "${evaluated[@]/#/data/}" "${source_list[@]}"
 names=() # all systems, external ones too
 for system in $systems; do
   check_system "$system"
@@ -80,6 +80,7 @@ use_profiles() { # SYSTEM
 if in_stage 0 "segments, trial sets"; then
   step "data/$set" -- combine_data_dirs.py "data/$set" "${source_list[@]}"
   options=(--same-gender "$same_gender" --training "data/$train_set")
+  [[ $pool_set == "$train_set" ]] || options+=(--training "data/$pool_set")
   [[ -z $sessions ]] || options+=(--sessions "$sessions")
   step "$out/trials" --also "$out/trials/trial1" --also "$out/trials/trial2" --also "$out/trials/cross" -- \
     job "$out/trials" local/make_nist_trials.py "${options[@]}" "data/$set" "$out/trials"

@@ -66,7 +66,6 @@ fi
 if in_stage 1 "audio: every file opened, rates and durations"; then
   also=()
   [[ $pool_set == "$train_set" ]] || also=("$pool_set")
-  $dry_run || need_data "${also[@]/#/data/}"
   for set in "$train_set" "${also[@]}" "${sets[@]}"; do
     step "exp/audio/$set" -- over "data/$set" "exp/audio/$set" utils/check_audio.py %data %out
   done

@@ -35,7 +35,7 @@ for word in $asr; do use_asr "$word"; done
 recipe_start "$command_line"
 
 use_sets
-need_data "data/$train_set" "data/$pool_set" "${sets[@]/#/data/}"
+need_data "data/$train_set" "${sets[@]/#/data/}"
 out=exp/whitebox/${evaluation}_$targets
 generated_conf=$out/conf
 parts=() # evaluator and gender

@@ -242,11 +242,11 @@ def utility_table(figures: Iterable[Figure]) -> Table:
 RTF_TITLE = "Real-time factors"
 RTF_READING = (
     "Seconds of computing for a second of audio: the wall time of all jobs of a stage, added up, "
-    "with the start of the programs, over the length of the speech before protection (of the "
-    "training speech for a pool and for a training, of the trials for recognition). Whatever else "
-    "ran on the machine makes it higher, so compare only what was measured side by side. A stage "
-    "that several systems share stands with each. How long a training takes hangs on its steps, "
-    "hardly on the speech."
+    "with the start of the programs, over the length of the speech before protection (of what a "
+    "pool or a training is made of, of the trials for recognition). Whatever else ran on the "
+    "machine makes it higher, so compare only what was measured side by side. A stage that several "
+    "systems share stands with each. How long a training takes hangs on its steps, hardly on the "
+    "speech."
 )
 RTF_HEADER = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
 

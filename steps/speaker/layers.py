@@ -102,11 +102,13 @@ class _Statistics(torch.autograd.Function):
 
     heard: (B, C, T), or (B, 1, T) for weights that all channels share. The derivatives are by hand:
     a batch is larger than a processor's cache, so passes over it cost more than what they compute,
-    and here they go utterance by utterance, with few.
+    and here they go utterance by utterance, with few. Weights that channels share have no slope.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, heard: Tensor, eps: float) -> Tensor:
+        if ctx.needs_input_grad[1] and heard.shape != x.shape:
+            raise ValueError("weights that channels share have no slope here")
         weights = heard.softmax(dim=2)
         mean, spread = (x.new_empty(*x.shape[:2], 1) for _ in range(2))
         for x_, weights_, mean_, spread_ in _pieces(x, weights, mean, spread):
