@@ -14,7 +14,6 @@ begin_recipe() { # "$@"
   [[ $device == @(cpu|cuda) ]] || die "--device: '$device'; known: cpu, cuda"
   first=${evaluators%% *}
   voice_encoder=${voice_encoder:-${first%/*}}
-  pool_set=${pool_set:-$train_set}
   once --systems "${systems-}"
   once --generators "${generators-}"
   once --evaluators "$evaluators"
@@ -80,13 +79,14 @@ check_names() {
   done
 }
 
-# Sets sets: the names of the evaluation sets, enrolment first; and evaluated: the same, also where a study then goes over
-# other sets.
+# Sets sets: the names of the evaluation sets, enrolment first; evaluated: the same, also where a study then goes over
+# other sets; and pool_set, where it was left to train_set.
 use_sets() {
   local gender
   check_words --genders "$genders" "f|m"
   sets=("${evaluation}_enrolls")
   for gender in $genders; do sets+=("${evaluation}_trials_$gender"); done
+  pool_set=${pool_set:-$train_set}
   [[ " ${sets[*]} " != *" $pool_set "* ]] || die "--pool-set: $pool_set is evaluated; name a set of other people"
   $list_stages || [[ -d data/$pool_set || " $train_set ${also_prepared-} " == *" $pool_set "* ]] \
     || die "--pool-set: data/$pool_set is missing; link or make it, or name it in also_prepared if prepare.sh makes it"
