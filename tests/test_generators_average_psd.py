@@ -9,7 +9,7 @@ import pytest
 from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
 from steps.generators.base import Generator
-from steps.generators.frames import Frames, read_frames, within_variance
+from steps.generators.frames import Frames, read_frames, split_variance
 from steps.generators.mixture_network import train_mixture
 from steps.generators.psd_config import NetworkSettings
 from steps.generators.registry import describe_generator, load_generator
@@ -114,12 +114,26 @@ def test_moments_by_monte_carlo() -> None:
     np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.02)
 
 
-def test_within_variance_by_hand() -> None:
-    # a: 0, 2 around 1; b: 3, 3, 6 around 4; squares 1 + 1 + 1 + 1 + 4 over 5 - 2
+def test_split_variance_by_hand() -> None:
+    # a: 0, 2 around 1; b: 3, 3, 6 around 4; squares 1 + 1 + 1 + 1 + 4 over 5
     vectors = np.array([[0.0], [3.0], [2.0], [3.0], [6.0]])
-    assert within_variance(vectors, np.array(list("ababb")))[0] == pytest.approx(8 / 3)
+    means, within = split_variance(vectors, np.array(list("ababb")))
+    assert means[:, 0].tolist() == [1.0, 4.0, 1.0, 4.0, 4.0]
+    assert within[0] == pytest.approx(8 / 5)
     with pytest.raises(UserError, match="single x-vector"):
-        within_variance(vectors[:2], np.array(["a", "b"]))
+        split_variance(vectors[:2], np.array(["a", "b"]))
+
+
+def test_variance_within_speakers_is_not_counted_twice() -> None:
+    rng = np.random.default_rng(5)
+    speakers = np.repeat(list("abcdef"), 3)
+    vectors = rng.standard_normal((6, 4))[np.unique(speakers, return_inverse=True)[1]]
+    vectors = vectors + 0.7 * rng.standard_normal((18, 4))
+    means, within = split_variance(vectors, speakers)
+    frames = Frames(means, np.broadcast_to(within, means.shape), np.ones(18))
+    mean, variance = frames.moments()
+    np.testing.assert_allclose(mean, vectors.mean(axis=0))
+    np.testing.assert_allclose(variance, vectors.var(axis=0))
 
 
 def test_network_learns_the_distribution_of_its_frames() -> None:

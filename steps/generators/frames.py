@@ -2,8 +2,9 @@
 """What the frames of a speaker's utterances say about the speaker: a Gaussian each.
 
 An encoder with xi-vector pooling gives a mean and a precision for each frame. Any other encoder
-gives x-vectors of windows or utterances, which then count as frames; how uncertain one is, is the
-variance of a speaker's own x-vectors (pooled over speakers), or is left out.
+gives x-vectors of windows or utterances, which then count as frames: each is taken for its
+speaker's mean, as uncertain as x-vectors vary around their speakers' means (both together vary as
+much as the x-vectors do), or for itself, without uncertainty.
 """
 
 from collections.abc import Collection, Mapping
@@ -82,10 +83,13 @@ class FrameTable:
         )
 
 
-def within_variance(vectors: FloatArray, speakers: npt.NDArray[np.str_]) -> FloatArray:
-    """(d,) variance of the speakers' vectors around their own means, pooled: over N - S.
+def split_variance(
+    vectors: FloatArray, speakers: npt.NDArray[np.str_]
+) -> tuple[FloatArray, FloatArray]:
+    """(N, d) mean vector of each row's speaker, and the (d,) mean square around these means.
 
-    UserError where no speaker has two vectors.
+    The variance of the former and the latter add up to the variance of the vectors. UserError where
+    no speaker has two vectors.
     """
     names, labels = np.unique(speakers, return_inverse=True)
     if len(names) == len(labels):
@@ -95,9 +99,9 @@ def within_variance(vectors: FloatArray, speakers: npt.NDArray[np.str_]) -> Floa
         )
     sums = np.zeros((len(names), vectors.shape[1]))
     np.add.at(sums, labels, vectors)
-    residuals = vectors - (sums / np.bincount(labels)[:, None])[labels]
-    variance: FloatArray = (residuals**2).sum(axis=0) / (len(labels) - len(names))
-    return variance
+    means = (sums / np.bincount(labels)[:, None])[labels]
+    within: FloatArray = np.square(vectors - means).mean(axis=0)
+    return means, within
 
 
 def write_vectors_as_frames(
@@ -139,7 +143,8 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     speakers = np.array([utt2spk[utt] for utt in utts])
     variances = np.zeros_like(means)
     if uncertainty == "within":
-        variances = np.broadcast_to(within_variance(means, speakers), means.shape)
+        means, within = split_variance(means, speakers)
+        variances = np.broadcast_to(within, means.shape)
     elif uncertainty == "given":
         variances = _read_variances(folder, utts, means.shape)
     return FrameTable(Frames(means, variances, _read_weights(folder, utts)), speakers)

@@ -208,7 +208,9 @@ class DiffTrainer(TripletTrainer):
         return DiffModel(settings, network, n_speakers)
 
     def update(self, step: int) -> dict[str, float]:
-        """See trained.Trainer. The loss is Eq. (7): mean squared error of the noise."""
+        """See trained.Trainer. The loss is Eq. (7), the mean squared error of the noise, where
+        the network predicts noise; else that of the clean vector, which is another loss.
+        """
         self._network.train()
         speakers, utterances = self.sampler.draw(step)
         x = self._targets[speakers].repeat_interleave(utterances.shape[1], dim=0)

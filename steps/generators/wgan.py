@@ -28,6 +28,9 @@ from utils.seeds import derive_seed, make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
 
+LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
+NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
+
 
 @dataclass(frozen=True)
 class WganNetwork:
@@ -123,8 +126,10 @@ class WganTrainer:
         self.config, self.loop, self._seed, self._device = config, config.training, seed, device
         vectors = data.vectors.astype(np.float64)
         mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
-        deviation[deviation < 1e-6 * deviation.max()] = 1.0  # a dimension that never changes
-        self._real = torch.from_numpy(((vectors - mean) / deviation).astype(np.float32))
+        # Never blown up by a dimension that hardly changes; one that never does stays at the mean.
+        scale = np.maximum(deviation, LEAST_SCALE * deviation.mean())
+        self._real = torch.from_numpy(((vectors - mean) / scale).astype(np.float32))
+        deviation = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
         self._mean, self._deviation = (
             torch.from_numpy(part.astype(np.float32)).to(device) for part in (mean, deviation)
         )
