@@ -199,6 +199,72 @@ def test_a_stopped_run_py_leaves_no_job_running(tmp_path: Path, signum: int) -> 
         time.sleep(0.02)
 
 
+HERE = "import os, pathlib, sys, time; pathlib.Path(sys.argv[1], str(os.getpid())).touch(); "
+# A job with a child that keeps no file of its parent's, and one in a session of its own.
+FAMILY = f"""{HERE}
+import subprocess
+if len(sys.argv) == 3:
+    for session in (False, True):
+        subprocess.Popen([sys.executable, *sys.orig_argv[1:-1]], start_new_session=session)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("through", [[], [sys.executable, str(ROOT / "utils/retry.py")]])
+def test_jobs_outlived_a_launcher_that_was_killed_with_9(
+    tmp_path: Path, through: list[str]
+) -> None:
+    """1 to 3 jobs in 7 of 12 kills, children of jobs among them."""
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    command = ["JOB=1:2", "--max-jobs-run", "2", "x.JOB.log", sys.executable, "-c", FAMILY]
+    launch = [str(ROOT / "utils/run.py")] if through else RUN
+    launcher = subprocess.Popen([*through, *launch, *command, str(pids), "parent"], cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while len(list(pids.iterdir())) < 6:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    launcher.kill()
+    launcher.wait()
+    while not all(_gone(int(path.name)) for path in pids.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
+    """What an earlier call left behind is named, and nothing is begun while it lives."""
+    leave = [*RUN, "x.log", "bash", "-c", "sleep 300 & echo $! >pid"]
+    subprocess.run(leave, cwd=tmp_path, check=True)
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        done = subprocess.run(leave, cwd=tmp_path, capture_output=True, text=True)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"run.py: x.log: a job of another run still writes it, pid {pid} (sleep 300); "
+        f"wait, or end it: kill {pid}\n"
+    )
+
+
+def test_a_device_given_as_log_was_removed(tmp_path: Path) -> None:
+    """As root, `run.py /dev/null COMMAND` left the machine without /dev/null."""
+    ours, theirs = os.openpty()
+    device = tmp_path / "device"
+    device.symlink_to(os.ttyname(theirs))
+    assert subprocess.run([*RUN, str(device), "echo", "said"]).returncode == 0
+    assert device.is_symlink()
+    assert b"said" in os.read(ours, 4096)
+    os.close(ours)
+    os.close(theirs)
+    (tmp_path / "x.log").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("x.log", "pipe"):
+        done = subprocess.run([*RUN, name, "true"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert f"run.py: {name}: is neither a file nor a device" in done.stderr
+
+
 def test_help(run: Run) -> None:
     done = run("--help")
     assert done.returncode == 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utils.cli import UserError
+from utils.orphans import refuse_living_job
 from utils.progress import clock_time
 
 OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
@@ -133,11 +134,22 @@ def show_numbers(numbers: Collection[int], range_mark: str = ":") -> str:
 
 
 def clear_logs(request: Request) -> None:
-    """Make the logs' folder and remove older logs: a log says how the job of *this* call ended."""
-    for number in request.numbers:
-        path = request.log_of(number)
+    """Make the logs' folder and remove older logs: a log says how the job of *this* call ended.
+
+    Raises UserError for a log that a job still writes, and for what is neither file nor device.
+    """
+    logs = [request.log_of(number) for number in request.numbers]
+    for path in logs:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
+        if path.is_file():
+            refuse_living_job(path)
+        elif path.exists() and not path.is_char_device():
+            raise UserError(
+                f"{path}: is neither a file nor a device such as /dev/null; choose another"
+            )
+    for path in logs:
+        if not path.is_char_device():
+            path.unlink(missing_ok=True)
 
 
 def log_head(words: Sequence[str]) -> bytes:
@@ -182,6 +194,8 @@ def read_account(log: Path) -> Account | None:
 
 
 def _end_of(log: Path) -> bytes:
+    if not log.is_file():  # to read a terminal would be to wait for it
+        return b""
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -216,8 +230,8 @@ def failure_lines(
         + f", log is in {request.substitute(request.log, '*')}"
     ]
     first = request.log_of(numbers[0])
-    if not first.exists():
-        return [*lines, f"{first}: was not written"]
+    if not first.is_file():
+        return [*lines, f"{first}: " + ("is no file" if first.exists() else "was not written")]
     text = first.read_text(encoding="utf-8", errors="replace").splitlines()
     return [*lines, f"the end of {first}:", *(f"  {line}" for line in text[-TAIL:])]
 

@@ -21,6 +21,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.launching import STOP_SIGNALS, Request, ended_code, parse_request, show_numbers
+from utils.orphans import guarded
 
 TRIES = 2
 FAILED = 1  # a launcher's exit status: jobs failed
@@ -40,10 +41,11 @@ def call(words: Sequence[str]) -> int:
     before = {signum: signal.signal(signum, pass_on) for signum in STOP_SIGNALS}
     try:
         # Beside its own session only Ctrl-C in a terminal would reach it twice.
-        child = subprocess.Popen(words, start_new_session=True)
-        if told:  # the signal came while it was being started
-            child.send_signal(told)
-        code = child.wait()
+        with guarded():
+            child = subprocess.Popen(words, start_new_session=True, close_fds=False)
+            if told:  # the signal came while it was being started
+                child.send_signal(told)
+            code = child.wait()
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
@@ -59,7 +61,7 @@ def again(launcher: str, request: Request, numbers: Sequence[int]) -> list[str]:
     """The command line for some of the jobs; their logs are moved to <log>.bak."""
     for number in numbers:
         log = request.log_of(number)
-        if log.exists():
+        if log.is_file():
             log.replace(log.with_name(f"{log.name}.bak"))
     options = [f"--{name}={value}" for name, value in request.options.items()]
     array = [f"{request.name}={show_numbers(numbers)}"] if request.name else []

@@ -9,7 +9,8 @@ words, wherever it is a token of its own (x.JOB.log, split4/JOB) or is written {
 stays as it is. The job also finds it in its environment as $JOB. The words are given to the command
 as they are: no shell reads them (use: bash -c '...'). Returns when all jobs have ended: 0 when
 every one returned 0, else 1 with the end of the first failing log. After a failure no more jobs are
-started. When this program is stopped (INT, TERM, HUP), its jobs are stopped with it.
+started. When this program is stopped (INT, TERM, HUP) or killed, its jobs are stopped with it. A
+log that a job of an earlier call still writes is refused. LOG may be a device such as /dev/null.
 
 Options:
   --max-jobs-run N   jobs at a time (default: number of processors / threads)
@@ -26,6 +27,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -33,7 +35,7 @@ from typing import IO
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import run_program
+from utils.cli import UserError, run_program
 from utils.launching import (
     STOP_SIGNALS,
     Progress,
@@ -44,6 +46,7 @@ from utils.launching import (
     log_head,
     parse_request,
 )
+from utils.orphans import guarded, lock
 
 GRACE = 10  # seconds between asking jobs to stop and killing them
 
@@ -82,6 +85,7 @@ class Launcher:
             self._run(pending)
         finally:
             ended.set()
+            self._signal_jobs(signal.SIGKILL)  # there are some only where an error ended this
 
     def _run(self, pending: list[int]) -> None:
         while pending or self.running:
@@ -114,9 +118,8 @@ class Launcher:
     def _start(self, number: int) -> None:
         request = self.request
         words = [request.substitute(word, str(number)) for word in request.command]
-        path = request.log_of(number)
-        path.write_bytes(log_head(words))
-        log = path.open("a+b", buffering=0)
+        log = _open_log(request.log_of(number))
+        log.write(log_head(words))
         started = time.time()
         try:
             process = subprocess.Popen(
@@ -125,6 +128,7 @@ class Launcher:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                close_fds=False,  # what says whose job it is: the guard's pipe, a recipe's lock
                 env={**os.environ, request.name: str(number)} if request.name else None,
             )
         except OSError as error:
@@ -149,11 +153,22 @@ class Launcher:
 
     def _close(self, number: int, log: IO[bytes], started: float, code: int) -> None:
         threads = self.request.count("num-threads", 1)
-        log.seek(-1, os.SEEK_END)
-        new_line = "" if log.read(1) == b"\n" else "\n"
+        new_line = ""
+        if Path(log.name).is_file():
+            log.seek(-1, os.SEEK_END)
+            new_line = "" if log.read(1) == b"\n" else "\n"
         log.write(log_foot(code, time.time() - started, threads, new_line))
         log.close()
         self.codes[number] = code
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    """A job's log, locked: its job inherits the lock, and keeps it as long as it lives."""
+    log = path.open("a+b", buffering=0)
+    with suppress(OSError):  # a device, or a file system without locks
+        if not lock(log.fileno()):
+            raise UserError(f"{path}: another launcher has just begun to write it; choose another")
+    return log
 
 
 def _signal_group(pid: int, signum: int) -> None:
@@ -177,7 +192,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         signum: signal.signal(signum, launcher.stop) for signum in STOP_SIGNALS
     }
     try:
-        launcher.run()
+        with guarded():
+            launcher.run()
     finally:
         signal.alarm(0)
         for signum, handler in before.items():

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing that a recipe or launcher started outlives it, also where it was killed with SIGKILL.
+
+Who is meant is known by an open file: a recipe holds its lock open for writing, a launcher a pipe,
+and all that they start inherits it, through every fork and exec. A guard, a process of its own,
+waits for the end of the one who is watched and then ends whoever still has the file open, and their
+children. That is Linux's /proc; elsewhere nothing is found, and nothing is ended.
+"""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from utils.cli import UserError
+
+PROC = Path("/proc")
+GRACE = 20.0  # seconds between asking and killing: longer than a launcher needs to cancel its jobs
+_Process = tuple[int, str]  # its id, and when it started: ids are used again
+GUARD = Path(__file__).with_name("end_orphans.py")
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in PROC.iterdir() if path.name.isdigit()]
+
+
+def _writes(pid: int, link: str) -> bool:
+    """Whether a process has a file open for writing, named as its /proc/PID/fd names it."""
+    with suppress(OSError):  # it has ended, or is somebody else's
+        for fd in (PROC / str(pid) / "fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                if str(fd.readlink()) == link:
+                    info = (PROC / str(pid) / "fdinfo" / fd.name).read_text()
+                    flags = int(info.partition("flags:")[2].split()[0], 8)
+                    if flags & os.O_ACCMODE != os.O_RDONLY:
+                        return True
+    return False
+
+
+def find_writers(link: str) -> set[int]:
+    """Ids of the other processes that have a file open for writing (a path, or `pipe:[N]`)."""
+    return {pid for pid in _processes() if pid != os.getpid() and _writes(pid, link)}
+
+
+def _family(pids: Collection[int], known: Collection[_Process]) -> set[_Process]:
+    """Processes, those of the known ones that live, and all that descends from them."""
+    parents: dict[int, int] = {}
+    processes: dict[int, _Process] = {}
+    for pid in _processes():
+        with suppress(OSError):
+            stat = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            if stat[0] != "Z":
+                parents[pid], processes[pid] = int(stat[1]), (pid, stat[19])
+    found = {*pids} | {process[0] for process in processes.values() if process in known}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {process for pid, process in processes.items() if pid in found and pid != os.getpid()}
+
+
+def end_writers(fd: int) -> None:
+    """End all processes that have the file of `fd` open for writing, and what they started.
+
+    They are asked first, because a launcher then cancels what it submitted to a cluster.
+    """
+    link = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - a Path would not keep `pipe:[N]`
+    since = time.monotonic()
+    asked: set[_Process] = set()
+    while family := _family(find_writers(link), asked):
+        seconds = time.monotonic() - since
+        if seconds > 2 * GRACE:
+            return  # the kernel has them, in a file system that does not answer
+        overdue = seconds > GRACE
+        for process in family if overdue else family - asked:
+            for signum in (signal.SIGKILL,) if overdue else (signal.SIGTERM, signal.SIGCONT):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(process[0], signum)
+        asked |= family
+        time.sleep(0.05)
+
+
+def watch(pid: int, fd: int) -> None:
+    """Wait until a process has ended, then end all that still has the file of `fd` open."""
+    with suppress(ProcessLookupError):  # it has ended before
+        process = os.pidfd_open(pid)
+        select.select([process], [], [])
+        os.close(process)
+    end_writers(fd)
+
+
+def start_guard(pid: int, fd: int) -> "subprocess.Popen[bytes]":
+    """A process that watches another one; in a session of its own, so that no Ctrl-C ends it."""
+    return subprocess.Popen(
+        [sys.executable, str(GUARD), str(pid), str(fd)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(fd,),
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """What is started within, with `close_fds=False`, ends when this process is killed."""
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    guard = start_guard(os.getpid(), writing)
+    try:
+        yield
+    finally:
+        guard.kill()
+        guard.wait()
+        os.close(reading)
+        os.close(writing)
+
+
+def name_processes(pids: Collection[int]) -> str:
+    """Processes in words: `pid 12 (sleep 300), pid 13 (...)`."""
+    words = []
+    for pid in sorted(pids):
+        command = b""
+        with suppress(OSError):
+            command = (PROC / str(pid) / "cmdline").read_bytes()
+        shown = " ".join(command.decode(errors="replace").split("\0")).strip()
+        words.append(f"pid {pid} ({shown[:80]})")
+    return ", ".join(words)
+
+
+def lock(fd: int, seconds: float = 0) -> bool:
+    """Lock an open file; the kernel frees it when the last process that inherited it has ended.
+
+    Returns False where another has it, after at most some seconds. Raises OSError where the file
+    system has no locks.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def refuse_living_job(log: Path) -> None:
+    """UserError where a job of an earlier run still has its log (utils/run.py locks it)."""
+    try:
+        with log.open("rb") as stream:
+            free = lock(stream.fileno())
+    except OSError:
+        return  # no log, or no locks here
+    if free:
+        return
+    pids = find_writers(str(log.resolve()))
+    who = name_processes(pids) or "on another machine (squeue shows it, scancel ends it)"
+    end = f": kill {' '.join(map(str, sorted(pids)))}" if pids else ""
+    raise UserError(f"{log}: a job of another run still writes it, {who}; wait, or end it{end}")
