@@ -8,7 +8,7 @@
 #   exp/metrics/<system>/utility.<recogniser>/{OO,PP}/<split> figures; OO original speech, PP protected;
 #                                                             split: each gender's trials, and all trials together
 #
-# Recognisers: pocketsphinx, ctc (trained on original speech of the training set), ctc_retrained (on the same speech,
+# Recognisers: moonshine, moonshine:<folder> (another size or language), pocketsphinx, ctc (trained on original speech of the training set), ctc_retrained (on the same speech,
 # protected by the system that is measured, at its own level), hub:<model>.
 
 # shellcheck shell=bash disable=SC2154  # the variables are the recipe's
@@ -16,8 +16,9 @@
 # Sets label of a recogniser of words.
 use_asr() { # RECOGNISER
   label=${1//[:\/]/_}
-  [[ $1 == @(pocketsphinx|ctc|ctc_retrained|hub:?*) ]] \
-    || die "--asr: '$1'; known: pocketsphinx, ctc, ctc_retrained, hub:<model>"
+  [[ $1 == @(moonshine|moonshine:?*|pocketsphinx|ctc|ctc_retrained|hub:?*) ]] \
+    || die "--asr: '$1'; known: moonshine, moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>"
+  [[ $1 != moonshine:* || -d ${1#*:} ]] || die "--asr $1: ${1#*:} is no folder"
   [[ $1 != ctc* || -f conf/asr/$asr_model.yaml ]] \
     || die "conf/asr/$asr_model.yaml is missing; there are: $(cd conf/asr && echo *.yaml)"
 }
@@ -92,6 +93,8 @@ decode() { # RECOGNISER SYSTEM SET
   [[ $2 == original ]] || from=$3_$2
   case $1 in
     hub:*) options=(--device "$device") ;;
+    moonshine) options=() ;;
+    moonshine:*) name=moonshine options=(--model "${1#*:}") ;;
     ctc*)
       use_ctc "$1" "$2"
       name=ctc options+=(--model "$model" --search "$model.search/search.yaml" "${on_device[@]}")
@@ -106,14 +109,14 @@ make_asr() {
   check_transcripts
   for recogniser in $asr; do
     use_asr "$recogniser"
-    [[ $recogniser == hub:* || " $made " == *" exp/lang "* ]] || make_lang
+    [[ $recogniser == @(hub|moonshine)* || " $made " == *" exp/lang "* ]] || make_lang
   done
   make_all_ctc
   for recogniser in $asr; do
     use_asr "$recogniser"
     for system in original $systems; do
       for set in "${sets[@]:1}"; do decode "$recogniser" "$system" "$set"; done
-      recognised_figures local/compute_wer.py "exp/decode/$system/$label" text "$system"
+      recognised_figures local/compute_wer.py "exp/decode/$system/$label" text "$system" --spelling "$asr_spelling"
     done
   done
 }

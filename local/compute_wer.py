@@ -4,9 +4,9 @@
 
 DATA needs text (what was said) and utt2spk; TEXT is a table of the same utterances (<utterance>
 <words>), such as steps/decode.py or anybody's recogniser writes; an utterance alone means that
-nothing was recognised. Both are normalised (upper case, no punctuation; docs/metrics/wer.md). OUT,
-a file or - for standard output, gets wer and its parts, ser and counts. Values are fractions of the
-words of DATA.
+nothing was recognised. Both are normalised first (docs/metrics/wer.md). OUT, a file or - for
+standard output, gets wer, cer and their parts, ser and counts. Values are fractions of the words or
+characters of DATA.
 """
 
 import argparse
@@ -19,6 +19,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.metrics.output import write_figures
 from local.metrics.wer import error_figures, kaldi_lines
 from local.protocols.recognised import read_recognised
+from steps.asr.text import NORMALISERS
 from utils.cli import make_parser, natural, run_program
 
 
@@ -28,6 +29,11 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--bootstrap", type=natural, default=0, metavar="N",
         help="resamples of the speakers for 95 %% intervals; 0: none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--spelling", choices=tuple(NORMALISERS), default="english",
+        help="english: as Whisper's normaliser spells it; plain, for any language: upper case and "
+        "no punctuation",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
     parser.add_argument(
@@ -46,8 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     named = [(args.data, args.text), *args.also]
     sets = read_recognised(named, "text", "decode them again", rest_of_line=True)
     figures = error_figures(
-        sets.reference, sets.said, sets.utt2spk, n_bootstrap=args.bootstrap, seed=args.seed
-    )
+        sets.reference, sets.said, sets.utt2spk, normaliser=args.spelling,
+        n_bootstrap=args.bootstrap, seed=args.seed,
+    )  # fmt: skip
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
     print("\n".join(kaldi_lines(counts)), file=sys.stderr if args.out == "-" else sys.stdout)
     write_figures(args.out, figures)

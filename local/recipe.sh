@@ -404,16 +404,16 @@ figures() { # PATH PROGRAM ARGUMENTS...
 
 # Figures of what a recogniser (its label in use) made of a system's trials (FOLDER/<set>/FILE): of each gender's, and
 # of all together, in exp/metrics/<system>/utility.<recogniser>.
-recognised_figures() { # PROGRAM FOLDER FILE SYSTEM
+recognised_figures() { # PROGRAM FOLDER FILE SYSTEM OPTIONS...
   local condition=PP set path all=()
   [[ $4 != original ]] || condition=OO
   path=$4/utility.$label/$condition
   for set in "${sets[@]:1}"; do
-    figures "$path/${evaluation}_${set##*_}" "$1" --bootstrap "$bootstrap" --seed "$seed" "data/$set" "$2/$set/$3"
+    figures "$path/${evaluation}_${set##*_}" "$1" "${@:5}" --bootstrap "$bootstrap" --seed "$seed" "data/$set" "$2/$set/$3"
     all+=(--also "data/$set" "$2/$set/$3")
   done
   [[ ${#sets[@]} -gt 2 ]] || return 0
-  figures "$path/$evaluation" "$1" --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
+  figures "$path/$evaluation" "$1" "${@:5}" --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
 }
 
 # Adds to folders the figures of the recogniser in use, of this run's systems and genders, as far as they were made.

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recognise the words of each utterance of a data directory.
 
-RECOGNISER is `pocketsphinx`, an offline recogniser of English; `ctc`, one that train_recogniser.py
-trained (--model); or `hub:<model>`, a SpeechBrain model of the Hugging Face hub or a folder of one
-(which runs the code that its settings name). DATA needs wav.scp and utt2spk. OUT gets `text`
-(<utterance> <words>, in the spelling of steps/asr/text.py; nothing after the utterance where
-nothing was recognised) and recogniser.json (how it was made). A killed run goes on where it was,
-from text.partial in OUT.
+RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
+`pocketsphinx`, an older recogniser of English; `ctc`, one that train_recogniser.py trained
+(--model); or `hub:<model>`, a SpeechBrain model of the Hugging Face hub or a folder of one (which
+runs the code that its settings name). DATA needs wav.scp and utt2spk. OUT gets `text` (<utterance>
+<words>, as the recogniser spells them; nothing after the utterance where nothing was recognised)
+and recogniser.json (how it was made); moonshine also writes seconds.tsv (of encoder and decoder)
+and notes.txt (<utterance> <note>: hypotheses that came to no end and were cut), where there are
+any. A killed run goes on where it was, from text.partial in OUT.
 """
 
 import argparse
@@ -30,7 +32,9 @@ def get_parser() -> argparse.ArgumentParser:
         help="language of pocketsphinx and ctc (make_lang.py); without: general English for "
         "pocketsphinx, any spelling for ctc",
     )  # fmt: skip
-    parser.add_argument("--model", type=Path, metavar="DIR", help="what ctc hears with")
+    parser.add_argument(
+        "--model", type=Path, metavar="DIR", help="what ctc hears with, or moonshine"
+    )
     parser.add_argument(
         "--search", type=Path, metavar="FILE",
         help="how ctc searches among the words of --lang (search.yaml of choose_search.py)",
@@ -52,8 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     data = load_data_dir(args.data)
     recogniser = make_recogniser(args.recogniser, args.lang, args.device, args.model, args.search)
-    n_kept = decode_all(recogniser, data.wav, args.out, progress("decode"))
-    kept = f", {n_kept} of them by a run that was ended before" if n_kept else ""
+    done = decode_all(recogniser, data.wav, args.out, progress("decode"))
+    for utt, note in done.notes.items():
+        print(f"{utt}: {note}")
+    if done.notes:
+        print(f"{args.data}: {len(done.notes)} of {len(data.wav)} hypotheses were cut")
+    kept = f", {done.n_kept} of them by a run that was ended before" if done.n_kept else ""
     print(f"{args.data}: {len(data.wav)} utterances recognised{kept}")
     return 0
 

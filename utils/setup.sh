@@ -11,7 +11,8 @@ die() {
   exit 1
 }
 
-files=(requirements.txt)
+moonshine=requirements-moonshine.txt
+files=(requirements.txt $moonshine)
 for part in "$@"; do
   case $part in
     test | extra) files+=("requirements-$part.txt") ;;
@@ -49,13 +50,25 @@ if [[ ${#stale[@]} -eq 0 ]]; then
 fi
 
 [[ -x .venv/bin/python ]] || "$python" -m venv .venv
-arguments=()
-for file in "${stale[@]}"; do arguments+=(-r "$file"); done
-echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries, a minute or two)"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "${arguments[@]}" \
-  || die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
-.venv/bin/python -m pip check --disable-pip-version-check
+arguments=() installed=()
 for file in "${stale[@]}"; do
+  [[ $file != "$moonshine" ]] || continue
+  arguments+=(-r "$file")
+  installed+=("$file")
+done
+pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$@"; }
+echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries, a minute or two)"
+[[ ${#arguments[@]} -eq 0 ]] || pip_install "${arguments[@]}" \
+  || die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
+if [[ " ${stale[*]} " == *" $moonshine "* ]]; then
+  if why=$(pip_install --only-binary :all: -r $moonshine 2>&1); then
+    installed+=("$moonshine")
+  else
+    echo "setup: no Moonshine, so --asr moonshine is not available; all else is (${why##*$'\n'})"
+  fi
+fi
+.venv/bin/python -m pip check --disable-pip-version-check
+for file in "${installed[@]}"; do
   cat "$file" constraints.txt | sha256sum >".venv/.done.$file"
 done
 echo "setup: done"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Word error rate, with intervals over speakers."""
+"""Word and character error rates, with intervals over speakers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,18 @@ from rapidfuzz.distance import Levenshtein
 
 from local.metrics.detection import Float64
 from local.metrics.intervals import Figures, interval_report, logger
-from steps.asr.text import normalise
+from steps.asr.text import NORMALISERS, describe_normaliser
 from utils.tables import invert
 
-_COUNTS = ("words", "substitutions", "insertions", "deletions", "sentences", "wrong", "empty")
+_ERRORS = ("substitutions", "insertions", "deletions")
+# The first four of an utterance, in words and in characters; the rest of the utterance.
+_COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _ERRORS))
+_COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
 
 
 @dataclass(frozen=True)
 class Errors:
-    """What turns a reference into a hypothesis in the fewest steps, in words."""
+    """What turns a reference into a hypothesis in the fewest steps, in words or characters."""
 
     substitutions: int
     insertions: int
@@ -36,7 +39,7 @@ def align(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
     Their total is unique; how it divides up may not be (`a b` to `b c`: two substitutions, or a
     deletion and an insertion), and is then as the library finds it, not always as Kaldi does.
     """
-    tags = [edit.tag for edit in Levenshtein.editops(list(reference), list(hypothesis))]
+    tags = [edit.tag for edit in Levenshtein.editops(reference, hypothesis)]
     return Errors(tags.count("replace"), tags.count("insert"), tags.count("delete"))
 
 
@@ -59,36 +62,35 @@ def error_figures(
     hypothesis: Mapping[str, str],
     utt2spk: Mapping[str, str],
     *,
+    normaliser: str = "english",
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
-    """`wer`, its parts `wer_{substitutions,insertions,deletions}`, `ser`, counts, and intervals.
+    """`wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and `cer_...`, `ser`,
+    `normalisation`, counts, and intervals.
 
     reference, hypothesis, utt2spk: by utterance; all of `reference` are in the others. Texts are
-    normalised (`steps.asr.text`) before they are compared. All are fractions: errors over the words
-    of the reference, so `wer` may be above 1; `ser` is the share of utterances with an error. A
+    normalised before they are compared; normaliser: one of `steps.asr.text.NORMALISERS`. All are
+    fractions: errors over the words (characters, with one blank between two words) of the
+    reference, so `wer` and `cer` may be above 1; `ser` is the share of utterances with an error. A
     reference without any word has no `wer`: NaN, with a warning.
     """
+    words_of = NORMALISERS[normaliser]
     spk2utt = invert({utt: utt2spk[utt] for utt in reference})
     counts = np.zeros((len(spk2utt), len(_COUNTS)))
     for number, utts in enumerate(spk2utt.values()):
         for utt in utts:
-            counts[number] += _count(normalise(reference[utt]), normalise(hypothesis[utt]))
+            counts[number] += _count(words_of(reference[utt]), words_of(hypothesis[utt]))
     total = dict(zip(_COUNTS, (int(n) for n in counts.sum(axis=0)), strict=True))
     report: dict[str, object] = {
         **_figures(counts.sum(axis=0)),
+        "normalisation": describe_normaliser(normaliser),
         "n_speakers": len(spk2utt),
-        "n_segments": total["sentences"],
-        "n_words": total["words"],
-        "n_substitutions": total["substitutions"],
-        "n_insertions": total["insertions"],
-        "n_deletions": total["deletions"],
-        "n_wrong_sentences": total["wrong"],
-        "n_empty_hypotheses": total["empty"],
+        **{f"n_{name}": n for name, n in total.items()},
     }
     if total["words"] == 0:
         logger.warning("wer is undefined: the reference has no word")
-    elif total["empty"] == total["sentences"]:
+    elif total["empty_hypotheses"] == total["segments"]:
         logger.warning(
             "every hypothesis is empty: the recogniser failed, and its word error rate of 100 % "
             "says nothing of the speech (docs/utility.md)"
@@ -104,17 +106,16 @@ def error_figures(
 
 def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
     """_COUNTS of an utterance."""
-    errors = align(reference, hypothesis)
-    parts = [errors.substitutions, errors.insertions, errors.deletions]
-    return [len(reference), *parts, 1, int(errors.total > 0), int(not hypothesis)]
+    spelt = " ".join(reference)
+    words, letters = align(reference, hypothesis), align(spelt, " ".join(hypothesis))
+    rows = [[e.substitutions, e.insertions, e.deletions] for e in (words, letters)]
+    wrong = int(words.total > 0)
+    return [len(reference), *rows[0], len(spelt), *rows[1], 1, wrong, int(not hypothesis)]
 
 
 def _figures(counts: Float64) -> Figures:
-    words, *parts = (float(n) for n in counts[:4])
-    rates = [n / words if words else math.nan for n in parts]
-    named = zip(("substitutions", "insertions", "deletions"), rates, strict=True)
-    return {
-        "wer": sum(parts) / words if words else math.nan,
-        **{f"wer_{name}": rate for name, rate in named},
-        "ser": float(counts[5] / counts[4]),
-    }
+    found = {"ser": float(counts[9] / counts[8])}
+    for name, (length, *errors) in (("wer", counts[:4]), ("cer", counts[4:8])):
+        rates = [float(n / length) if length else math.nan for n in (sum(errors), *errors)]
+        found |= dict(zip((name, *(f"{name}_{part}" for part in _ERRORS)), rates, strict=True))
+    return found

@@ -4,14 +4,25 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from steps.asr.heard import Heard
 from steps.asr.recognisers import Recogniser
-from steps.asr.text import normalise
 from steps.audio import FloatArray, read_audio
 from utils.tables import atomic_write, sort_ids, write_map
 
 JOURNAL = "text.partial"
+NOTES = "notes.txt"  # what went wrong, by utterance; absent where nothing did
+SECONDS = "seconds.tsv"  # of a recogniser's parts, by utterance
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """n_kept: utterances that a killed run had recognised; notes: by utterance, what went wrong."""
+
+    n_kept: int
+    notes: Mapping[str, str]
 
 
 def decode_all(
@@ -19,53 +30,70 @@ def decode_all(
     wav: Mapping[str, str],
     out: Path,
     progress: Callable[[Iterable[str]], Iterator[str]],
-) -> int:
-    """Write `text` (<utterance> <words>, normalised) and recogniser.json; return utterances kept.
+) -> Decoded:
+    """Write `text` (<utterance> <words>, as the recogniser spells them), recogniser.json, and what
+    a recogniser tells beside its words: NOTES, SECONDS.
 
     Each hypothesis is first noted in a journal with the digest of its audio. Where a killed run
     left one of the same recogniser and settings, what it holds of the same audio is kept. UserError
     names audio that cannot be read.
     """
     out.mkdir(parents=True, exist_ok=True)
-    (out / "text").unlink(missing_ok=True)
+    for name in ("text", NOTES, SECONDS):
+        (out / name).unlink(missing_ok=True)
     settings = json.dumps(recogniser.settings, sort_keys=True)
     known = _read_journal(out / JOURNAL, settings)
-    found, n_kept = {}, 0
+    found: dict[str, Heard] = {}
+    n_kept = 0
     with (out / JOURNAL).open("w", encoding="utf-8") as journal:
-        _note(journal.write, [settings], *(f"{u} {d} {w}" for (u, d), w in known.items()))
+        journal.write(f"{settings}\n")
+        journal.writelines(_line(utt, digest, heard) for (utt, digest), heard in known.items())
         journal.flush()
         for utt in progress(sort_ids(wav)):
             samples = read_audio(utt, wav[utt]).samples
-            digest = _digest(samples)
-            kept = known.get((utt, digest))
-            n_kept += kept is not None
-            found[utt] = kept
-            if kept is None:
-                found[utt] = " ".join(normalise(recogniser.recognise(utt, samples)))
-                _note(journal.write, [f"{utt} {digest} {found[utt]}"])
+            digest = hashlib.sha256(samples.tobytes()).hexdigest()[:16]
+            n_kept += (utt, digest) in known
+            if (utt, digest) not in known:
+                known[utt, digest] = _hear(recogniser, utt, samples)
+                journal.write(_line(utt, digest, known[utt, digest]))
                 journal.flush()
+            found[utt] = known[utt, digest]
+    notes = {utt: heard.note for utt, heard in found.items() if heard.note}
     with atomic_write(out / "recogniser.json") as stream:
         json.dump(recogniser.settings, stream, indent=1)
         stream.write("\n")
-    write_map(out / "text", found)
+    if notes:
+        write_map(out / NOTES, notes)
+    if parts := sorted({part for heard in found.values() for part in heard.seconds}):
+        with atomic_write(out / SECONDS) as stream:
+            stream.write("\t".join(("#utt", *parts)) + "\n")
+            for utt, heard in found.items():
+                row = (f"{heard.seconds.get(part, 0.0):.4f}" for part in parts)
+                stream.write("\t".join((utt, *row)) + "\n")
+    write_map(out / "text", {utt: heard.words for utt, heard in found.items()})
     (out / JOURNAL).unlink()
-    return n_kept
+    return Decoded(n_kept, notes)
 
 
-def _digest(samples: FloatArray) -> str:
-    return hashlib.sha256(samples.tobytes()).hexdigest()[:16]
+def _hear(recogniser: Recogniser, utt: str, samples: FloatArray) -> Heard:
+    """Words on one line, whatever characters a recogniser knows."""
+    heard = recogniser.recognise(utt, samples)
+    if isinstance(heard, str):
+        heard = Heard(heard)
+    printable = "".join(c if c.isprintable() else " " for c in heard.words)
+    return replace(heard, words=" ".join(printable.split()))
 
 
-def _note(write: Callable[[str], object], lines: list[str], *more: str) -> None:
-    write("".join(f"{line}\n" for line in (*lines, *more)))
+def _line(utt: str, digest: str, heard: Heard) -> str:
+    return f"{utt} {digest} {json.dumps(asdict(heard))}\n"
 
 
-def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], str]:
-    """(utterance, digest of its audio) -> words; empty where it is of other settings."""
+def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Heard]:
+    """By utterance and digest of its audio; empty where it is of other settings."""
     if not path.is_file():
         return {}
     first, *rows = path.read_text(encoding="utf-8").split("\n")
     if first != settings:
         return {}
     fields = (row.split(" ", 2) for row in rows[:-1])  # the last line was not finished
-    return {(row[0], row[1]): row[2] for row in fields if len(row) == 3}
+    return {(row[0], row[1]): Heard(**json.loads(row[2])) for row in fields if len(row) == 3}

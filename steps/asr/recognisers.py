@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from steps.asr.heard import Heard
 from steps.asr.language import Language, read_language
 from steps.audio import FloatArray
 from utils.cli import UserError
 
-KNOWN = "pocketsphinx, ctc, hub:<model>"
+NAMES = ("moonshine", "pocketsphinx", "ctc")
+KNOWN = f"{', '.join(NAMES)}, hub:<model>"
 
 
 class Recogniser(Protocol):
@@ -17,15 +19,13 @@ class Recogniser(Protocol):
 
     settings: Mapping[str, object]
 
-    def recognise(self, utt: str, samples: FloatArray) -> str:
+    def recognise(self, utt: str, samples: FloatArray) -> str | Heard:
         """The words of a signal (n,) at 16 kHz; what was heard before must not matter."""
 
 
 def check_name(name: str) -> None:
     """UserError for a recogniser that is not known; heavy packages are not loaded for it."""
-    if name not in ("pocketsphinx", "ctc") and not (
-        name.startswith("hub:") and len(name) > len("hub:")
-    ):
+    if name not in NAMES and not (name.startswith("hub:") and len(name) > len("hub:")):
         raise UserError(f"{name}: no recogniser; known: {KNOWN}")
 
 
@@ -36,19 +36,25 @@ def make_recogniser(
     model: Path | None = None,
     search: Path | None = None,
 ) -> Recogniser:
-    """`pocketsphinx` or `ctc`, with the language of a folder of make_lang.py, or `hub:<model>`.
+    """`pocketsphinx` or `ctc`, with the language of a folder of make_lang.py, `moonshine`, or
+    `hub:<model>`.
 
     lang: None is the general language for pocketsphinx, and none at all for ctc, which then spells
-    what it hears; a model of the hub has its own. model: folder of train_recogniser.py, for ctc
-    only. search: file of choose_search.py, for ctc with a language; None: as it was trained.
-    device: of what is not pocketsphinx. UserError for what does not go together.
+    what it hears; moonshine and a model of the hub have their own. model: folder of
+    train_recogniser.py for ctc; for moonshine of another size or language. search: file of
+    choose_search.py, for ctc with a language; None: as it was trained. device: of ctc and models of
+    the hub. UserError for what does not go together.
     """
     check_name(name)
-    if (name == "ctc") != (model is not None):
-        raise UserError(f"{name}: --model DIR is for ctc, which needs it")
-    if name.startswith("hub:"):
+    if model is None if name == "ctc" else model is not None and name != "moonshine":
+        raise UserError(f"{name}: --model DIR is for ctc, which needs it, and for moonshine")
+    if name.startswith("hub:") or name == "moonshine":
         if lang is not None or search is not None:
             raise UserError(f"{name}: has its own language; leave --lang and --search out")
+        if name == "moonshine":
+            from steps.asr.moonshine import Moonshine
+
+            return Moonshine(model)
         from steps.asr.hub import HubRecogniser
 
         return HubRecogniser(name.removeprefix("hub:"), device)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one spelling of words: of transcripts to learn from, of hypotheses, when scored."""
+"""The spellings of words: one to learn from, and one to score English with."""
 
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from typing import cast
 
 _APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
 _MARK = re.compile(r"<[^<>\s]*>|\[[^\[\]\s]*\]|\+\+[^+\s]*\+\+|\(\d+\)")
@@ -22,3 +26,40 @@ def normalise(text: str) -> list[str]:
     spoken = _MARK.sub(" ", unicodedata.normalize("NFKC", text).translate(_APOSTROPHES))
     words = (word.strip("'") for word in _NOT_IN_A_WORD.sub(" ", spoken).upper().split())
     return [word for word in words if word]
+
+
+@cache
+def _whisper() -> Callable[[str], str]:
+    from whisper_normalizer.english import EnglishTextNormalizer
+
+    return cast(Callable[[str], str], EnglishTextNormalizer())
+
+
+def normalise_english(text: str) -> list[str]:
+    """The words of an English text as Whisper's normaliser spells them (Radford et al., ICML 2023,
+    appendix C), so that recognisers that write digits, amounts and punctuation can be compared.
+
+    Before that the marks that are not said go, as in `normalise`.
+
+    >>> normalise_english("<s> Mr. Grey didn't pay twenty-five dollars -- ++UH++ it's $25.50!")
+    ['mister', 'gray', 'did', 'not', 'pay', '$25', 'it', 'is', '$25.50']
+    """
+    spoken = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    return _whisper()(_MARK.sub(" ", spoken)).split()
+
+
+NORMALISERS: dict[str, Callable[[str], list[str]]] = {
+    "english": normalise_english,
+    "plain": normalise,
+}
+
+
+def describe_normaliser(name: str) -> str:
+    """What stands in a result: the normaliser, with the version of the package where there is one.
+
+    >>> describe_normaliser("plain")
+    'plain'
+    """
+    return (
+        name if name == "plain" else f"{name}: whisper_normalizer {version('whisper_normalizer')}"
+    )

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moonshine (Jeffries et al., arXiv:2410.15608): a small network that writes English, on one core.
+
+The weights of its size *tiny* come in the wheel of moonshine-voice, which is not imported (it wants
+a microphone library). Other sizes and languages: a folder with the same three files.
+"""
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from steps.asr.heard import Heard
+from steps.asr.signal import DITHER, LEVEL, PADDING, condition
+from steps.audio import SAMPLE_RATE, FloatArray
+from utils.cli import UserError
+
+Frames = npt.NDArray[np.float32]
+
+PACKAGE, VERSION, ASSETS = "moonshine-voice", "0.0.49", "moonshine_voice/assets/tiny-en"
+DIGESTS = {  # sha256 of what is in the wheel
+    "encoder_model.ort": "94e90a4654fc45cdfedb77c4c08e1739f48862998e58fada384b25118134f221",
+    "decoder_model_merged.ort": "cf524c4862d36e9e5ab032eddc73637efd822d70e868ac575cf1a46e1e4708a0",
+    "tokenizer.bin": "6884b35fd6377d4c4d32336a0bc152f36b64d1e45b6503683cdc238250a8472d",
+}
+ENCODER, DECODER, TOKENS = DIGESTS
+START, END = 1, 2  # tokens
+LONGEST = 30.0  # seconds; it was trained on no more
+FRAME = 384  # samples from one frame of the encoder to the next: 24 ms
+FIELD = 895  # samples that a frame sees; the first frame's middle is sample 447
+TOKENS_A_SECOND = 6.5  # English; its makers take twice as many for other scripts
+REPEATS = 3  # from so many on, what ends in one phrase again and again has run away
+_PAUSE = 0.2  # seconds over which the level of a pause is taken
+_CONTROL = re.compile(rb"<unk>|<<ST_\d+>>|</?s>")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The three files of a model, and the sha256 of each; `folder` is None for the wheel's."""
+
+    paths: Mapping[str, Path]
+    digests: Mapping[str, str]
+    folder: Path | None
+
+    def session(self, name: str) -> onnxruntime.InferenceSession:
+        """One of its graphs, on one thread. UserError where it is none."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors; remarks on graphs are not the reader's concern
+        try:
+            return onnxruntime.InferenceSession(
+                self.paths[name], options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # of classes that onnxruntime does not name
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"{self.paths[name]}: onnxruntime does not load it: {reason}"
+            ) from error
+
+
+def find_model(folder: Path | None = None) -> Model:
+    """The model of the installed wheel, or of a folder. UserError says what is missing and what to
+    do; the wheel's files must be those that were tested, by their digests."""
+    base = _installed() if folder is None else folder
+    paths = {name: base / name for name in DIGESTS}
+    for path in paths.values():
+        if not path.is_file():
+            mend = "give a folder that has it" if folder else f"install {PACKAGE}=={VERSION} again"
+            raise UserError(f"{path}: is missing; {mend}")
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    for name, digest in digests.items():
+        if folder is None and digest != DIGESTS[name]:
+            raise UserError(
+                f"{paths[name]}: is not the file of {PACKAGE} {VERSION} (sha256 {digest[:16]}); "
+                "install that version again, or name a folder: --asr moonshine:<folder>"
+            )
+    return Model(paths, digests, folder)
+
+
+def _installed() -> Path:
+    try:
+        return Path(str(distribution(PACKAGE).locate_file(ASSETS)))
+    except PackageNotFoundError as error:
+        raise UserError(
+            f"moonshine: the package {PACKAGE} {VERSION} is not installed; utils/setup.sh does it "
+            "where there is a wheel (Linux on x86-64, glibc 2.34 or later). Elsewhere give a "
+            f"folder with {', '.join(DIGESTS)} (--asr moonshine:<folder>), or --asr pocketsphinx"
+        ) from error
+
+
+class MoonshineEncoder:
+    """What the recogniser hears: a vector of 288 values (of *tiny*) every 24 ms."""
+
+    def __init__(self, model: Model) -> None:
+        self._session = model.session(ENCODER)
+
+    def __call__(self, samples: FloatArray) -> Frames:
+        """Frames (T, 288) of a signal (n,) at 16 kHz, of at most LONGEST.
+
+        T = (n - FIELD) // FRAME + 1; frame t begins at sample FRAME t. ValueError: n < FIELD.
+        """
+        if len(samples) < FIELD:
+            raise ValueError(f"{len(samples)} samples; a frame takes {FIELD}")
+        values = np.asarray(samples, dtype=np.float32)[None]
+        given = {"input_values": values, "attention_mask": np.ones(values.shape, np.int64)}
+        frames: Frames = self._session.run(None, given)[0][0]
+        return frames
+
+
+class _Decoder:
+    """Writes tokens one by one, each time the likeliest; keeps what it knows in caches."""
+
+    def __init__(self, model: Model) -> None:
+        self._session = model.session(DECODER)
+        caches = [i for i in self._session.get_inputs() if i.name.startswith("past_key_values.")]
+        if not caches:
+            raise UserError(f"{model.paths[DECODER]}: has no caches (past_key_values.*)")
+        self._empty = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32) for i in caches}
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def __call__(self, frames: Frames, n_samples: int, limit: int) -> tuple[list[int], bool]:
+        """At most `limit` tokens without the end's, and whether it came to the end.
+
+        Caches go from one step to the next without a copy; those of the frames are made once.
+        """
+        bound = self._session.io_binding()
+        token, go_on = np.array([[START]], np.int64), np.array([False])
+        mask = np.ones((1, n_samples), np.int64)  # of samples: the graph makes its own of frames
+        fixed = {"encoder_hidden_states": frames[None], "encoder_attention_mask": mask}
+        given = {"input_ids": token, "use_cache_branch": go_on, **fixed, **self._empty}
+        for name, value in given.items():
+            bound.bind_cpu_input(name, value)
+        tokens: list[int] = []
+        while True:
+            for name in self._outputs:
+                bound.bind_output(name, "cpu")
+            self._session.run_with_iobinding(bound)
+            made = dict(zip(self._outputs, bound.get_outputs(), strict=True))
+            best = int(made.pop("logits").numpy()[0, -1].argmax())
+            if best == END:
+                return tokens, True
+            if len(tokens) == limit:
+                return tokens, False
+            tokens.append(best)
+            for name, value in made.items():
+                if not go_on[0] or ".decoder." in name:
+                    bound.bind_ortvalue_input(name.replace("present", "past_key_values"), value)
+            token[0, 0], go_on[0] = best, True  # both are bound, not copied
+
+
+class Moonshine:
+    """The recogniser; nothing that it heard before matters."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """folder: of another size or language. UserError where files are missing or are none."""
+        self._model = find_model(folder)
+        self._encode, self._decode = MoonshineEncoder(self._model), _Decoder(self._model)
+        self._rate = TOKENS_A_SECOND * (1 if folder is None else 2)
+        self.settings: Mapping[str, object] = {
+            "recogniser": "moonshine",
+            "model": str(folder or f"{PACKAGE} {VERSION}"),
+            "digests": {name: digest[:16] for name, digest in self._model.digests.items()},
+            "onnxruntime": version("onnxruntime"),
+            "tokens_a_second": self._rate,
+            "longest_seconds": LONGEST,
+            "level": LEVEL,
+            "dither": DITHER,
+            "padding_seconds": PADDING,
+        }
+
+    @cached_property
+    def _tokens(self) -> list[bytes]:
+        path = self._model.paths[TOKENS]
+        return read_tokens(path.read_bytes(), path)
+
+    def recognise(self, utt: str, samples: FloatArray) -> Heard:
+        """The words of a signal (n,) at 16 kHz, as people write them; none for digital silence.
+
+        A hypothesis that comes to no end is cut, and the note says so. seconds: `encoder`,
+        `decoder`.
+        """
+        signal = condition(utt, samples)
+        seconds, words, notes = {"encoder": 0.0, "decoder": 0.0}, [], []
+        for piece in () if signal is None else cut_at_pauses(signal, LONGEST):
+            started = time.perf_counter()
+            frames = self._encode(piece)
+            between = time.perf_counter()
+            limit = int(np.ceil(self._rate * len(piece) / SAMPLE_RATE))
+            tokens, ended = self._decode(frames, len(piece), limit)
+            seconds["encoder"] += between - started
+            seconds["decoder"] += time.perf_counter() - between
+            if not ended:
+                tokens, repeats = cut_repeats(tokens)
+                what = f"a phrase {repeats} times over, cut to one" if repeats else "cut there"
+                notes.append(f"no end within {limit} tokens: {what}")
+            words.append(self._write(tokens))
+        return Heard(" ".join(words), "; ".join(notes), seconds)
+
+    def _write(self, tokens: list[int]) -> str:
+        joined = b"".join(_CONTROL.sub(b"", self._tokens[token]) for token in tokens)
+        return joined.decode("utf-8", "replace").replace("▁", " ").strip()
+
+
+def cut_at_pauses(samples: FloatArray, longest: float) -> Iterator[FloatArray]:
+    """Pieces of a signal (n,) at 16 kHz of at most `longest` seconds, cut where it is quietest.
+
+    A cut lies in the second half of what is allowed, and leaves a second at least.
+    """
+    most, width = round(longest * SAMPLE_RATE), round(_PAUSE * SAMPLE_RATE)
+    while len(samples) > most:
+        begin, end = most // 2, min(most, len(samples) - SAMPLE_RATE)
+        energy = np.convolve(samples[begin:end] ** 2, np.ones(width), "valid")
+        cut = begin + int(energy.argmin()) + width // 2
+        yield samples[:cut]
+        samples = samples[cut:]
+    yield samples
+
+
+def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
+    """Tokens that end in one phrase REPEATS times or more: with it once, and how often it stood
+    there; else the same, and 0.
+
+    >>> cut_repeats([7, 1, 2, 1, 2, 1, 2, 1])
+    ([7, 1, 2], 3)
+    """
+    best, repeats = len(tokens), 0
+    for period in range(1, len(tokens) // REPEATS + 1):
+        same = 0
+        while same < len(tokens) - period and tokens[-1 - same] == tokens[-1 - same - period]:
+            same += 1
+        if same >= (REPEATS - 1) * period and len(tokens) - same < best:
+            best, repeats = len(tokens) - same, same // period + 1
+    return tokens[:best], repeats
+
+
+def read_tokens(data: bytes, path: Path) -> list[bytes]:
+    """The bytes of each token; each stands after its length, of one byte or, from 128 on, two.
+
+    UserError where `data`, of the file `path`, is no such table.
+    """
+    tokens, at = [], 0
+    while at < len(data):
+        length, at = data[at], at + 1
+        if length >= 128 and at < len(data):
+            length, at = data[at] * 128 + length - 128, at + 1
+        tokens.append(data[at : at + length])
+        at += length
+    if at > len(data) or len(tokens) <= END:
+        raise UserError(f"{path}: is no table of tokens as {PACKAGE} has it")
+    return tokens
