@@ -263,9 +263,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     assert "%WER " in (made / "log/compute_wer.log").read_text()
     assert json.loads((folder / "exp/lang/lang.json").read_text())["oov"]["x_trials_f"] > 0.5
     assert "nothing to do: all 3 steps" in stage_10("--bootstrap", "10").stdout
-    assert (
-        "pocketsphinx, ctc, ctc_retrained, hub:<model>" in stage_10("--asr", "kaldi").stderr
-    )
+    assert "pocketsphinx, ctc, ctc_retrained, hub:<model>" in stage_10("--asr", "kaldi").stderr
     (folder / "data/x_trials_f/text").unlink()
     assert "data/x_trials_f/text is missing" in stage_10().stderr
 

@@ -12,7 +12,7 @@ die() {
 }
 
 moonshine=requirements-moonshine.txt
-files=(requirements.txt $moonshine)
+files=(requirements.txt "$moonshine")
 for part in "$@"; do
   case $part in
     test | extra) files+=("requirements-$part.txt") ;;
@@ -61,7 +61,7 @@ echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA l
 [[ ${#arguments[@]} -eq 0 ]] || pip_install "${arguments[@]}" \
   || die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
 if [[ " ${stale[*]} " == *" $moonshine "* ]]; then
-  if why=$(pip_install --only-binary :all: -r $moonshine 2>&1); then
+  if why=$(pip_install --only-binary :all: -r "$moonshine" 2>&1); then
     installed+=("$moonshine")
   else
     echo "setup: no Moonshine, so --asr moonshine is not available; all else is (${why##*$'\n'})"

@@ -44,7 +44,14 @@ NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
 MOST_SHOWN = 300  # characters of a command that changed
 # These hold times of computation, and nothing is made from them.
-NOT_CONTENT = ("pseudo.tsv", "seconds.tsv", "training.tsv", "valid_eer.tsv", "valid_loss.tsv", "valid_wer.tsv")
+NOT_CONTENT = (
+    "pseudo.tsv",
+    "seconds.tsv",
+    "training.tsv",
+    "valid_eer.tsv",
+    "valid_loss.tsv",
+    "valid_wer.tsv",
+)
 
 
 def sha256(data: bytes) -> str:
