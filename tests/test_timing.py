@@ -94,7 +94,10 @@ def test_what_no_log_says_is_not_measured(tmp_path: Path, spoil, why: str) -> No
 
 def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
     audio = write_audio(tmp_path / "a", 4, 4)
-    f0, protected, pool, attack = (write_step(tmp_path / n) for n in ("f0", "p", "pool", "x"))
+    f0, protected, pool, attack, heard = (
+        write_step(tmp_path / n) for n in ("f0", "p", "pool", "x", "w")
+    )
+    (heard / "seconds.tsv").write_text("#utt\tdecoder\tencoder\nu0\t1.5\t0.5\nu1\t0.5\t0.5\n")
     (protected / "pseudo.tsv").write_text("#utt\tkey\tseconds\nu0\tk\t0.25\nu1\tk\t0.75\n")
     stages = [
         Stage("b2", "f0", [audio], [f0], protects=True),
@@ -102,12 +105,14 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
         Stage("b2", "pool", [audio], [pool]),
         Stage("b2", "attack", [audio], [attack]),
         Stage("copy", "protection", [tmp_path / "none"], [protected], protects=True),
-        Stage("original", "words", [audio], [attack]),
+        Stage("original", "words", [audio], [heard]),
     ]
     rows = {(r.system, r.stage): r for r in timings(join_stages(stages), "toy")}
     assert next(iter(rows)) == ("original", "words")
     assert {key: row.rtf for key, row in rows.items()} == {
         ("original", "words"): "0.5",
+        ("original", "words: encoder alone"): "0.125",
+        ("original", "words: decoder alone"): "0.25",
         ("b2", "f0"): "0.5",
         ("b2", "protection"): "0.5",
         ("b2", "protection: transformation alone"): "0.125",

@@ -26,6 +26,10 @@ class Value:
         """Whether there is an interval."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    def apart(self, other: "Value") -> bool:
+        """Whether both have an interval, and these do not overlap."""
+        return self.bounded and other.bounded and (self.high < other.low or other.high < self.low)
+
 
 NOTHING = Value(math.nan)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from local.report import strongest, tables
 from local.report.front import trades
+from local.report.recognisers import opinions
 from local.report.results import Figure, Timing
 from local.report.words import UTILITY, absent, attacker, enumerate_words
 
@@ -52,7 +53,7 @@ def render(
     parts = [f"# Results on {corpus}", READING]
     if notes:
         parts.append("\n".join(f"- **{system}**: {note}" for system, note in notes))
-    best = strongest.strongest_table(privacy)
+    best = strongest.strongest_table(figures)
     if best.rows:
         parts.append(f"## {strongest.TITLE}\n\n{best.markdown()}\n\n{strongest.READING}")
     for evaluator in dict.fromkeys(f.evaluator for f in privacy):
@@ -61,7 +62,8 @@ def render(
         parts += [f"### {title}\n\n{table(own).markdown()}" for title, table in SECTIONS]
     useful = tables.utility_table(figures)
     if useful.rows:
-        fronts = "".join(f"- {trade.finding()}\n" for trade in trades(figures) if trade.points)
+        said = [trade.finding() for trade in trades(figures) if trade.points]
+        fronts = "".join(f"- {text}\n" for text in (*opinions(figures), *said))
         parts.append(f"## Utility\n\n{fronts}\n{useful.markdown()}")
     prosody = tables.prosody_table(figures)
     if prosody.rows:

@@ -11,6 +11,7 @@ from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
 from local.report.players import Players
+from local.report.recognisers import opinions
 from local.report.sections import Section
 from local.report.style import CSS, JS
 from local.report.words import attacker
@@ -230,6 +231,8 @@ def _utility(results: Results, drawn: Section, contents: Contents) -> str:
     if drawn.pictures:
         figures = "".join(html.figure(picture) for picture in drawn.pictures)
         parts = [element("p", drawn.text), raw("div", figures, class_="pictures")]
+    if said := opinions(results.figures):
+        parts.append(element("h3", "Second opinion") + html.items(said))
     lines = [html.row(r[:1], map(html.plain, r[1:])) for r in rows]
     parts.append(html.table(drawn.title, tables.UTILITY_HEADER, lines))
     return html.section(drawn.title, at, *parts)

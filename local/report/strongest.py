@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from local.report.results import Figure
 from local.report.tables import MISSING, UNDEFINED, Column, Table, cell
-from local.report.words import attacker, parse
+from local.report.words import UTILITY, UTILITY_METRICS, attacker, parse
 
 TITLE = "Strongest attackers"
 READING = (
     "Of all attackers and evaluators that were run: the one with the lowest EER, and the one with "
     "the highest D_ECE (the same, or another). Best of several on the same trials, so chance "
-    "favours it a little; each one's own figures are in the tables. Who was not run may do better."
+    "favours it a little; each one's own figures are in the tables. Who was not run may do better. "
+    "Of use is what is left beside: WER, words that the recogniser named gets wrong, or UAR, "
+    "emotions that it gets right; in brackets without protection."
 )
 EER = Column("lowest EER (%)", "eer", 100, 1)
 D_ECE = Column("highest D_ECE (bit)", "d_ece")
@@ -64,8 +66,14 @@ def _best(figures: list[Figure], sign: int) -> Figure | None:
 
 
 def strongest_table(figures: Iterable[Figure]) -> Table:
-    """A row a system and split."""
+    """A row a system and split, with what is left of use by each recogniser."""
     figures = list(figures)
+    useful = {
+        (f.metric, f.evaluator, f.split, f.system): f
+        for f in figures
+        if f.attacker == UTILITY and f.metric in UTILITY_METRICS
+    }
+    measured = list(dict.fromkeys(key[:2] for key in useful))
     unprotected = {
         (f.split, f.evaluator): f
         for f in figures
@@ -77,9 +85,20 @@ def strongest_table(figures: Iterable[Figure]) -> Table:
         speakers = s.eer.n_speakers if s.eer else ""
         rows.append(
             [s.split, s.system, *_named(s.eer, EER), *_named(s.d_ece, D_ECE),
-             MISSING if before is None else cell(before, EER), str(s.eers), speakers]
+             MISSING if before is None else cell(before, EER), str(s.eers), speakers,
+             *(_use(useful, by, s.split, s.system) for by in measured)]
         )  # fmt: skip
-    return Table(HEADER, rows)
+    return Table([*HEADER, *(f"{metric.upper()} by {name} (%)" for metric, name in measured)], rows)
+
+
+def _use(
+    useful: dict[tuple[str, str, str, str], Figure], by: tuple[str, str], split: str, system: str
+) -> str:
+    """Of a system and, in brackets, of the original."""
+    column = Column("", by[0], 100, 1)
+    before = useful.get((*by, split, "original"))
+    told = cell(useful.get((*by, split, system)), column)
+    return told if before is None else f"{told} ({cell(before, column)})"
 
 
 def _named(figure: Figure | None, column: Column) -> list[str]:

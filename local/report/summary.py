@@ -171,12 +171,8 @@ def _mark(measure: Measure, column: Sequence[Value | None], i: int) -> Cell:
     for mark, direction in (("best", sign), ("worst", -sign)):
         if all(direction * mine.value >= direction * v.value for v in values):
             others = [v for v in values if v.value != mine.value]
-            return Cell(text, mine.value, mark, all(_apart(mine, other) for other in others))
+            return Cell(text, mine.value, mark, all(map(mine.apart, others)))
     return Cell(text, mine.value)
-
-
-def _apart(a: Value, b: Value) -> bool:
-    return a.bounded and b.bounded and (a.high < b.low or b.high < a.low)
 
 
 def findings(results: Results, evaluator: str) -> list[str]:

@@ -229,12 +229,13 @@ UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "valu
 
 
 def utility_table(figures: Iterable[Figure]) -> Table:
-    """Word error rate and recall of emotions, a row a figure, original speech among them."""
+    """Error rates of words and characters, recall of emotions; a row a figure, original speech
+    among them."""
     rows = [
         [f.split, f.system, f.evaluator, f.condition, f.metric.upper(),
          cell(f, Column("", f.metric, 100, 1)), f.n_speakers]
         for f in sorted(figures, key=lambda f: f.split)
-        if f.metric in UTILITY_METRICS
+        if f.metric in (*UTILITY_METRICS, "cer")
     ]  # fmt: skip
     return Table(UTILITY_HEADER, rows, 5)
 

@@ -19,6 +19,11 @@ from utils.launching import read_account
 from utils.stamps import DONE
 from utils.tables import read_map
 
+# Tables of seconds by utterance that a stage may have made: their columns, and what these are.
+PARTS = {
+    "pseudo.tsv": {"seconds": "transformation alone"},
+    "seconds.tsv": {"encoder": "encoder alone", "decoder": "decoder alone"},
+}
 ALL = "all that protects"  # the sum of the stages that whoever protects speech needs
 _LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
 _RESUMED = re.compile(
@@ -161,14 +166,13 @@ def seconds_of(folders: Iterable[Path]) -> float:
     return total
 
 
-def _pseudo_seconds(folders: Iterable[Path]) -> float:
-    """Seconds of the transformation alone, which steps/anonymise.py notes by utterance."""
+def _noted_seconds(paths: Iterable[Path], column: str) -> float:
+    """Seconds of a part of a stage, which its program notes by utterance."""
     total = 0.0
-    for folder in folders:
-        path = folder / "pseudo.tsv"
+    for path in paths:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
-            at = lines[0].split("\t").index("seconds")
+            at = lines[0].split("\t").index(column)
             total += sum(float(line.split("\t")[at]) for line in lines[1:])
         except (OSError, ValueError, IndexError) as error:
             raise UserError(f"{path}: does not say the seconds of each utterance") from error
@@ -199,13 +203,14 @@ def _unmeasured(stage: Stage, corpus: str, why: str) -> Timing:
     return Timing(corpus, stage.system, stage.name, "", "", "", "", "", "", why)
 
 
-def _transform(stage: Stage, corpus: str) -> Timing:
-    """The same stage without what is around it: start of programs, reading, writing."""
-    inner = Stage(stage.system, f"{stage.name}: transformation alone", stage.audio, stage.folders)
+def _part_of(stage: Stage, corpus: str, table: str, column: str) -> Timing:
+    """A part of the stage, without what is around it: start of programs, reading, writing."""
+    name = f"{stage.name}: {PARTS[table][column]}"
+    inner = Stage(stage.system, name, stage.audio, stage.folders)
     try:
         audio = seconds_of(stage.audio)
         hosts = frozenset(_host(folder) for folder in stage.folders)
-        seconds = _pseudo_seconds(stage.folders)
+        seconds = _noted_seconds([folder / table for folder in stage.folders], column)
         jobs = max(cost_of(folder).jobs for folder in stage.folders)
     except UserError as error:
         return _unmeasured(inner, corpus, str(error))
@@ -221,8 +226,9 @@ def timings(stages: Sequence[Stage], corpus: str) -> list[Timing]:
         own = [stage for stage in stages if stage.system == system]
         for stage in own:
             rows.append(measure(stage, corpus))
-            if all((folder / "pseudo.tsv").exists() for folder in stage.folders):
-                rows.append(_transform(stage, corpus))
+            for table, columns in PARTS.items():
+                if all((folder / table).exists() for folder in stage.folders):
+                    rows += [_part_of(stage, corpus, table, column) for column in columns]
         protecting = [stage for stage in own if stage.protects]
         if protecting:
             folders = [folder for stage in protecting for folder in stage.folders]
