@@ -23,6 +23,17 @@ use_asr() { # RECOGNISER
     || die "conf/asr/$asr_model.yaml is missing; there are: $(cd conf/asr && echo *.yaml)"
 }
 
+# Refuses recognisers that are none; says at the start what would fail hours later.
+check_asr() {
+  local recogniser
+  for recogniser in $asr; do
+    use_asr "$recogniser"
+    [[ $recogniser != moonshine ]] || $list_stages \
+      || python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec("moonshine_voice") is None)' \
+      || log "moonshine-voice is not installed (docs/utility.md): words cannot be recognised; give --asr= or --asr pocketsphinx"
+  done
+}
+
 check_transcripts() {
   local set all=("${sets[@]:1}")
   [[ " $asr" != *" ctc"* ]] || all+=("$train_set") # a model of the hub may have ctc in its name

@@ -263,6 +263,16 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     assert "%WER " in (made / "log/compute_wer.log").read_text()
     assert json.loads((folder / "exp/lang/lang.json").read_text())["oov"]["x_trials_f"] > 0.5
     assert "nothing to do: all 3 steps" in stage_10("--bootstrap", "10").stdout
+    # Moonshine, in two jobs: what each wrote is put together, and is what one would have written.
+    done = stage_10("--bootstrap", "10", "--asr", "moonshine")
+    assert done.returncode == 0, done.stderr
+    made, heard = made.parents[2] / "utility.moonshine", folder / "exp/decode/original/moonshine"
+    told = json.loads((made / "OO/x_f/metrics.json").read_text())
+    assert told["normalisation"].startswith("english: whisper_normalizer")
+    assert len((heard / "x_trials_f/seconds.tsv").read_text().splitlines()) == 1 + 4
+    assert decode(["moonshine", str(folder / "data/x_trials_f"), str(tmp_path / "one")]) == 0
+    for name in ("text", "recogniser.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (heard / "x_trials_f" / name).read_bytes()
     assert "pocketsphinx, ctc, ctc_retrained, hub:<model>" in stage_10("--asr", "kaldi").stderr
     (folder / "data/x_trials_f/text").unlink()
     assert "data/x_trials_f/text is missing" in stage_10().stderr

@@ -1,6 +1,7 @@
 """The house itself: direction of imports, thin programs, one recipe for all corpora."""
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -47,6 +48,20 @@ def test_libraries_neither_parse_arguments_nor_print(path: Path) -> None:
     calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and hasattr(n.func, "id")}
     assert "print" not in calls
     assert "argparse" not in imports(list(ast.walk(tree)))
+
+
+def test_who_recognises_words_has_all_the_options_for_it() -> None:
+    """--asr ctc ended in `asr_model: unbound variable` in a study that run.sh was ahead of."""
+    options = {
+        path.name: re.findall(r"^(asr\w*)=", text, re.M)
+        for path in (ROOT / "egs/TEMPLATE").glob("*.sh")
+        if ". local/asr.sh" in (text := path.read_text(encoding="utf-8"))
+    }
+    assert options.keys() == {"run.sh", "whitebox.sh"}
+    assert (
+        set(options["run.sh"]) == set(options["whitebox.sh"])
+        and "asr_spelling" in options["run.sh"]
+    )
 
 
 def test_there_are_corpora() -> None:

@@ -47,7 +47,7 @@ for system in $systems; do
   pairs+=("$system OP - $system" "$system PP $system $system")
 done
 
-for word in $asr; do use_asr "$word"; done
+check_asr
 for word in $emotion; do use_emotion "$word"; done
 
 $list_stages || make_plan # of attacks

@@ -8,16 +8,17 @@
 # and the radars in .../report/report.html.
 set -euo pipefail
 
-stage=0            # first stage to run
-stop_stage=7       # last stage to run
-targets=40         # target voices: half of them (rounded up) women, the others men
-f0="none linear"   # pitch of protected speech: none (as it was), linear (moved to the target's)
-how="backend"      # what the attacker trains on speech of the target: backend, finetuned, scratch
-bins=50            # of a speaker's own linkability (001's code)
-prosody=true       # pitch, length and level of protected speech beside the original, by target
-asr=               # as run.sh has it: who recognises words, by target; empty: not measured
-asr_lang=general   # as run.sh has it
-asr_model=ctc_mini # as run.sh has it
+stage=0              # first stage to run
+stop_stage=7         # last stage to run
+targets=40           # target voices: half of them (rounded up) women, the others men
+f0="none linear"     # pitch of protected speech: none (as it was), linear (moved to the target's)
+how="backend"        # what the attacker trains on speech of the target: backend, finetuned, scratch
+bins=50              # of a speaker's own linkability (001's code)
+prosody=true         # pitch, length and level of protected speech beside the original, by target
+asr=                 # as run.sh has it: who recognises words, by target; empty: not measured
+asr_lang=general     # as run.sh has it
+asr_model=ctc_mini   # as run.sh has it
+asr_spelling=english # as run.sh has it
 
 . local/options.sh
 . utils/parse_options.sh
@@ -31,7 +32,7 @@ check_numbers --targets "$targets"
 check_words --f0 "$f0" "none|linear"
 check_words --how "$how" "backend|finetuned|scratch"
 check_numbers --bins "$bins"
-for word in $asr; do use_asr "$word"; done
+check_asr
 recipe_start "$command_line"
 
 use_sets
