@@ -46,9 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.speaker.frame_extraction import FrameEncoder, open_frames
 
     encoder = FrameEncoder(load_encoder(args.encoder, args.device), args.encoder)
-    show = progress("extract_frames", unit="batches")
+    show = progress("extract_frames", unit="utterances")
     with open_frames(args.out) as writer:
-        result = extract(encoder, data.wav, data.utt2spk, 0.0, writer.write, progress=show)
+        result = extract(encoder, data.wav, data.utt2spk, writer.write, progress=show)
         print(result.summary())
         finish(args.out, result, args.allow_loss)
         write_counts(args.out / "num_frames", writer.num_frames)

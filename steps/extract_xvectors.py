@@ -4,9 +4,8 @@
 
 ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained, optional extra) or
 hub:<model> (SpeechBrain hub, or hub:<folder>). DATA needs wav.scp and utt2spk. OUT gets
-xvector.{ark,scp} (float32, neither centred nor scaled; the .scp sorted, the .ark in the order in
-which they were made, shortest first) and, where utterances were lost, skipped.txt (<utterance>
-<reason>).
+xvector.{ark,scp} (float32, neither centred nor scaled) and, where utterances were lost, skipped.txt
+(<utterance> <reason>).
 
 With --chunk-seconds S every utterance is cut into equal pieces of S to 2 S seconds, each with an
 x-vector of its own, <utterance>-c0000, <utterance>-c0001, ...; OUT/utt2spk gives their speakers.
@@ -32,13 +31,6 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--batch-seconds",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="audio a batch, padding included; changes the speed, not the x-vectors",
-    )
-    parser.add_argument(
         "--chunk-seconds", type=float, metavar="S", help="cut utterances (see above)"
     )
     parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
@@ -54,9 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    for name in ("batch_seconds", "chunk_seconds"):
-        if (value := getattr(args, name)) is not None and not value > 0:
-            raise UserError(f"--{name.replace('_', '-')} {value:g}: a positive number is needed")
+    if args.chunk_seconds is not None and not args.chunk_seconds > 0:
+        raise UserError(f"--chunk-seconds {args.chunk_seconds:g}: a positive number is needed")
     data = load_data_dir(args.data)
 
     from steps.speaker.encoders import load_encoder
@@ -68,10 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             encoder,
             data.wav,
             data.utt2spk,
-            args.batch_seconds,
             writer.write,
             chunk_seconds=args.chunk_seconds,
-            progress=progress("extract_xvectors", unit="batches"),
+            progress=progress("extract_xvectors", unit="utterances"),
         )
         print(result.summary())
         finish(args.out, result, args.allow_loss)

@@ -123,7 +123,7 @@ class ObjectReader:
 
     def vectors(self) -> Iterator[tuple[str, Float32]]:
         """All vectors, of one length, one by one in the order of the file: (key, (D,) float32)."""
-        objects = _read_entries(self.path, self._entries, False)
+        objects = read_entries(self.path, self._entries)
         return _check_vectors(self.path, objects, check_finite=True, same_length=True)
 
     def _read(self, key: str, ndim: int) -> Float32:
@@ -300,12 +300,13 @@ def _open(name: str, where: str) -> IO[bytes]:
 
 
 def _read_scp(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array]]:
-    return _read_entries(path, read_map(path, rest_of_line=True), allow_pipes)
+    return read_entries(path, read_map(path, rest_of_line=True), allow_pipes)
 
 
-def _read_entries(
-    path: StrPath, entries: Mapping[str, str], allow_pipes: bool
+def read_entries(
+    path: StrPath, entries: Mapping[str, str], allow_pipes: bool = False
 ) -> Iterator[tuple[str, Array]]:
+    """The objects that entries (key -> extended file name) of an .scp `path` point at, in order."""
     last_name, stream = "", None
     with ExitStack() as stack:
         for key, rxfilename in entries.items():

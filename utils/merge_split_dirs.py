@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Put together what N parallel jobs wrote to OUT/split<N>/1 ... N, and remove these parts.
 
-Archives become OUT/<stem>.<job>.ark; the .scp files are joined with their paths mended, sorted,
-and written last. Other text tables (one key a line) are joined and sorted; a first line that starts
-with `#` is a header and stays. JSON files must be the same in all parts. With --expect the ids of
-every table are compared with the data directory that was split: a lost utterance is an error (exit
-status 3) unless it is allowed.
+Archives become one, OUT/<stem>.ark, in sorted order, so that what is in OUT does not depend on N;
+an .scp is written after its .ark. Text tables (one key a line) are joined and sorted; a first line
+that starts with `#` is a header and stays. JSON files must be the same in all parts. With --expect
+the ids of every table are compared with the data directory that was split: a lost utterance is an
+error (exit status 3) unless it is allowed.
 """
 
 import argparse

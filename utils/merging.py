@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Putting together what parallel jobs wrote to OUT/split<N>/<J>: checked first, then moved.
 
-Nothing in OUT changes before every part has been read and found right. Archives are linked, not
-moved, and the parts go last, in one rename: a killed merge can simply be run again.
+Nothing in OUT changes before every part has been read and found right. The parts go last, in one
+rename: a killed merge can simply be run again. What is made is the same bytes for every N.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from utils.archives import ArchiveWriter, read_entries
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, describe_difference
 from utils.datafiles import FILES
@@ -24,14 +25,15 @@ PARTIAL = ("enrolls", "trials", "skipped.txt", "notes.txt")
 
 @dataclass
 class Merged:
-    """What will be written: lines by file name and key, headers and archives by file name.
+    """What will be written: lines by file name and key, and headers by file name.
 
+    archives: names of the .scp files whose lines point into archives of the parts.
     settings: JSON files, which are the same in all parts.
     """
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-    arks: dict[str, Path] = field(default_factory=dict)
+    archives: set[str] = field(default_factory=set)
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -45,7 +47,7 @@ def read_parts(out: Path, n: int) -> Merged:
     files = {part: _files_of(part) for part in parts}
     everywhere = sorted(set().union(*files.values()) - set(PARTIAL))
     merged = Merged()
-    for number, part in enumerate(parts, start=1):
+    for part in parts:
         for name in everywhere:
             if name not in files[part]:
                 raise UserError(
@@ -54,9 +56,7 @@ def read_parts(out: Path, n: int) -> Merged:
         archives: set[str] = set()
         scps = {name for name in files[part] if name.endswith(".scp")}
         for name in scps:
-            _read_scp(part / name, merged, _Mover(out, part, number, files[part], archives))
-        for name in archives:
-            merged.arks[_moved(name, number)] = part / name
+            archives |= _read_scp(part / name, merged, files[part])
         for name in files[part] - scps - archives:
             _read_part(part / name, merged)
     if "utt2spk" in merged.tables:
@@ -74,37 +74,21 @@ def _files_of(part: Path) -> set[str]:
     return {path.name for path in visible if ".tmp." not in path.name}
 
 
-def _moved(name: str, number: int) -> str:
-    """xvector.ark of job 3 becomes xvector.3.ark."""
-    return f"{name.removesuffix('.ark')}.{number}.ark"
-
-
-@dataclass
-class _Mover:
-    """Gives the entries of an .scp their final paths and notes the archives that they use."""
-
-    out: Path
-    part: Path
-    number: int
-    files: Collection[str]
-    archives: set[str]
-
-    def __call__(self, where: str, rxfilename: str) -> str:
-        match = re.fullmatch(r"(.+?\.ark)(:\d+(?:\[.*\])?)?", rxfilename)
-        name = Path(match[1] if match else rxfilename)
-        if not Path(os.path.abspath(name)).is_relative_to(os.path.abspath(self.part)):  # noqa: PTH100
-            return rxfilename
-        if match is None or name.name not in self.files:
-            raise UserError(
-                f"{where}: {rxfilename} is not there, or would be lost with {self.part}"
-            )
-        self.archives.add(name.name)
-        return f"{self.out / _moved(name.name, self.number)}{match[2] or ''}"
-
-
-def _read_scp(path: Path, merged: Merged, move: _Mover) -> None:
+def _read_scp(path: Path, merged: Merged, files: Collection[str]) -> set[str]:
+    """Read one; return the names of the part's archives that it points into."""
+    part, archives = os.path.abspath(path.parent), set()  # noqa: PTH100
     for key, rxfilename in read_map(path, rest_of_line=True).items():
-        _add(path, merged, key, f"{key} {move(f'{path}: {key}', rxfilename)}")
+        match = re.fullmatch(r"(.+?\.ark)(:\d+(?:\[.*\])?)?", rxfilename)
+        ark = Path(match[1] if match else rxfilename)
+        if Path(os.path.abspath(ark)).is_relative_to(part):  # noqa: PTH100
+            if match is None or ark.name not in files:
+                raise UserError(
+                    f"{path}: {key}: {rxfilename} is not there, or would be lost with {path.parent}"
+                )
+            archives.add(ark.name)
+            merged.archives.add(path.name)
+        _add(path, merged, key, f"{key} {rxfilename}")
+    return archives
 
 
 def _read_part(path: Path, merged: Merged) -> None:
@@ -188,15 +172,16 @@ def _expected_ids(
 
 def write_merged(out: Path, n: int, merged: Merged) -> None:
     """Put the archives and tables in place, each .scp after the archives, and remove the parts."""
-    for name in merged.tables:
+    for name in merged.archives:
+        _write_archive(out / name, merged.tables[name])
+    others = merged.tables.keys() - merged.archives
+    for name in others:
         if name.endswith(".scp"):
             (out / name).unlink(missing_ok=True)
-    for name, source in merged.arks.items():
-        _link(source, out / name)
     for name, text in merged.settings.items():
         with atomic_write(out / name) as stream:
             stream.write(text)
-    for name in sorted(merged.tables, key=lambda name: (name.endswith(".scp"), name == "wav.scp")):
+    for name in sorted(others, key=lambda name: (name.endswith(".scp"), name == "wav.scp")):
         if name == "utt2spk":
             utt2spk = {utt: line.split()[1] for utt, line in merged.tables[name].items()}
             write_id_lists(out / "spk2utt", invert(utt2spk))
@@ -204,21 +189,19 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
             if name in merged.headers:
                 stream.write(f"{merged.headers[name]}\n")
             stream.writelines(f"{line}\n" for line in _sorted_lines(merged.tables[name]))
-    _remove_leftovers(out, n, merged)
+    _remove_leftovers(out, n)
 
 
 def _sorted_lines(table: dict[str, str]) -> list[str]:
     return [table[key] for key in sort_ids(table)]
 
 
-def _link(source: Path, target: Path) -> None:
-    beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
-    beside.unlink(missing_ok=True)
-    try:
-        beside.hardlink_to(source)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(source, beside)
-    beside.replace(target)
+def _write_archive(scp: Path, table: dict[str, str]) -> None:
+    """All that the lines of a table point at, in one archive."""
+    with ArchiveWriter(scp.with_suffix("")) as writer:
+        entries = {key: table[key].partition(" ")[2] for key in sort_ids(table)}
+        for key, array in read_entries(scp, entries):
+            writer.write(key, array)
 
 
 def remove_merged_parts(out: Path) -> bool:
@@ -229,14 +212,10 @@ def remove_merged_parts(out: Path) -> bool:
     return bool(leftovers)
 
 
-def _remove_leftovers(out: Path, n: int, merged: Merged) -> None:
-    """The parts, those of interrupted runs with another N, and archives of more jobs than now."""
+def _remove_leftovers(out: Path, n: int) -> None:
+    """The parts, and those of interrupted runs with another N."""
     (out / f"split{n}").rename(out / f".merged.{os.getpid()}")
-    stems = {name.rsplit(".", 2)[0] for name in merged.arks}
     for path in out.iterdir():
         if re.fullmatch(r"split\d+", path.name) and path.is_dir():
             shutil.rmtree(path)
-        match = re.fullmatch(r"(.+)\.\d+\.ark", path.name)
-        if match and match[1] in stems and path.name not in merged.arks:
-            path.unlink()
     remove_merged_parts(out)

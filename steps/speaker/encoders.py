@@ -8,7 +8,6 @@
 | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 """
 
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,25 +34,23 @@ class TooShortError(Exception):
 
 
 class Encoder(Protocol):
-    """A vector of fixed length for an utterance of any length."""
+    """A vector of fixed length for an utterance of any length.
+
+    One utterance at a time: how a batch is multiplied depends on its size, in the last bits, and
+    with them figures would depend on how a corpus is divided among jobs.
+    """
 
     name: str
-    batches: bool  # whether several utterances at a time may be faster
     n_whole: int  # utterances so far whose pauses were not cut out, because too little was left
 
     def embed(self, samples: Samples) -> Float32:
         """(n,) samples at 16 kHz, full scale 1 -> (d,) float32. Raises TooShortError."""
         ...
 
-    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
-        """The same for several, each as if it were alone (within 1e-4)."""
-        ...
-
 
 class NetworkEncoder:
     """A network of this project with its features."""
 
-    batches = True
     n_whole = 0
 
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
@@ -63,20 +60,12 @@ class NetworkEncoder:
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
+    @torch.inference_mode()
     def embed(self, samples: Samples) -> Float32:
         """See Encoder."""
-        return self.embed_batch([samples])[0]
-
-    @torch.inference_mode()
-    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
-        """See Encoder. Features are made one by one; the network reflects each at its own end."""
         self.network.eval()
-        features = [self._features(samples) for samples in batch]
-        frames = torch.tensor([len(f) for f in features], device=self.device)
-        alike = bool((frames == frames[0]).all())
-        padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
-        vectors = self.network(padded, None if alike else frames)
-        return list(vectors.cpu().numpy())
+        vector: Float32 = self.network(self._features(samples)[None])[0].cpu().numpy()
+        return vector
 
     @torch.inference_mode()
     def frames(self, samples: Samples) -> tuple[Float32, Float32]:
@@ -106,7 +95,6 @@ class ResemblyzerEncoder:
     """
 
     name = "resemblyzer"
-    batches = False
 
     def __init__(self) -> None:
         try:
@@ -136,10 +124,6 @@ class ResemblyzerEncoder:
             need_seconds(speech, MINIMUM_SECONDS, "of speech after its pauses were cut out")
         return np.asarray(self._encoder.embed_utterance(speech), dtype=np.float32)
 
-    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
-        """See Encoder."""
-        return [self.embed(samples) for samples in batch]
-
 
 class HubEncoder:
     """A SpeechBrain model of the hub, or a folder that holds one; embedding not normalised.
@@ -147,7 +131,6 @@ class HubEncoder:
     Loading runs what its hyperparams.yaml names, so only load models that you trust.
     """
 
-    batches = False  # its convolutions see the padding of a batch
     n_whole = 0
 
     def __init__(self, source: str, device: str = "cpu") -> None:
@@ -177,10 +160,6 @@ class HubEncoder:
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
         vector: Float32 = self._model.encode_batch(wave).reshape(-1).cpu().numpy()
         return vector
-
-    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
-        """See Encoder."""
-        return [self.embed(samples) for samples in batch]
 
 
 def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
@@ -228,32 +207,3 @@ def check_device(device: str) -> None:
     """UserError where `cuda` is asked for and not there."""
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: no CUDA device is visible here; use --device cpu")
-
-
-def length_sorted_batches(lengths: Sequence[int], batch_samples: int) -> Iterator[list[int]]:
-    """Indices in batches of similar length: padded, a batch has at most `batch_samples` samples.
-
-    >>> list(length_sorted_batches([5, 1, 4, 2], 8))
-    [[1, 3], [2], [0]]
-    """
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if batch and lengths[index] * (len(batch) + 1) > batch_samples:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def embed_all(encoder: Encoder, signals: Iterable[Samples], batch_seconds: float) -> Float32:
-    """Vectors (n, d) of signals in their order, batched by length where that helps."""
-    items = list(signals)
-    limit = int(batch_seconds * SAMPLE_RATE) if encoder.batches else 0
-    vectors: list[Float32] = [np.empty(0, np.float32)] * len(items)
-    for batch in length_sorted_batches([len(item) for item in items], limit):
-        for index, vector in zip(
-            batch, encoder.embed_batch([items[i] for i in batch]), strict=True
-        ):
-            vectors[index] = vector
-    return np.stack(vectors)

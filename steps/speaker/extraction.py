@@ -2,7 +2,7 @@
 """x-vectors of a data directory: whole utterances, or cut into chunks."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.speaker.encoders import Encoder, TooShortError, length_sorted_batches
-from utils.audiofiles import probe_audio
+from steps.speaker.encoders import Encoder, TooShortError
 from utils.cli import LossError, UserError
 from utils.tables import write_map
 
@@ -44,34 +43,23 @@ def extract(
     encoder: Encoder,
     wav: Mapping[str, str],
     utt2spk: Mapping[str, str],
-    batch_seconds: float,
     write: Callable[[str, Float32], None],
     *,
     chunk_seconds: float | None = None,
-    progress: Callable[[Iterable[list[int]]], Iterable[list[int]]] = lambda batches: batches,
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Extraction:
     """The x-vectors of all utterances; what cannot be used is noted with its reason.
 
-    write: takes each x-vector with its id as soon as there is one, shortest utterances first; none
-    is kept.
-    progress: wraps the batches (lists of numbers), to show how far it is.
+    write: takes each x-vector with its id as soon as there is one; none is kept.
+    progress: wraps the utterances, to show how far it is.
     """
     result, n_whole = Extraction(chunked=chunk_seconds is not None), encoder.n_whole
-    lengths = {}
-    for utt in utt2spk:
-        info = probe_audio(wav[utt])
-        if info.problem:
-            _skip(result, utt, f"{wav[utt]}: {info.problem}")
-        else:
-            lengths[utt] = int(info.seconds * SAMPLE_RATE)
-    utts = list(lengths)
-    limit = int(batch_seconds * SAMPLE_RATE) if encoder.batches else 0
-    batches = list(length_sorted_batches([lengths[utt] for utt in utts], limit))
-    for batch in progress(batches):
-        pieces = list(_read_pieces(result, [utts[i] for i in batch], wav, chunk_seconds))
-        for key, utt, vector in _embed(encoder, result, pieces):
-            result.utt2spk[key] = utt2spk[utt]
-            write(key, vector)
+    for utt in progress(utt2spk):
+        for key, samples in _read_pieces(result, utt, wav[utt], chunk_seconds):
+            vector = _embed(encoder, result, utt, samples)
+            if vector is not None:
+                result.utt2spk[key] = utt2spk[utt]
+                write(key, vector)
     result.n_whole = encoder.n_whole - n_whole
     return result
 
@@ -82,26 +70,24 @@ def _skip(result: Extraction, utt: str, reason: str) -> None:
 
 
 def _read_pieces(
-    result: Extraction, utts: Sequence[str], wav: Mapping[str, str], chunk_seconds: float | None
-) -> Iterator[tuple[str, str, Float32]]:
-    """(id, utterance, samples) of the utterances or of their chunks."""
-    for utt in utts:
-        try:
-            audio = read_audio(utt, wav[utt])
-        except UserError as error:
-            _skip(result, utt, str(error))
-            continue
-        result.n_read += 1
-        result.n_resampled += audio.file_rate != audio.rate
-        samples = audio.samples.astype(np.float32)
-        if not samples.any():  # an x-vector of it would count as speech that hides its speaker
-            _skip(result, utt, f"{wav[utt]}: digital silence from end to end")
-            continue
-        if chunk_seconds is None:
-            yield utt, utt, samples
-            continue
+    result: Extraction, utt: str, rxfilename: str, chunk_seconds: float | None
+) -> Iterator[tuple[str, Float32]]:
+    """(id, samples) of the utterance or of its chunks."""
+    try:
+        audio = read_audio(utt, rxfilename)
+    except UserError as error:
+        _skip(result, utt, str(error))
+        return
+    result.n_read += 1
+    result.n_resampled += audio.file_rate != audio.rate
+    samples = audio.samples.astype(np.float32)
+    if not samples.any():  # an x-vector of it would count as speech that hides its speaker
+        _skip(result, utt, f"{rxfilename}: digital silence from end to end")
+    elif chunk_seconds is None:
+        yield utt, samples
+    else:
         for number, chunk in enumerate(cut(samples, chunk_seconds)):
-            yield f"{utt}-c{number:04d}", utt, chunk
+            yield f"{utt}-c{number:04d}", chunk
 
 
 def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
@@ -114,24 +100,17 @@ def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
     return list(np.array_split(samples, n_chunks))
 
 
-def _embed(
-    encoder: Encoder, result: Extraction, pieces: Sequence[tuple[str, str, Float32]]
-) -> Iterator[tuple[str, str, Float32]]:
-    """(id, utterance, x-vector) of the pieces that have one."""
+def _embed(encoder: Encoder, result: Extraction, utt: str, samples: Float32) -> Float32 | None:
+    """The x-vector of the samples, where they have one."""
     try:
-        vectors = encoder.embed_batch([samples for _, _, samples in pieces]) if pieces else []
+        vector = encoder.embed(samples)
     except TooShortError as error:
-        if len(pieces) == 1:
-            _skip(result, pieces[0][1], str(error))
-            return
-        for piece in pieces:  # find out which
-            yield from _embed(encoder, result, [piece])
-        return
-    for (key, utt, _), vector in zip(pieces, vectors, strict=True):
-        if np.isfinite(vector).all():
-            yield key, utt, vector
-        else:
-            _skip(result, utt, "its x-vector is not finite")
+        _skip(result, utt, str(error))
+        return None
+    if not np.isfinite(vector).all():
+        _skip(result, utt, "its x-vector is not finite")
+        return None
+    return vector
 
 
 def finish(out: Path, result: Extraction, allow_loss: int) -> None:

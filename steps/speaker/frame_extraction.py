@@ -6,7 +6,7 @@ of the mixture of its frames' Gaussians, and their number T. Those of many utter
 these exactly, so that a corpus needs two vectors an utterance and not one a frame.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,6 @@ Float32 = npt.NDArray[np.float32]
 class FrameEncoder:
     """An Encoder whose vector is (2 d + 1,): mean, variance, and number of frames."""
 
-    batches = False
     n_whole = 0
 
     def __init__(self, encoder: Encoder, name: str) -> None:
@@ -41,10 +40,6 @@ class FrameEncoder:
         means, variances = (part.astype(np.float64) for part in self._encoder.frames(samples))
         variance = variances.mean(axis=0) + means.var(axis=0)
         return np.concatenate([means.mean(axis=0), variance, [len(means)]]).astype(np.float32)
-
-    def embed_batch(self, batch: Sequence[Samples]) -> list[Float32]:
-        """See encoders.Encoder."""
-        return [self.embed(samples) for samples in batch]
 
 
 @dataclass

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from speechbrain.dataio.dataio import length_to_mask
 from speechbrain.lobes.models.ECAPA_TDNN import AttentiveStatisticsPooling
 from torch import Tensor, nn
 from torch.nn import functional
@@ -161,20 +160,15 @@ class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
         made.__dict__.update(pooling.__dict__)
         return made
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(B, C, T), relative lengths (B,) -> (B, 2C, 1)."""
+    def forward(self, x: Tensor, **_: None) -> Tensor:
+        """(B, C, T), all of a length -> (B, 2C, 1)."""
         alike = torch.zeros(len(x), 1, x.shape[2], device=x.device)
-        if lengths is not None:
-            mask = length_to_mask(lengths * x.shape[2], x.shape[2], device=x.device)[:, None]
-            alike = alike.masked_fill(mask == 0, -torch.inf)
         context = self._statistics(x, alike)
         tdnn, conv = self.tdnn, self.tdnn.conv.conv
         each, *both = conv.weight[:, :, 0].split(x.shape[1], dim=1)
         once = functional.linear(context, torch.cat(both, dim=1), conv.bias)
         heard = torch.baddbmm(once[:, :, None], each.expand(len(x), -1, -1), x)
         heard = self.conv(self.tanh(tdnn.dropout(tdnn.norm(tdnn.activation(heard)))))
-        if lengths is not None:
-            heard = heard.masked_fill(mask == 0, -torch.inf)
         return self._statistics(x, heard)[:, :, None]
 
     def _statistics(self, x: Tensor, heard: Tensor) -> Tensor:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The encoder networks (SpeechBrain's ECAPA-TDNN and x-vector TDNN) and their training heads.
 
-Two things of SpeechBrain's are replaced because they make an embedding depend on more than its
-utterance: its convolutions reflect at the end of the *padded* batch (here: at the end of each
-utterance), and its statistics pooling adds random noise (here: none). Others are replaced for speed
-(steps/speaker/layers.py).
+SpeechBrain's statistics pooling adds random noise to an embedding; here it adds none. Other parts
+are replaced for speed (steps/speaker/layers.py).
 """
 
 from typing import Any
@@ -28,27 +26,6 @@ from steps.speaker.xi import XiPooling
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
 
 
-class _OwnEndPadding:
-    """Reflects each signal of a batch at its own end, so that batching changes nothing."""
-
-    def __init__(self) -> None:
-        self.frames: Tensor | None = None  # (B,) valid frames; None when all are full
-
-    def __call__(self, x: Tensor, kernel_size: int, dilation: int, stride: int) -> Tensor:
-        """x: (B, C, T) -> (B, C, T + 2 pad), for stride 1."""
-        if stride != 1:
-            raise ValueError("only stride 1 is padded here")
-        pad = dilation * (kernel_size - 1) // 2
-        if pad == 0:
-            return x
-        if self.frames is None:
-            return functional.pad(x, (pad, pad), mode="reflect")
-        time = torch.arange(-pad, x.shape[2] + pad, device=x.device).abs()
-        last = (self.frames - 1)[:, None]
-        index = torch.where(time > last, 2 * last - time, time).clamp(0, x.shape[2] - 1)
-        return x.gather(2, index[:, None].expand(-1, x.shape[1], -1))
-
-
 class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
     """Mean and standard deviation without the noise that SpeechBrain adds to the mean."""
 
@@ -65,13 +42,10 @@ class _XiHead(nn.Module):
         self.features: Tensor | None = None  # (B, C, T) of the last call, when `keep` is set
         self.keep = False
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(B, C, T), relative lengths (B,) -> (B, E, 1)."""
+    def forward(self, x: Tensor, **_: None) -> Tensor:
+        """(B, C, T), all of a length -> (B, E, 1)."""
         self.features = x if self.keep else None
-        valid = None
-        if lengths is not None:
-            valid = torch.arange(x.shape[2], device=x.device) < (lengths * x.shape[2])[:, None]
-        mean: Tensor = self.pooling(x, valid).mean
+        mean: Tensor = self.pooling(x).mean
         return mean.unsqueeze(2)
 
 
@@ -84,23 +58,15 @@ class EncoderNetwork(nn.Module):
         self.final_norm: nn.Module = nn.Identity()
         if config.network.final_norm:
             self.final_norm = nn.BatchNorm1d(config.network.embedding, affine=False)
-        self._padding = _OwnEndPadding()
         for module in self.body.modules():
-            if isinstance(module, Conv1d):
-                module._manage_padding = self._padding
-                if module.kernel_size == 1:
-                    module.conv = FrameConv.of(module.conv)
+            if isinstance(module, Conv1d) and module.kernel_size == 1:
+                module.conv = FrameConv.of(module.conv)
             elif isinstance(module, BatchNorm1d):
                 module.norm = FastBatchNorm.of(module.norm)
 
-    def forward(self, features: Tensor, frames: Tensor | None = None) -> Tensor:
-        """`frames`: (B,) integer, valid frames of each utterance; None when all are full."""
-        self._padding.frames = frames
-        lengths = None
-        if frames is not None:
-            # SpeechBrain multiplies by T and compares or rounds: a quarter below is right for both.
-            lengths = (frames - 0.25) / features.shape[1]
-        embeddings: Tensor = self.final_norm(self.body(features, lengths).squeeze(1))
+    def forward(self, features: Tensor) -> Tensor:
+        """See the class; all utterances of a batch have the same length."""
+        embeddings: Tensor = self.final_norm(self.body(features).squeeze(1))
         return embeddings
 
     @property

@@ -22,7 +22,7 @@ from steps.speaker.batches import Batch, BatchMaker, Prefetcher
 from steps.speaker.checkpoints import Checkpoints, save_atomically
 from steps.speaker.config import EncoderConfig, TrainingConfig, to_plain, write_config
 from steps.speaker.corpus import TrainingAudio, hold_out
-from steps.speaker.encoders import NetworkEncoder, check_device, embed_all, load_network
+from steps.speaker.encoders import NetworkEncoder, check_device, load_network
 from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameters
 from steps.speaker.validation import ValidationSet, make_validation_set, validation_eer
 from utils.cli import UserError
@@ -280,7 +280,7 @@ def _report_progress(trainer: Trainer, first: int, seconds: float) -> None:
 
 def _validate(trainer: Trainer, valid: ValidationSet, out: Path) -> None:
     encoder = trainer.encoder()
-    eer = validation_eer(valid, lambda segments: embed_all(encoder, segments, 30.0))
+    eer = validation_eer(valid, encoder.embed)
     trainer.note_best(eer)
     trainer.curve.append((trainer.step, trainer.cpu_seconds, trainer.loss, 100 * eer))
     logging.info("step %d: validation EER %.2f %%", trainer.step, 100 * eer)

@@ -17,7 +17,7 @@ from steps.speaker.corpus import TrainingAudio
 from utils.seeds import make_rng
 
 Samples = npt.NDArray[np.float32]
-Embed = Callable[[Sequence[Samples]], npt.NDArray[np.float32]]
+Embed = Callable[[Samples], npt.NDArray[np.float32]]
 SEGMENT_SECONDS = 3.0
 
 
@@ -66,7 +66,7 @@ def _pieces(audio: TrainingAudio, utt: str) -> list[tuple[str, int, int]]:
 
 def validation_eer(segments: ValidationSet, embed: Embed) -> float:
     """EER (0 to 1) of the cosine over all pairs of segments."""
-    vectors = embed(segments.segments).astype(np.float64)
+    vectors = np.stack([embed(samples) for samples in segments.segments]).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     rows, columns = np.triu_indices(len(vectors), k=1)
     scores = (vectors @ vectors.T)[rows, columns]

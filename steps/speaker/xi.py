@@ -35,16 +35,8 @@ def pool_frames(
     log_precision: Tensor,
     prior_mean: Tensor,
     prior_log_precision: Tensor,
-    valid: Tensor | None = None,
 ) -> Posterior:
-    """The posterior of (B, D, T) frames and log precisions under a prior (D,), (D,).
-
-    `valid`: (B, T) bool, frames that count; None when all do. A row without a valid frame gives the
-    prior.
-    """
-    if valid is not None:
-        log_precision = log_precision.masked_fill(~valid[:, None], -torch.inf)
-        frames = frames.masked_fill(~valid[:, None], 0.0)  # padding may hold anything
+    """The posterior of (B, D, T) frames and log precisions under a prior (D,), (D,)."""
     shape = (len(frames), -1, 1)
     logits = torch.cat([log_precision, prior_log_precision[:, None].expand(shape)], dim=2)
     values = torch.cat([frames, prior_mean[:, None].expand(shape)], dim=2)
@@ -82,7 +74,7 @@ class XiPooling(nn.Module):
         positive = functional.softplus(self.outward(hidden).to(wide)).clamp_min(1e-6)
         return means.to(wide), 2.0 * positive.log()
 
-    def forward(self, features: Tensor, valid: Tensor | None = None) -> Posterior:
-        """See `pool_frames`; `valid`: (B, T) bool, None when all frames count."""
+    def forward(self, features: Tensor) -> Posterior:
+        """See `pool_frames`."""
         means, log_precision = self.frame_gaussians(features)
-        return pool_frames(means, log_precision, self.prior_mean, self.prior_log_precision, valid)
+        return pool_frames(means, log_precision, self.prior_mean, self.prior_log_precision)
