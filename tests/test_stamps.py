@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from utils import stamps
+from utils import digests, stamps
 from utils.cli import UserError
 
 
@@ -254,3 +254,142 @@ def test_external_speech_made_anew_in_the_same_place_was_not_noticed(work: Path)
     audio.write_bytes(b"new!")
     os.utime(audio, ns=(1, 1))
     assert stamps.why_stale([Path("x")], ["tool", "theirs"]) == "theirs changed"
+
+
+@pytest.fixture
+def speech(work: Path) -> Path:
+    """data/x, made of a corpus, and data/x_b2, which has audio of its own in it."""
+    for name in ("corpus/s/a.flac", "data/x_b2/wav/a.wav"):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).write_bytes(b"speech of a")
+    stamps.begin([Path("data/x")], ["prepare"])
+    Path("data/x").mkdir()
+    Path("data/x/wav.scp").write_text(f"a {work}/corpus/s/a.flac\n")
+    stamps.finish([Path("data/x")], ["prepare"])
+    shutil.move("data/x_b2", "made")
+    stamps.begin([Path("data/x_b2")], ["protect", "data/x"])
+    shutil.move("made", "data/x_b2")
+    Path("data/x_b2/wav.scp").write_text("a data/x_b2/wav/a.wav\n")
+    for passing in ("log/protect.1.log", "split2/1/utt2spk"):
+        Path("data/x_b2", passing).parent.mkdir(parents=True)
+        Path("data/x_b2", passing).write_text("of no figure")
+    stamps.finish([Path("data/x_b2")], ["protect", "data/x"])
+    Path("exp").mkdir()
+    return work
+
+
+@pytest.mark.parametrize("change", [lambda p: p.write_bytes(b"speech of b"), Path.unlink])
+@pytest.mark.parametrize("remember", [False, True])
+def test_audio_that_was_overwritten_or_deleted_was_not_noticed(
+    speech: Path, monkeypatch: pytest.MonkeyPatch, change, remember: bool
+) -> None:
+    """Only files directly in a stamped folder were digested: "nothing to do" was said."""
+    monkeypatch.setattr(digests, "SETTLED", -9e9)
+    for step, audio in (
+        (["data/x", "--", "prepare"], f"{speech}/corpus/s/a.flac"),
+        (["data/x_b2", "--", "protect", "data/x"], "data/x_b2/wav/a.wav"),
+    ):
+        if not remember:
+            monkeypatch.setattr(stamps, "MEMORY", Path("nowhere/digests"))
+        assert stamps.main(["check", *step]) == 0
+        old = Path(audio).read_bytes()
+        change(Path(audio))
+        assert stamps.main(["check", *step]) == stamps.STALE
+        reason = stamps.why_stale([Path(step[0])], step[2:]) or ""
+        assert audio.removeprefix("data/x_b2/") + " not as the step left it" in reason
+        Path(audio).write_bytes(old)
+        assert stamps.main(["check", *step]) == 0
+    Path("data/x_b2/log/protect.1.log").write_text("another run looked at it")
+    shutil.rmtree("data/x_b2/split2")
+    assert stamps.main(["check", *step]) == 0
+
+
+def test_a_corpus_counted_by_names_and_sizes_only(work: Path) -> None:
+    """Another file of the same name and size was not noticed, nor one behind a link."""
+    for name in ("corpus", "disk"):
+        (work / name / "s").mkdir(parents=True)
+        (work / name / "s/a.flac").write_bytes(b"speech of a")
+    (work / "corpus/linked").symlink_to(work / "disk")
+    (work / "disk/loop").symlink_to(work / "corpus")
+    command = ["prepare", "--corpus", "corpus"]
+    make(Path("a"), command)
+    for name in ("corpus", "disk"):
+        (work / name / "s/a.flac").write_bytes(b"speech of b")
+        assert stamps.why_stale([Path("a")], command) == "corpus changed"
+        (work / name / "s/a.flac").write_bytes(b"speech of a")
+        assert stamps.why_stale([Path("a")], command) is None
+
+
+def test_files_that_have_not_changed_are_not_read_again(
+    speech: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a memory that is broken is made anew; a file written a moment ago is not trusted yet."""
+    step = ["check", "data/x_b2", "--", "protect", "data/x"]
+    read: list[str] = []
+    of_file = digests._read_file
+    monkeypatch.setattr(digests, "_read_file", lambda path: read.append(str(path)) or of_file(path))
+
+    def n_read() -> int:
+        read.clear()
+        assert stamps.main(step) == 0
+        return len(read)
+
+    assert n_read() == n_read() == 2  # tables with places are not files whose content counts
+    monkeypatch.setattr(digests, "SETTLED", -9e9)
+    assert n_read() == 2
+    assert n_read() == 0
+    for broken in (b"no database", stamps.MEMORY.read_bytes()[:5000]):
+        stamps.MEMORY.write_bytes(broken)
+        assert n_read() == 2
+    n_read()
+    assert n_read() == 0
+    stamps.MEMORY.unlink()
+    stamps.MEMORY.mkdir()
+    assert n_read() == 2
+
+
+def write_archives(folder: Path, parts: dict[str, list[str]]) -> None:
+    """x.<part>.ark and x.scp; what an object holds is its key twice."""
+    lines = []
+    folder.mkdir(exist_ok=True)
+    for part, keys in parts.items():
+        data = b""
+        for key in keys:
+            data += key.encode() + b" "
+            lines.append(f"{key} {folder}/x.{part}.ark:{len(data)}\n")
+            data += b"\0B" + 2 * key.encode()
+        (folder / f"x.{part}.ark").write_bytes(data)
+    (folder / "x.scp").write_text("".join(sorted(lines)))
+
+
+def test_the_settings_digest_held_the_names_of_parts(work: Path) -> None:
+    """Of the same x-vectors, made with another --nj, the figures' settings were others."""
+    found = {}
+    for parts in ({"1": ["a", "b", "cc"]}, {"1": ["cc"], "2": ["a", "b"]}):
+        write_archives(Path("x"), parts)
+        found[len(parts)] = (
+            stamps.digest_path(Path("x/x.scp")),
+            digests.contents(Path("x"), ours=True),
+        )
+        shutil.rmtree("x")
+    assert found[1] == found[2]
+    assert set(found[1][1]) == {"x.scp"}
+
+
+@pytest.mark.parametrize("place", [0, 5, 11, -1])
+def test_every_byte_of_an_archive_counts(work: Path, place: int) -> None:
+    write_archives(Path("x"), {"1": ["aa", "b", "cc"]})
+    before = digests.contents(Path("x"), ours=True)
+    data = bytearray(Path("x/x.1.ark").read_bytes())
+    data[place] ^= 1
+    Path("x/x.1.ark").write_bytes(data)
+    assert digests.contents(Path("x"), ours=True) != before
+
+
+def test_a_comment_in_the_settings_of_a_system_redid_a_third_of_the_steps(work: Path) -> None:
+    make(Path("a"), ["tool", "conf.yaml"])
+    Path("conf.yaml").write_text("# as published\nalpha:   0.8 # of the pole\n")
+    assert stamps.why_stale([Path("a")], ["tool", "conf.yaml"]) is None
+    for text in ("alpha: 0.80\n", "alpha: '0.8'\n", "alpha: [0.8\n"):
+        Path("conf.yaml").write_text(text)
+        assert stamps.why_stale([Path("a")], ["tool", "conf.yaml"]) == "conf.yaml changed"

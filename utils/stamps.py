@@ -9,8 +9,10 @@
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
 command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the
 program and the project modules that it imports, comments and docstrings left out) and of the files
-it wrote. Because the digest of a stamped folder holds that folder's own stamp, digests chain: audio
-that was protected anew at the same place makes its x-vectors, scores and figures stale.
+it wrote, with the audio that they name. A folder counts with all that it holds, by content
+(utils/digests.py); exp/.digests remembers the digests of files that have not changed. Because the
+digest of a stamped folder also holds how it was made, digests chain: audio that was protected anew
+at the same place makes its x-vectors, scores and figures stale.
 
 check and begin print the reason and exit 10 when the step must run. begin then clears what another
 command left, keeps what an interrupted run of the same command left, and marks OUT as started.
@@ -20,7 +22,6 @@ Options that cannot change a result (--nj, --download) are not part of the comma
 
 import argparse
 import ast
-import hashlib
 import json
 import re
 import shutil
@@ -36,6 +37,15 @@ from textwrap import shorten
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
+from utils.digests import (
+    ABSENT,
+    contents,
+    digest_file,
+    digest_json,
+    digest_scp,
+    remembering,
+    sha256,
+)
 from utils.tables import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +53,8 @@ DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
 MOST_SHOWN = 300  # characters of a command that changed
+MOST_NAMED = 3  # files that changed
+MEMORY = Path("exp/.digests")  # of files that have not changed
 # These hold times of computation, and nothing is made from them.
 NOT_CONTENT = (
     "pseudo.tsv",
@@ -52,16 +64,6 @@ NOT_CONTENT = (
     "valid_loss.tsv",
     "valid_wer.tsv",
 )
-
-
-def sha256(data: bytes) -> str:
-    """Hex SHA-256 of bytes."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def _digest_file(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _names_in(word: str) -> list[str]:
@@ -74,50 +76,31 @@ def _path_in(word: str) -> Path | None:
     return next((Path(text) for text in _names_in(word) if Path(text).exists()), None)
 
 
-def _top_files(folder: Path) -> dict[str, str]:
-    """Digests of the visible files that stand directly in a folder."""
-    visible = (p for p in folder.iterdir() if not p.name.startswith("."))
-    files = (p for p in visible if p.is_file() and p.name not in NOT_CONTENT)
-    return {p.name: _digest_file(p) for p in sorted(files)}
-
-
 def provenance(folder: Path) -> str | None:
     """Digest of how a stamped folder was made (command, inputs, code); None without a stamp."""
     stamp = _read_stamp(folder / DONE)
-    return None if stamp is None else sha256(json.dumps(_key_of(stamp), sort_keys=True).encode())
+    return None if stamp is None else digest_json(_key_of(stamp))
 
 
 def digest_path(path: Path) -> str:
-    """Digest of an input: a file's content, or a folder's stamp and the files directly in it.
+    """Digest of an input: a file's content, or all that a folder holds and how it was made.
 
-    A folder that no step made is known by the names and sizes of all that it holds (a corpus), or,
-    where it is a data directory (it has a utt2spk), by its tables and the sizes and times of its
-    audio: another system's speech may be made anew in its place. An .scp only says where things
-    are: with it counts how the folder was made in which it stands.
+    A folder that no step made, and that is no data directory, is a corpus or a model: everything in
+    it counts. An .scp only says where things are: what it names counts, and how the folder was made
+    in which it stands.
     """
     if path.is_file():
-        made = provenance(path.parent) if path.suffix == ".scp" else None
-        return _digest_file(path) if made is None else sha256((_digest_file(path) + made).encode())
+        if path.suffix != ".scp":
+            return digest_file(path)
+        return digest_json([digest_scp(path), provenance(path.parent)])
     if not path.is_dir():
-        return "absent"
-    parts: dict[str, object] = {"files": _top_files(path), "made": provenance(path)}
-    if parts["made"] is None and (path / "utt2spk").exists():
-        parts["audio"] = _audio_files(path / "wav.scp")
-    elif parts["made"] is None:
-        parts["tree"] = sorted(
-            f"{p.relative_to(path)} {p.stat().st_size}" for p in path.rglob("*") if p.is_file()
-        )
-    return sha256(json.dumps(parts, sort_keys=True).encode())
-
-
-def _audio_files(wav: Path) -> list[tuple[str, int, int]]:
-    """Path, size and time (ns) of the files that a wav.scp names; of commands there is no file."""
-    if not wav.is_file():
-        return []
-    named = (line.split(maxsplit=1)[-1] for line in wav.read_text("utf-8").splitlines())
-    files = (Path(name) for name in sorted(set(named)))
-    found = ((str(path), path.stat()) for path in files if path.is_file())
-    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
+        return ABSENT
+    made = provenance(path)
+    ours = made is not None or (path / "utt2spk").exists()
+    files = contents(path, ours=ours)
+    if ours:
+        files = {name: digest for name, digest in files.items() if name not in NOT_CONTENT}
+    return digest_json({"files": files, "made": made})
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
@@ -172,7 +155,7 @@ def digest_code(program: Path) -> str:
         todo |= {p for p in found if p.exists()} - {ROOT / name for name in parts}
         name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
         parts[name] = sha256(text.encode())
-    return sha256(json.dumps(parts, sort_keys=True).encode())
+    return digest_json(parts)
 
 
 def strip_neutral(command: Sequence[str]) -> list[str]:
@@ -308,10 +291,11 @@ def why_stale(
         if _key_of(stamp) != key.now:
             return _difference(_key_of(stamp), key.now)
         written = stamp.get("outputs")
-        if written != (now := _top_files(out)):
+        if written != (now := contents(out, ours=True)):
             was = written if isinstance(written, dict) else {}
             names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
-            return f"{out}: {', '.join(names)} not as the step left it"
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            return f"{out}: {', '.join(names[:MOST_NAMED])}{more} not as the step left it"
     return None
 
 
@@ -352,7 +336,7 @@ def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
             "command": strip_neutral(command),
             "inputs": {**inputs, **appeared},
             "code": code,
-            "outputs": _top_files(out),
+            "outputs": contents(out, ours=True),
             "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
             "host": socket.gethostname(),
             "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
@@ -379,16 +363,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--" not in words and not {"-h", "--help"} & set(words):
         raise UserError("usage: stamps.py check|begin|finish OUT [--also OUT]... -- COMMAND...")
     args = get_parser().parse_args(words)
-    outs = [args.out, *args.also]
-    if args.action == "finish":
-        finish(outs, args.command)
+    with remembering(MEMORY):
+        return _run(args.action, [args.out, *args.also], args.command, args.remade)
+
+
+def _run(action: str, outs: list[Path], command: list[str], remade: list[str]) -> int:
+    if action == "finish":
+        finish(outs, command)
         return 0
-    key = Key(outs, args.command)
-    reason = why_stale(outs, args.command, args.remade, key)
+    key = Key(outs, command)
+    reason = why_stale(outs, command, remade, key)
     if reason is None:
         return 0
-    if args.action == "begin":
-        begin(outs, args.command, key)
+    if action == "begin":
+        begin(outs, command, key)
     print(reason)
     return STALE
 
