@@ -14,18 +14,15 @@ import shlex
 import sqlite3
 import stat
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO
 
 ABSENT = "absent"
 SETTLED = 2.0  # seconds: a file changed since then could change once more with the same time
-_CHUNK = 1 << 20  # bytes
 _MANY = 4 << 30  # bytes that are read before this is said
-_OBJECT = re.compile(r"(?P<file>.+?):(?P<offset>\d+)(?P<range>\[.*\])?")  # of an archive
+_OBJECT = re.compile(r"(?P<file>.+?):\d+(\[.*\])?")  # of an archive
 _PASSING = re.compile(r"log|split\d+")  # folders of a step's OUT that are not what it made
 
 
@@ -98,25 +95,19 @@ def remembering(path: Path) -> Iterator[None]:
         memory.write()
 
 
-def _signature(found: os.stat_result) -> str:
-    return f"{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}"
-
-
-def _remembered(kind: str, found: list[os.stat_result], compute: Callable[[], str]) -> str:
-    """What compute finds in files, of which the first stands for all; remembered once settled."""
+def _remembered(kind: str, found: os.stat_result, compute: Callable[[], str]) -> str:
+    """What compute finds in a file; remembered once the file has settled."""
     memory = _memory.get()
     if memory is None:
         return compute()
-    key = f"{kind}{found[0].st_dev}:{found[0].st_ino}"
-    signature = _signature(found[0])
-    if len(found) > 1:
-        signature += " " + digest_json([[f.st_ino, _signature(f)] for f in found[1:]])
+    key = f"{kind}{found.st_dev}:{found.st_ino}"
+    signature = f"{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}"
     digest = memory.get(key, signature)
     if digest is None:
         before = time.time()
-        _say_once(memory, sum(f.st_size for f in found))
+        _say_once(memory, found.st_size)
         digest = compute()
-        if all(max(f.st_ctime, f.st_mtime) < before - SETTLED for f in found):
+        if max(found.st_ctime, found.st_mtime) < before - SETTLED:
             memory.put(key, signature, digest)
     return digest
 
@@ -128,23 +119,17 @@ def _say_once(memory: _Memory, size: int) -> None:
         logging.info("audio and other large files are read once, to notice when they change")
 
 
-def _stat(path: str | Path) -> os.stat_result | None:
-    try:
-        return Path(path).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
 def digest_file(path: str | Path) -> str:
     """Digest of a file's content; of a YAML file without comments. ABSENT where there is none."""
-    found = _stat(path)
-    if found is None:
+    try:
+        found = Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     if not stat.S_ISREG(found.st_mode):
         return "not a file"
     if str(path).endswith((".yaml", ".yml")):
-        return _remembered("yaml ", [found], lambda: _read_yaml(path))
-    return _remembered("", [found], lambda: _read_file(path))
+        return _remembered("yaml ", found, lambda: _read_yaml(path))
+    return _remembered("", found, lambda: _read_file(path))
 
 
 def _read_file(path: str | Path) -> str:
@@ -162,36 +147,21 @@ def _read_yaml(path: str | Path) -> str:
         return sha256(data)
 
 
-def read_scp(path: Path) -> tuple[str, list[str], set[tuple[int, int]]]:
-    """Digest of the lines of an .scp, the files that they name, and the archives (device, inode)
-    that they name objects of.
-
-    Objects count by key and content, wherever they stand: into how many archives they were written
-    changes nothing. Of a command (`... |`) the words that are files are named.
-    """
-    lines: list[str] = []
-    files: list[str] = []
-    objects: dict[str, list[tuple[int, str]]] = defaultdict(list)
+def read_scp(path: Path) -> dict[str, None]:
+    """The files that the lines of an .scp name; of a command (`... |`) the words that are files."""
+    files: dict[str, None] = {}
     for line in path.read_bytes().decode("utf-8", "replace").split("\n"):
-        key, _, named = line.strip().replace("\t", " ").partition(" ")
-        named = named.strip()
+        named = line.strip().replace("\t", " ").partition(" ")[2].strip()
         match = _OBJECT.fullmatch(named)
-        if match and (match["file"] in objects or _stat(match["file"])):
-            objects[match["file"]].append((int(match["offset"]), key + (match["range"] or "")))
-            continue
-        lines.append(line)
-        files += _words(named) if named.endswith("|") else [named] if named else []
-    stats = [found for name in sorted(objects) if (found := _stat(name))]
-    if objects:
-        known = [path.stat(), *stats]
-        lines.append(_remembered("scp ", known, lambda: _digest_objects(objects)))
-    return digest_json(lines), files, {(f.st_dev, f.st_ino) for f in stats}
+        if match and (match["file"] in files or Path(match["file"]).is_file()):
+            named = match["file"]
+        files |= dict.fromkeys(_words(named) if named.endswith("|") else [named] if named else [])
+    return files
 
 
 def digest_scp(path: Path) -> str:
-    """Digest of what the lines of an .scp name: of objects of archives, and of files."""
-    lines, files, _ = read_scp(path)
-    return digest_json([lines, {name: digest_file(name) for name in files}])
+    """Digest of the lines of an .scp, and of the files that they name."""
+    return digest_json([digest_file(path), {name: digest_file(name) for name in read_scp(path)}])
 
 
 def _words(command: str) -> list[str]:
@@ -201,29 +171,6 @@ def _words(command: str) -> list[str]:
         return []
 
 
-def _digest_objects(objects: dict[str, list[tuple[int, str]]]) -> str:
-    """Of all (key, content) of archives, in the order of the keys."""
-    found: list[tuple[str, str]] = []
-    for archive, places in objects.items():
-        # An object's key and a blank stand before it.
-        starts = {at: max(at - len(key.partition("[")[0].encode()) - 1, 0) for at, key in places}
-        begins = sorted(starts.values())
-        ends = dict(zip(begins, [*begins[1:], Path(archive).stat().st_size], strict=True))
-        with Path(archive).open("rb") as stream:
-            parts = {at: _digest_part(stream, begin, ends[begin]) for at, begin in starts.items()}
-        found += [(key, parts[at]) for at, key in places]
-    return digest_json(sorted(found))
-
-
-def _digest_part(stream: IO[bytes], begin: int, end: int) -> str:
-    stream.seek(begin)
-    digest = hashlib.sha256()
-    while begin < end and (data := stream.read(min(_CHUNK, end - begin))):
-        digest.update(data)
-        begin += len(data)
-    return digest.hexdigest()
-
-
 def contents(folder: Path, *, ours: bool) -> dict[str, str]:
     """Digests of the visible files in a folder, by their names in it, and of files elsewhere that
     its .scp files name, by these names.
@@ -231,21 +178,12 @@ def contents(folder: Path, *, ours: bool) -> dict[str, str]:
     Links are followed. ours: a step or a data directory, whose log/, split<N>/ and files that are
     being written (.tmp.) do not count.
     """
-    files: dict[str, str] = {}
-    named: list[str] = []
-    archives: set[tuple[int, int]] = set()
     paths = {os.path.relpath(path, folder): path for path in _walk(folder, ours)}
+    files = {name: digest_file(path) for name, path in paths.items()}
     for name in [name for name in paths if name.endswith(".scp")]:
-        files[name], of_files, of_archives = read_scp(Path(paths.pop(name)))
-        named += of_files
-        archives |= of_archives
-    for name, path in paths.items():
-        found = _stat(path)
-        if found is None or (found.st_dev, found.st_ino) not in archives:
-            files[name] = digest_file(path)
-    for path in named:
-        if os.path.relpath(path, folder) not in files:
-            files[path] = digest_file(path)
+        for path in read_scp(Path(paths[name])):
+            if os.path.relpath(path, folder) not in files:
+                files[path] = digest_file(path)
     return dict(sorted(files.items()))
 
 
