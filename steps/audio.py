@@ -17,6 +17,10 @@ SAMPLE_RATE = 16000
 FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 
 
+class EmptyAudioError(UserError):
+    """An audio file without samples."""
+
+
 @dataclass(frozen=True)
 class Audio:
     """`samples`: (n,) float64, full scale 1; `rate`: theirs in Hz; `file_rate`: the file's."""
@@ -35,7 +39,7 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
     """Read one mono file; resample it (polyphase) where its rate differs from `rate`.
 
     Raises UserError naming utterance and file for: a pipe, a missing or unreadable file, several
-    channels, no samples, a sample that is not finite.
+    channels, no samples (EmptyAudioError), a sample that is not finite.
     """
     if rxfilename.rstrip().endswith("|"):
         raise UserError(f"{utt}: {rxfilename!r} is a pipe; write the audio to a file first")
@@ -47,7 +51,7 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
         raise UserError(f"{utt}: {rxfilename}: {samples.shape[1]} channels; only mono is read")
     mono = samples[:, 0]
     if len(mono) == 0:
-        raise UserError(f"{utt}: {rxfilename}: no samples (zero-length audio)")
+        raise EmptyAudioError(f"{utt}: {rxfilename}: no samples (zero-length audio)")
     if not np.isfinite(mono).all():
         raise UserError(f"{utt}: {rxfilename}: holds a sample that is not a finite number")
     if file_rate != rate:

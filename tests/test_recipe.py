@@ -274,7 +274,7 @@ def test_an_unknown_system_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_the_default_recipe_measures_prosody_and_leaves_words_out(tmp_path: Path) -> None:
+def test_the_default_recipe_measures_prosody_and_quality_not_words(tmp_path: Path) -> None:
     make_corpus_folder(tmp_path)
     settings = (ROOT / "egs/synth/conf/recipe.conf").read_text()
     (tmp_path / "conf/recipe.conf").write_text(settings)
@@ -287,6 +287,8 @@ def test_the_default_recipe_measures_prosody_and_leaves_words_out(tmp_path: Path
     for system in ("b2", "b2r"):
         assert f"exp/prosody/{system}/synth_test_trials_f" in paths
         assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in paths
+        assert f"exp/quality/{system}/synth_test_trials_f" in paths
+        assert f"exp/metrics/{system}/utility.distillmos/PP/synth_test" in paths
     assert not any("exp/decode" in path for path in paths)
 
 

@@ -306,7 +306,7 @@ def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> Non
     assert f"Word error rate by asr_x: 20.0 % [17.0, 23.0] {before}." in text
     assert "Utility: WER by asr_x" in text
     assert "Utility: UAR" not in text
-    assert "asr_x A WER 20.0 [17.0, 23.0]" in text
+    assert "asr_x A WER (%) 20.0 [17.0, 23.0]" in text
     assert "Utility: WER" not in words_of_page(load_results(few))
 
 

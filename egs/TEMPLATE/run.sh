@@ -17,6 +17,8 @@ informed_level=utt                 # level at which semi-informed attackers prot
 prepare_options=                   # further options of prepare.sh
 also_prepared=                     # sets that prepare.sh makes for other evaluations
 prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
+quality=true                       # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
+quality_utterances=4               # utterances of each speaker in that sample, at most
 asr=                               # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/utility.md)
 asr_spelling=english               # how words are spelt before they are compared: english, or plain for any language (docs/metrics/wer.md)
 asr_lang=general                   # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
@@ -30,6 +32,7 @@ report_audio=true                  # the report holds short clips of the worst-p
 . local/recipe.sh
 . local/attackers.sh
 . local/prosody.sh
+. local/quality.sh
 . local/emotion.sh
 . local/timing.sh
 . local/asr.sh
@@ -190,6 +193,7 @@ fi
 
 if in_stage 10 "utility"; then
   ! $prosody || make_prosody
+  ! $quality || make_quality
   make_emotion
   make_asr
 fi
@@ -218,6 +222,7 @@ if in_stage 11 "results and report"; then
     find_prosody
     folders+=("${prosody_folders[@]}")
   fi
+  ! $quality || add_quality_figures
   add_emotion_figures
   add_asr_figures
   for system in $systems; do

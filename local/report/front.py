@@ -2,9 +2,9 @@
 """Privacy against utility: who is on the Pareto front, and who is behind whom.
 
 Privacy is the EER of the strongest attacker measured (local/report/strongest.py), utility a word
-error rate or a recall of emotions on the same split. A system is on the front when no other is at
-least as good in both and better in one; by the point estimates, and whether the intervals of a
-system and of one before it overlap is told.
+error rate, a recall of emotions or an estimated opinion score on the same split. A system is on
+the front when no other is at least as good in both and better in one; by the point estimates, and
+whether the intervals of a system and of one before it overlap is told.
 """
 
 import math
@@ -16,12 +16,11 @@ from local.report.results import Figure
 from local.report.strongest import strongest
 from local.report.words import UTILITY_METRICS, enumerate_words, parse, percent, target_voices
 
-HIGHER_IS_BETTER = {"wer": False, "uar": True}
-
 
 @dataclass(frozen=True)
 class Point:
-    """A system; privacy: EER of the strongest attacker, a fraction; utility: a fraction."""
+    """A system; privacy: EER of the strongest attacker, a fraction; utility: a
+    fraction, or a score from 1 to 5."""
 
     system: str
     privacy: Value
@@ -53,14 +52,14 @@ class Trade:
 
     def dominates(self, a: Point, b: Point) -> bool:
         """Whether `a` is at least as good as `b` in both, and better in one."""
-        sign = 1 if HIGHER_IS_BETTER[self.metric] else -1
+        sign = 1 if UTILITY_METRICS[self.metric].higher_is_better else -1
         gains = (a.privacy.value - b.privacy.value, sign * (a.utility.value - b.utility.value))
         return min(gains) >= 0 and max(gains) > 0
 
     def finding(self) -> str:
         """The front in words, who is behind it, and what it would be without protection."""
         what = f"{self.metric.upper()} by {self.recogniser}"
-        higher = "higher" if HIGHER_IS_BETTER[self.metric] else "lower"
+        higher = "higher" if UTILITY_METRICS[self.metric].higher_is_better else "lower"
         front = self.front()
         text = (
             f"{self.split}, {what}: on the Pareto front (no other system has both a higher EER "
@@ -82,7 +81,7 @@ class Trade:
     def _numbers(self, point: Point) -> str:
         return (
             f"EER {percent(point.privacy.value)}, "
-            f"{self.metric.upper()} {percent(point.utility.value)}"
+            f"{self.metric.upper()} {UTILITY_METRICS[self.metric].say(point.utility.value)}"
         )
 
     def _say(self, point: Point) -> str:

@@ -65,6 +65,7 @@ def render(
         said = [trade.finding() for trade in trades(figures) if trade.points]
         fronts = "".join(f"- {text}\n" for text in (*opinions(figures), *said))
         parts.append(f"## Utility\n\n{fronts}\n{useful.markdown()}")
+        parts += filter(None, [tables.utility_reading(figures)])
     prosody = tables.prosody_table(figures)
     if prosody.rows:
         parts.append(f"## {tables.PROSODY_TITLE}\n\n{prosody.markdown()}")

@@ -235,6 +235,8 @@ def _utility(results: Results, drawn: Section, contents: Contents) -> str:
         parts.append(element("h3", "Second opinion") + html.items(said))
     lines = [html.row(r[:1], map(html.plain, r[1:])) for r in rows]
     parts.append(html.table(drawn.title, tables.UTILITY_HEADER, lines))
+    if reading := tables.utility_reading(results.figures):
+        parts.append(element("p", reading, class_="soft"))
     return html.section(drawn.title, at, *parts)
 
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 
 from local.report import draw
 from local.report.draw import Picture
-from local.report.front import HIGHER_IS_BETTER, Point, Trade
+from local.report.front import Point, Trade
 from local.report.pictures_overview import bars
-from local.report.words import UTILITY_METRICS
+from local.report.words import UTILITY_METRICS, Use
 
 
 def trade_off(trade: Trade, systems: Sequence[str], folder: Path) -> Picture | None:
@@ -21,39 +21,44 @@ def trade_off(trade: Trade, systems: Sequence[str], folder: Path) -> Picture | N
     if not trade.points:
         return None
     canvas, axes = draw.new(3.1)
+    use = UTILITY_METRICS[trade.metric]
     if trade.unprotected is not None:
-        _point(axes, trade.unprotected, draw.SOFT, "*", draw.SOFT, "unprotected speech")
+        _point(axes, use, trade.unprotected, draw.SOFT, "*", draw.SOFT, "unprotected speech")
     for point in trade.points:
         i = systems.index(point.system)
-        _point(axes, point, draw.colour(i), draw.marker(i), draw.face(i), draw.label(point.system))
+        _point(
+            axes, use, point, draw.colour(i), draw.marker(i), draw.face(i), draw.label(point.system)
+        )
     front = trade.front()
     x = [100 * p.privacy.value for p in front]
-    y = [100 * p.utility.value for p in front]
+    y = [use.scale * p.utility.value for p in front]
     axes.plot(x, y, color=draw.INK, linewidth=0.8, linestyle=":", drawstyle="steps-pre", zorder=1)
     axes.plot(
         x, y, "o", color=draw.INK, markerfacecolor="none", markersize=11, markeredgewidth=0.9,
         label="on the Pareto front",
     )  # fmt: skip
-    higher = HIGHER_IS_BETTER[trade.metric]
     axes.set_xlabel("EER of the strongest attacker (%): 50 = a coin toss")
     axes.set_ylabel(
-        f"{trade.metric.upper()} (%){'' if higher else ', turned over'}: above is better"
+        f"{use.titled(trade.metric)}{'' if use.higher_is_better else ', turned over'}: "
+        "above is better"
     )
     axes.set_title(f"{trade.split}, {trade.recogniser}", loc="left")
     axes.grid(True)
     axes.margins(0.1)
-    if not higher:
+    if not use.higher_is_better:
         axes.invert_yaxis()
     draw.legend(canvas)
-    title = f"Privacy against {UTILITY_METRICS[trade.metric]}, {trade.split}, {trade.recogniser}"
+    title = f"Privacy against {use.name}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return draw.finish(canvas, name, title, trade.finding(), folder)
 
 
-def _point(axes: Axes, point: Point, colour: str, marker: str, face: str, label: str) -> None:
+def _point(
+    axes: Axes, use: Use, point: Point, colour: str, marker: str, face: str, label: str
+) -> None:
     axes.errorbar(
-        100 * point.privacy.value, 100 * point.utility.value,
-        xerr=bars(point.privacy, 100), yerr=bars(point.utility, 100),
+        100 * point.privacy.value, use.scale * point.utility.value,
+        xerr=bars(point.privacy, 100), yerr=bars(point.utility, use.scale),
         fmt=marker, color=colour, markerfacecolor=face, elinewidth=0.8, capsize=2, markersize=5.5,
         label=label,
     )  # fmt: skip

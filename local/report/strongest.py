@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from local.report.results import Figure
-from local.report.tables import MISSING, UNDEFINED, Column, Table, cell
+from local.report.tables import MISSING, UNDEFINED, USE_COLUMNS, Column, Table, cell
 from local.report.words import UTILITY, UTILITY_METRICS, attacker, parse
 
 TITLE = "Strongest attackers"
@@ -15,7 +15,8 @@ READING = (
     "the highest D_ECE (the same, or another). Best of several on the same trials, so chance "
     "favours it a little; each one's own figures are in the tables. Who was not run may do better. "
     "Of use is what is left beside: WER, words that the recogniser named gets wrong, or UAR, "
-    "emotions that it gets right; in brackets without protection."
+    "emotions that it gets right, or MOS, an estimated opinion score from 1 to 5; in brackets "
+    "without protection."
 )
 EER = Column("lowest EER (%)", "eer", 100, 1)
 D_ECE = Column("highest D_ECE (bit)", "d_ece")
@@ -71,7 +72,7 @@ def strongest_table(figures: Iterable[Figure]) -> Table:
     useful = {
         (f.metric, f.evaluator, f.split, f.system): f
         for f in figures
-        if f.attacker == UTILITY and f.metric in UTILITY_METRICS
+        if f.attacker == UTILITY and f.metric in USE_COLUMNS
     }
     measured = list(dict.fromkeys(key[:2] for key in useful))
     unprotected = {
@@ -88,14 +89,17 @@ def strongest_table(figures: Iterable[Figure]) -> Table:
              MISSING if before is None else cell(before, EER), str(s.eers), speakers,
              *(_use(useful, by, s.split, s.system) for by in measured)]
         )  # fmt: skip
-    return Table([*HEADER, *(f"{metric.upper()} by {name} (%)" for metric, name in measured)], rows)
+    return Table(
+        [*HEADER, *(UTILITY_METRICS[metric].titled(metric, name) for metric, name in measured)],
+        rows,
+    )
 
 
 def _use(
     useful: dict[tuple[str, str, str, str], Figure], by: tuple[str, str], split: str, system: str
 ) -> str:
     """Of a system and, in brackets, of the original."""
-    column = Column("", by[0], 100, 1)
+    column = USE_COLUMNS[by[0]]
     before = useful.get((*by, split, "original"))
     told = cell(useful.get((*by, split, system)), column)
     return told if before is None else f"{told} ({cell(before, column)})"

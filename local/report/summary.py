@@ -46,11 +46,10 @@ MEASURES = (
     Measure("Distinctiveness: G_VD", "whether protected voices still differ; 0 dB is as before",
             "g_vd", "similarity", " dB", True, 1, 2),
 )  # fmt: skip
-USES = (  # each by every recogniser
-    Measure("Utility: WER", "how many words the recogniser gets wrong; less is better", "wer",
-            UTILITY, " %", False, 100),
-    Measure("Utility: UAR", "mean share of emotions recognised; more is better", "uar", UTILITY,
-            " %", True, 100),
+USES = tuple(  # each by every recogniser
+    Measure(f"Utility: {metric.upper()}", use.meaning, metric, UTILITY, use.unit,
+            use.higher_is_better, use.scale, use.digits)
+    for metric, use in UTILITY_METRICS.items()
 )  # fmt: skip
 
 
@@ -204,7 +203,7 @@ def _utility(results: Results, row: Row) -> str:
     for measure in (m for m in row.cells if m.recogniser):
         after, before = (_use(results, measure, row.split, s) for s in (row.system, "original"))
         if after is not None:
-            what = f"{UTILITY_METRICS[measure.metric].capitalize()} by {measure.recogniser}"
+            what = f"{UTILITY_METRICS[measure.metric].name.capitalize()} by {measure.recogniser}"
             was = "" if before is None else f" ({_say(measure, before)} without protection)"
             parts.append(f" {what}: {_say(measure, after)}{was}.")
     return "".join(parts)
@@ -250,11 +249,16 @@ def not_measured(results: Results) -> list[str]:
     metrics = {f.metric for f in results.figures}
     said = []
     if metrics.isdisjoint(UTILITY_METRICS):
-        said.append("Utility (word error rate, emotion): whether the speech is still of use.")
-    elif "wer" not in metrics:
-        said.append("Word error rate: whether the words are still understood.")
-    elif "uar" not in metrics:
-        said.append("Emotion: whether it is still heard.")
+        said.append(
+            "Utility (word error rate, emotion, quality): whether the speech is still of use."
+        )
+    else:
+        unmeasured = {
+            "wer": "Word error rate: whether the words are still understood.",
+            "uar": "Emotion: whether it is still heard.",
+            "mos": "Quality: how good the speech sounds.",
+        }
+        said += [text for metric, text in unmeasured.items() if metric not in metrics]
     for evaluator in results.evaluators():
         known = results.attackers(evaluator)
         missing = absent(known)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report.results import Figure, Timing
-from local.report.words import UTILITY, UTILITY_METRICS
+from local.report.words import MOS_READING, UTILITY, UTILITY_METRICS
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
@@ -92,7 +92,7 @@ REID_COLUMNS = (
     Column("mean rank", "reid_mean_rank", digits=1),
     Column("chance", "chance_reid_mean_rank", digits=1),
 )
-PROSODY_TITLE = "Prosody and quality: protected speech beside its original"
+PROSODY_TITLE = "Prosody: protected speech beside its original"
 PROSODY_COLUMNS = (
     Column("correlation of log F0", "f0_correlation", digits=2),
     Column("voicing agreement (%)", "voicing_agreement", 100, 1),
@@ -225,19 +225,32 @@ def leakage_table(table: Figures) -> Table:
     return _table(table, ["leakage"], LEAKAGE_COLUMNS, counts=counts)
 
 
-UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value (%)", "speakers"]
+UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
+USE_COLUMNS = {
+    metric: Column(use.titled(metric), metric, use.scale, use.digits)
+    for metric, use in UTILITY_METRICS.items()
+}
+_USEFUL = {
+    **USE_COLUMNS,
+    "cer": Column("CER (%)", "cer", 100, 1),
+    "mos_drop": Column("MOS lost", "mos_drop", digits=2),
+}
 
 
 def utility_table(figures: Iterable[Figure]) -> Table:
-    """Error rates of words and characters, recall of emotions; a row a figure, original speech
-    among them."""
+    """Words, characters, emotions and quality, a row a figure, original speech among them."""
     rows = [
-        [f.split, f.system, f.evaluator, f.condition, f.metric.upper(),
-         cell(f, Column("", f.metric, 100, 1)), f.n_speakers]
+        [f.split, f.system, f.evaluator, f.condition,
+         _USEFUL[f.metric].title, cell(f, _USEFUL[f.metric]), f.n_speakers]
         for f in sorted(figures, key=lambda f: f.split)
-        if f.metric in (*UTILITY_METRICS, "cer")
+        if f.metric in _USEFUL
     ]  # fmt: skip
     return Table(UTILITY_HEADER, rows, 5)
+
+
+def utility_reading(figures: Iterable[Figure]) -> str:
+    """What has to be said beside that table; nothing where it needs no word."""
+    return MOS_READING if any(f.metric == "mos" for f in figures) else ""
 
 
 RTF_TITLE = "Real-time factors"

@@ -130,10 +130,13 @@ def by_target(results: Results, voices: Mapping[str, tuple[str, str]]) -> Table:
 def utility(results: Results, series: Mapping[str, Sequence[str]]) -> Table:
     """A row a series, split and measure: mean ± deviation over targets, lowest and highest of them.
 
-    Word error rate and recall of emotions are there where they were measured.
+    Word error rate, recall of emotions and opinion score are there where they were measured.
     """
     columns = (
-        *(Column(name.upper() + " (%)", name, 100, 1) for name in UTILITY_METRICS),
+        *(
+            Column(use.titled(name), name, use.scale, use.digits)
+            for name, use in UTILITY_METRICS.items()
+        ),
         *PROSODY_COLUMNS,
     )
     index = {

@@ -4,6 +4,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from local.protocols import attackers
 
@@ -14,7 +15,43 @@ ATTACKERS = {"unprotected": "unprotected"} | {
 CORE = ("ignorant", "lazy_informed", "semi_informed", "white_box")  # whose absence is worth a word
 
 
-UTILITY_METRICS = {"wer": "word error rate", "uar": "recall of emotions"}  # and their names
+@dataclass(frozen=True)
+class Use:
+    """A measure of utility: what it is called, what it tells, how its values are written."""
+
+    name: str
+    meaning: str
+    higher_is_better: bool
+    unit: str = " %"
+    scale: float = 100.0
+    digits: int = 1
+
+    def titled(self, metric: str, by: str = "") -> str:
+        """A heading over bare values: `WER (%)`, or `WER by ctc (%)`."""
+        unit = f" ({self.unit.strip()})" if self.unit else ""
+        return metric.upper() + (f" by {by}" if by else "") + unit
+
+    def say(self, value: float) -> str:
+        """A value with its unit."""
+        return number(self.scale * value, self.digits) + (self.unit if math.isfinite(value) else "")
+
+
+UTILITY_METRICS = {
+    "wer": Use(
+        "word error rate", "how many words the recogniser gets wrong; less is better", False
+    ),
+    "uar": Use("recall of emotions", "mean share of emotions recognised; more is better", True),
+    "mos": Use(
+        "estimated opinion score", "how good the speech sounds, 1 to 5, by an estimator that no "
+        "listener checked on protected speech; more is better", True, "", 1, 2,
+    ),
+}  # fmt: skip
+MOS_READING = (
+    "MOS is what DistillMOS, which learnt from listeners' scores of coded, noisy and enhanced "
+    "speech, expects them to give: it can rank how distorted the speech of two systems sounds, but "
+    "nobody has listened, it has hardly heard speech such as this, and it says nothing of words, "
+    "naturalness of the voice or privacy."
+)
 UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
 # A system that converts all speech to one target voice: its number, of how many, and its pitch.
 TARGET = re.compile(r"const_\d+((?:_of_\d+)?(?:_f0)?)")

@@ -1,0 +1,1 @@
+"""How good speech sounds, without listeners."""

@@ -1,0 +1,191 @@
+"""Quality without listeners: the estimator on speech, no score for none, figures, the recipe."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from local.compute_quality import main as compute_quality
+from local.metrics.quality import quality_figures, read_quality
+from local.report.results import Figure
+from local.report.strongest import strongest_table
+from local.report.tables import utility_reading, utility_table
+from steps.audio import write_wav
+from steps.estimate_quality import main as estimate_quality
+from steps.quality.estimate import WINDOW, Quality, load_estimator, middle, problem_of
+from utils.cli import LossError, UserError
+from utils.datadir import write_data_dir
+
+ROOT = Path(__file__).resolve().parents[1]
+RATE = 16000
+
+
+def buzz(seconds: float = 1.0, base: float = 140.0) -> np.ndarray:
+    """Something voiced that swells and fades."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    phase = 2 * np.pi * np.cumsum(base * 2 ** (0.2 * np.sin(2 * np.pi * t))) / RATE
+    voice = sum(np.sin(k * phase) / k for k in range(1, 12))
+    return 0.1 * voice * (0.2 + np.sin(np.pi * t) ** 2)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two speakers, two utterances each; one of them silent, one empty in the protected set."""
+    tables: dict[str, dict[str, dict[str, str]]] = {}
+    for name in ("o", "p"):
+        wav = {}
+        for i, utt in enumerate(("f1-1", "f1-2", "f2-1", "f2-2")):
+            path = tmp_path / name / "wav" / f"{utt}.wav"
+            write_wav(path, np.zeros(RATE) if utt == "f1-2" else buzz(1 + 0.1 * i))
+            if (name, utt) == ("p", "f2-2"):
+                soundfile.write(path, np.zeros(0), RATE)
+            wav[utt] = str(path)
+        tables[name] = {"wav.scp": wav, "utt2spk": {utt: utt[:2] for utt in wav}}
+        write_data_dir(tmp_path / name, tables[name])
+    return tmp_path
+
+
+def test_silence_clipped_and_empty_audio_has_no_score() -> None:
+    """DistillMOS gives digital silence 1.97, more than it gives noise."""
+    wave = buzz()
+    assert problem_of(wave) == ""
+    assert problem_of(np.zeros(0)) == "empty"
+    assert problem_of(wave[: RATE // 10]) == "short"
+    assert problem_of(np.zeros(RATE)) == problem_of(3e-4 * wave / wave.std()) == "silent"
+    assert problem_of(np.clip(20 * wave, -1, 1)) == "clipped"
+    peak = wave / np.abs(wave).max()  # normalised to full scale, which a few samples reach
+    assert problem_of(peak) == ""
+    quiet = np.concatenate(
+        [np.zeros(9 * RATE), 0.5 * wave]
+    )  # heard in the middle, where it is mute
+    assert problem_of(middle(quiet)) == "silent"
+
+
+def test_the_score_is_that_of_the_package_and_of_the_middle_of_long_speech() -> None:
+    import torch
+    from distillmos import ConvTransformerSQAModel
+
+    network = ConvTransformerSQAModel().eval()
+    estimate = load_estimator()
+    for wave in (buzz(1.0), buzz(7.0)):
+        with torch.inference_mode():
+            expected = network(torch.from_numpy(wave).float()[None]).item()
+        assert estimate(wave) == Quality(expected)
+    long = buzz(10)
+    assert len(middle(long)) == WINDOW
+    assert estimate(long) == estimate(middle(long))
+    noisy = buzz(7.0) + 0.1 * np.random.default_rng(0).standard_normal(7 * RATE)
+    assert estimate(noisy).mos < estimate(buzz(7.0)).mos
+    assert math.isnan(estimate(np.zeros(RATE)).mos)
+
+
+def test_figures_by_hand() -> None:
+    """Speakers weigh the same, and the drop is of what has both scores."""
+    before = {"a1": 4.0, "a2": 3.0, "b1": 4.5, "b2": "silent"}
+    after = {"a1": 3.0, "a2": "clipped", "b1": 2.0, "b2": 1.0}
+    utt2spk = {utt: utt[0] for utt in before}
+    found = quality_figures(after, utt2spk, before, n_bootstrap=200)
+    assert found["mos"] == pytest.approx((3.0 + 1.5) / 2)
+    assert found["mos_original"] == pytest.approx((4.0 + 4.5) / 2)
+    assert found["mos_drop"] == pytest.approx((1.0 + 2.5) / 2)
+    assert found["mos_per_speaker"] == {"a": 3.0, "b": 1.5}
+    assert (found["n_undefined"], found["n_undefined_original"]) == ({"clipped": 1}, {"silent": 1})
+    assert (found["n_speakers"], found["n_segments"]) == (2, 4)
+    # Two speakers: a resample is a twice, both, or b twice.
+    assert found["intervals"]["mos_drop"] == pytest.approx([1.0, 2.5])  # type: ignore[index]
+    alone = quality_figures(before, utt2spk)
+    assert alone["mos"] == pytest.approx(4.0)
+    assert "mos_drop" not in alone
+    nothing = quality_figures({"a1": "empty"}, utt2spk)
+    assert math.isnan(nothing["mos"])  # type: ignore[arg-type]
+
+
+def test_programs_say_what_has_no_score(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("o", "p"):
+        assert estimate_quality([str(data / "o"), str(data / name), str(data / "out" / name)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("f1-2: not defined, its audio is silent: ") == 2
+    assert "f2-2: not defined, its audio is empty: " in said
+    assert "read 4 utterances / written 4 / not defined 2 / skipped 0" in said
+    options = [f"--original={data}/out/o/quality", "--bootstrap", "50", str(data / "o")]
+    metrics = data / "metrics.json"
+    assert compute_quality([*options, str(data / "out/p/quality"), str(metrics)]) == 0
+    figures = json.loads(metrics.read_text())
+    assert figures["n_undefined"] == {"empty": 1, "silent": 1}
+    assert figures["n_undefined_original"] == {"silent": 1}
+    assert figures["mos_drop"] == 0  # the two that are left are the same audio
+    assert set(figures["intervals"]) == {"mos", "mos_original", "mos_drop"}
+
+
+@pytest.mark.slow
+def test_jobs_change_no_byte(data: Path) -> None:
+    def run(*words: object) -> str:
+        command = [sys.executable, *map(str, words)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    for n in (1, 2):
+        parts = int(run(ROOT / "utils/split_data_dir.py", data / "o", n))
+        out = data / f"out{n}"
+        for part in range(1, parts + 1):
+            run(ROOT / "steps/estimate_quality.py", data / f"o/split{parts}/{part}", data / "o",
+                out / f"split{parts}/{part}")  # fmt: skip
+        run(ROOT / "utils/merge_split_dirs.py", out, parts, "--expect", data / "o")
+    assert (data / "out1/quality").read_bytes() == (data / "out2/quality").read_bytes()
+
+
+def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
+    (data / "p/wav/f1-1.wav").write_text("no audio")
+    command = [str(data / "o"), str(data / "p"), str(data / "out")]
+    with pytest.raises(LossError, match=r"1 of 4 utterances lost, 0 allowed.*f1-1"):
+        estimate_quality(command)
+    assert not (data / "out/quality").exists()
+    assert estimate_quality(["--allow-loss", "1", *command]) == 0
+    assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
+    with pytest.raises(UserError, match="has no f1-1, which"):
+        write_data_dir(data / "p", {"wav.scp": {"x": "x.wav"}, "utt2spk": {"x": "x"}})
+        estimate_quality(command)
+
+
+@pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
+def test_a_table_of_something_else(tmp_path: Path, line: str) -> None:
+    (tmp_path / "quality").write_text(line + "\n")
+    with pytest.raises(UserError, match="is no score from 1 to 5"):
+        read_quality(tmp_path / "quality")
+
+
+def test_sets_that_do_not_fit(data: Path) -> None:
+    (data / "q").write_text("x1 3.5\n")
+    with pytest.raises(UserError, match=r"x1 is not in .*utt2spk"):
+        compute_quality([str(data / "o"), str(data / "q"), "-"])
+    (data / "q").write_text("f1-1 3.5\n")
+    with pytest.raises(UserError, match="f1-1 is in another set"):
+        again = ["--also", str(data / "o"), str(data / "q")]
+        compute_quality([*again, str(data / "o"), str(data / "q"), "-"])
+    (data / "other").write_text("f2-1 3.5\n")
+    with pytest.raises(UserError, match="has no f1-1"):
+        compute_quality([f"--original={data / 'other'}", str(data / "o"), str(data / "q"), "-"])
+
+
+def test_the_report_shows_scores_as_they_are_and_says_what_they_cannot_say() -> None:
+    def row(system: str, attacker: str, evaluator: str, metric: str, value: str) -> Figure:
+        where = ("c", "t_f", "f", system, attacker, evaluator, "PP")
+        return Figure(*where, metric, value, "", "", "9", "36", "", "", "0")
+
+    figures = [
+        row("b2", "ignorant", "e/plda", "eer", "0.4"),
+        row("b2", "utility", "distillmos", "mos", "3.456"),
+        row("b2", "utility", "distillmos", "mos_drop", "0.5"),
+    ]
+    table = strongest_table(figures)
+    assert table.rows[0][table.header.index("MOS by distillmos")] == "3.46"
+    assert [line[4:6] for line in utility_table(figures).rows] == [
+        ["MOS", "3.46"],
+        ["MOS lost", "0.50"],
+    ]
+    assert "nobody has listened" in utility_reading(figures)
+    assert utility_reading(figures[:1]) == ""
