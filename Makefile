@@ -1,33 +1,28 @@
 # Two commands do everything on a fresh machine: `make recipe` and `make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-# The optional parts are tested where they can be installed (one of them is compiled).
-EXTRA := $(shell command -v cc >/dev/null && echo extra)
-.PHONY: help setup extra recipe test test-fast lint clean
+.PHONY: help setup recipe test test-fast lint clean
 
 help:
 	@echo "make recipe     set up, run the default recipe (egs/synth, offline), say where the report is"
 	@echo "make test       set up, check style and types, run all tests"
 	@echo "make test-fast  the tests that take seconds"
 	@echo "make lint       style and types only"
-	@echo "make setup      only make .venv;  make extra: with the optional parts (needs a C compiler)"
+	@echo "make setup      only make .venv"
 	@echo "make clean      remove .venv and all that recipes and tools made in the checkout"
 
 setup:
 	@utils/setup.sh
 
-extra:
-	@utils/setup.sh extra
-
 recipe: setup
 	@cd egs/synth && ./run.sh
 
 test: lint
-	@utils/setup.sh test $(EXTRA)
+	@utils/setup.sh test
 	@. ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast:
-	@utils/setup.sh test $(EXTRA)
+	@utils/setup.sh test
 	@. ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint:

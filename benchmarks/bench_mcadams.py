@@ -6,7 +6,6 @@ Goal: at least 5 times the speed on one core, and no sample further apart than 1
 The loop is what the challenges' scripts do: librosa's Burg LPC, numpy.roots, numpy.poly and
 scipy.signal.lfilter, frame by frame. Process CPU time, best of several; compiling librosa is not
 counted. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else synthetic.
-Needs the optional parts (utils/setup.sh extra).
 """
 
 import os

@@ -25,7 +25,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--attackers", default="ignorant lazy_informed", help=f"of: {' '.join(ATTACKERS)}"
+        "--attackers", default="ignorant aligned lazy_informed", help=f"of: {' '.join(ATTACKERS)}"
     )
     parser.add_argument(
         "--evaluators", required=True, help="<encoder>/<back end>, with blanks between"

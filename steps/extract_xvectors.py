@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extract one x-vector an utterance.
 
-ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained, optional extra) or
+ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained) or
 hub:<model> (SpeechBrain hub, or hub:<folder>). DATA needs wav.scp and utt2spk. OUT gets
 xvector.{ark,scp} (float32, neither centred nor scaled) and, where utterances were lost, skipped.txt
 (<utterance> <reason>).

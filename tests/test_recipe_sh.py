@@ -1,6 +1,7 @@
 """utils/recipe.sh: stages, failing steps, dry runs, jobs."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -269,3 +270,20 @@ add_recognised_figures; echo "${{folders[*]#exp/metrics/}}" """
     assert done.stdout.split() == ["original/utility.r/OO/e_f", "b2/utility.r/PP/e_f"]
     done = sourced(tmp_path, script.format("e_trials_f e_trials_m"))
     assert len(done.stdout.split()) == 6
+
+
+@pytest.mark.parametrize(
+    "corpus", sorted(p.parent.parent.name for p in ROOT.glob("egs/*/conf/recipe.conf"))
+)
+def test_the_default_evaluator_was_weak_and_no_default_attacker_was_aligned(corpus: str) -> None:
+    """A reversible pitch shift looked like the best system."""
+    texts = [ROOT / "egs/TEMPLATE/run.sh", ROOT / "local/options.sh"]
+    texts.append(ROOT / f"egs/{corpus}/conf/recipe.conf")
+    found = {}
+    for path in texts:
+        found.update(re.findall(r'^(attackers|evaluators)="([^"]*)"', path.read_text(), re.M))
+    assert found["attackers"].split() == ["ignorant", "aligned", "lazy_informed"]
+    evaluators = found["evaluators"].split()
+    assert {e.replace("/plda", "/cosine") for e in evaluators} <= set(evaluators)
+    if corpus not in ("synth", "vpc2020"):  # synthetic speech; x-vectors of the challenge
+        assert "resemblyzer/cosine" in evaluators

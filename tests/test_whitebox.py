@@ -126,6 +126,17 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     assert len(listed.stdout.splitlines()) == 8
 
 
+def test_default_evaluators_that_cannot_be_trained_are_left_out_and_said(tmp_path: Path) -> None:
+    make_folder(tmp_path, "whitebox.sh")
+    for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    words = ("./whitebox.sh", "--dry-run", "--targets", "1", "--stage", "9", "--evaluators")
+    both = run(tmp_path, *words, "tiny/plda resemblyzer/cosine")
+    assert (both.returncode, both.stdout.count("evaluator left out: --how backend")) == (0, 1)
+    none = run(tmp_path, *words, "tiny/cosine")
+    assert none.returncode != 0 and "no evaluator is left to train" in none.stderr
+
+
 def test_a_word_named_twice_or_none_was_found_late_or_not(tmp_path: Path) -> None:
     """Two jobs wrote one folder; no pitch ended in a division by 0, no bins in the last stage."""
     make_folder(tmp_path, "whitebox.sh")

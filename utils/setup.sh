@@ -2,7 +2,6 @@
 # Makes .venv from the pinned requirements; does nothing when it is up to date.
 #   utils/setup.sh          what the recipes need
 #   utils/setup.sh test     and what the tests need (and Slurm, where it may: utils/install_slurm.sh)
-#   utils/setup.sh extra    and the optional parts (requirements-extra.txt): needs a C compiler
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -11,12 +10,12 @@ die() {
   exit 1
 }
 
-moonshine=requirements-moonshine.txt
-files=(requirements.txt "$moonshine")
+moonshine=requirements-moonshine.txt resemblyzer=requirements-resemblyzer.txt
+files=(requirements.txt "$resemblyzer" "$moonshine")
 for part in "$@"; do
   case $part in
-    test | extra) files+=("requirements-$part.txt") ;;
-    *) die "unknown part '$part'; known: test, extra" ;;
+    test) files+=("requirements-$part.txt") ;;
+    *) die "unknown part '$part'; known: test" ;;
   esac
 done
 
@@ -28,11 +27,6 @@ command -v "$python" >/dev/null || die "$python was not found." \
   || die "$python is $("$python" --version 2>&1); the pinned versions were run with Python 3.11. Name one: PYTHON=/path/to/python3.11 make setup"
 "$python" -c 'import ensurepip, venv' \
   || die "$python has no venv module (Debian: apt-get install python3.11-venv)"
-if [[ " ${files[*]} " == *" requirements-extra.txt "* ]]; then
-  command -v cc >/dev/null || command -v gcc >/dev/null \
-    || die "a C compiler is needed: webrtcvad (for resemblyzer) has no wheel." \
-      "Debian: apt-get install build-essential python3.11-dev"
-fi
 
 # A stamp for each requirements file, so that `make recipe` does not undo what `make test` added.
 mkdir -p .venv
@@ -53,13 +47,14 @@ fi
 arguments=() installed=()
 for file in "${stale[@]}"; do
   [[ $file != "$moonshine" ]] || continue
-  arguments+=(-r "$file")
   installed+=("$file")
+  [[ $file == "$resemblyzer" ]] || arguments+=(-r "$file")
 done
 pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$@"; }
 echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries, a minute or two)"
-[[ ${#arguments[@]} -eq 0 ]] || pip_install "${arguments[@]}" \
-  || die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
+no_pip() { die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"; }
+[[ ${#arguments[@]} -eq 0 ]] || pip_install "${arguments[@]}" || no_pip
+[[ " ${stale[*]} " != *" $resemblyzer "* ]] || pip_install --no-deps -r "$resemblyzer" || no_pip
 if [[ " ${stale[*]} " == *" $moonshine "* ]]; then
   if why=$(pip_install --only-binary :all: -r "$moonshine" 2>&1); then
     installed+=("$moonshine")
@@ -67,7 +62,9 @@ if [[ " ${stale[*]} " == *" $moonshine "* ]]; then
     echo "setup: no Moonshine, so --asr moonshine is not available; all else is (${why##*$'\n'})"
   fi
 fi
-.venv/bin/python -m pip check --disable-pip-version-check
+expected='^resemblyzer .* requires (typing|webrtcvad), which is not installed|^No broken requirements'
+broken=$(.venv/bin/python -m pip check --disable-pip-version-check | grep -Eiv "$expected" || true)
+[[ -z $broken ]] || die "packages do not fit together:" "$broken"
 for file in "${installed[@]}"; do
   cat "$file" constraints.txt | sha256sum >".venv/.done.$file"
 done

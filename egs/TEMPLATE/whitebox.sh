@@ -39,14 +39,29 @@ use_sets
 need_data "data/$train_set" "${sets[@]/#/data/}"
 out=exp/whitebox/${evaluation}_$targets
 generated_conf=$out/conf
-parts=() # evaluator and gender
-for evaluator in $evaluators; do
+
+# Sets why: what keeps an evaluator from being trained on a target; empty: nothing does.
+why_untrained() { # EVALUATOR
+  local word
+  why=
   for word in $how; do
-    [[ $word != backend || ${evaluator##*/} != cosine ]] || die "--how backend: the back end cosine of $evaluator has nothing to train"
-    [[ $word == backend || -f conf/encoders/${evaluator%/*}.yaml ]] || die "--how $word: $evaluator comes trained; its back end can be (--how backend)"
+    [[ $word != backend || ${1##*/} != cosine ]] || why="--how backend: the back end cosine of $1 has nothing to train"
+    [[ $word == backend || -f conf/encoders/${1%/*}.yaml ]] || why="--how $word: $1 comes trained; its back end can be (--how backend)"
   done
+}
+
+parts=() # evaluator and gender
+asked=$evaluators evaluators=
+for evaluator in $asked; do
+  why_untrained "$evaluator"
+  if [[ -n $why ]]; then
+    log "evaluator left out: $why"
+    continue
+  fi
+  evaluators+=" $evaluator"
   for gender in $genders; do parts+=("$evaluator $gender"); done
 done
+[[ ${#parts[@]} -gt 0 ]] || die "no evaluator is left to train: $why"
 
 # Systems: target NN of a series, const_NN_of_<targets>[_f0].
 declare -A series_of

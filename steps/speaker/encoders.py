@@ -4,7 +4,7 @@
 | name | what it is | vector |
 |---|---|---|
 | a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
-| `resemblyzer` | pretrained d-vectors, comes with its package (an optional extra) | 256, length 1 |
+| `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
 | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 """
 
@@ -101,7 +101,7 @@ class ResemblyzerEncoder:
             import resemblyzer
         except ImportError as error:
             raise UserError(
-                f"resemblyzer: not installed ({error}); it is an optional extra: make extra"
+                f"resemblyzer: not installed ({error}); utils/setup.sh installs it"
             ) from error
         self.n_whole = 0
         self._preprocess = resemblyzer.preprocess_wav
