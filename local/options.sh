@@ -3,21 +3,21 @@
 
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's
 evaluators="ecapa_mini/plda ecapa_mini/cosine" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer or hub:<model>; back end: plda, plda_asnorm or cosine
-voice_encoder=                     # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
-nj=$(env -u OMP_NUM_THREADS nproc) # jobs at a time
-device=cpu                         # of what can use a GPU: cpu or cuda
-seed=0                             # of everything random
-bootstrap=1000                     # resamplings of the speakers for the 95 % intervals
-corpus_name=                       # name in tables (conf/recipe.conf)
-evaluation=                        # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
-train_set=train                    # data/<train_set> trains evaluators and back ends; attackers protect it and train on that
-pool_set=                          # data/<pool_set> gives systems their voices, and trains generators and synthesisers; empty: train_set (docs/recipe.md)
-genders="f m"                      # whose trials there are; a corpus of one gender names it in conf/recipe.conf
-chunk_seconds=                     # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
-lda_dim=100                        # dimensions that the PLDA back end keeps, at most
-cohort_size=100                    # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
-dry_run=false                      # only say what would be done
-list_stages=false                  # only list the stages
+voice_encoder=                                 # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
+nj=$(env -u OMP_NUM_THREADS nproc)             # jobs at a time
+device=cpu                                     # of what can use a GPU: cpu or cuda
+seed=0                                         # of everything random
+bootstrap=1000                                 # resamplings of the speakers for the 95 % intervals
+corpus_name=                                   # name in tables (conf/recipe.conf)
+evaluation=                                    # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
+train_set=train                                # data/<train_set> trains evaluators and back ends; attackers protect it and train on that
+pool_set=                                      # data/<pool_set> gives systems their voices, and trains generators and synthesisers; empty: train_set (docs/recipe.md)
+genders="f m"                                  # whose trials there are; a corpus of one gender names it in conf/recipe.conf
+chunk_seconds=                                 # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
+lda_dim=100                                    # dimensions that the PLDA back end keeps, at most
+cohort_size=100                                # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
+dry_run=false                                  # only say what would be done
+list_stages=false                              # only list the stages
 
 . ./path.sh
 . ./cmd.sh

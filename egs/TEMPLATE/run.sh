@@ -7,24 +7,24 @@
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 set -euo pipefail
 
-stage=0                            # first stage to run
-stop_stage=11                      # last stage to run
-corpus=                            # folder of the corpus, where it needs one (egs/<corpus>/README.md)
-download=false                     # fetch the corpus first, where its prepare.sh can
-systems="b2 b2r"                   # what protects: conf/systems/<system>.yaml
+stage=0                                    # first stage to run
+stop_stage=11                              # last stage to run
+corpus=                                    # folder of the corpus, where it needs one (egs/<corpus>/README.md)
+download=false                             # fetch the corpus first, where its prepare.sh can
+systems="b2 b2r"                           # what protects: conf/systems/<system>.yaml
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
-informed_level=utt                 # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
-prepare_options=                   # further options of prepare.sh
-also_prepared=                     # sets that prepare.sh makes for other evaluations
-prosody=false                      # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
-quality=true                       # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
-quality_utterances=4               # utterances of each speaker in that sample, at most
-asr=                               # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/utility.md)
-asr_spelling=english               # how words are spelt before they are compared: english, or plain for any language (docs/metrics/wer.md)
-asr_lang=general                   # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
-asr_model=ctc_mini                 # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
-emotion=                           # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
-report_audio=true                  # the report holds short clips of the worst-protected speakers; false: nobody can be heard
+informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
+prepare_options=                           # further options of prepare.sh
+also_prepared=                             # sets that prepare.sh makes for other evaluations
+prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
+quality=true                               # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
+quality_utterances=4                       # utterances of each speaker in that sample, at most
+asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/utility.md)
+asr_spelling=english                       # how words are spelt before they are compared: english, or plain for any language (docs/metrics/wer.md)
+asr_lang=general                           # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
+asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
+emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
+report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 
 . local/options.sh
 . utils/parse_options.sh
