@@ -49,6 +49,13 @@ def get_parser() -> argparse.ArgumentParser:
         "Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.",
     )  # fmt: skip
     command.add_argument("--utt2spk", type=Path, metavar="F", help="adds n_speakers, n_segments")
+    command = _add_command(
+        commands, _gains, "TRIALS_OO SCORES_OO TRIALS_OA SCORES_OA TRIALS_AA SCORES_AA",
+        "Disclosure lost and distinctiveness gained on enrolment-trial lists of original (O) and "
+        "protected (A) speech, relative to OO, as in Tables 3 and 4 of paper 002.",
+    )  # fmt: skip
+    command.add_argument("--utt2spk", type=Path, metavar="F", help="adds n_speakers")
+    _add_bootstrap(command, "needs --utt2spk")
     similarity = _add_command(
         commands, _similarity, "TRIALS_OO SCORES_OO TRIALS_OP SCORES_OP TRIALS_PP SCORES_PP",
         "Voice similarity matrices, de-identification and voice distinctiveness from the scores "
@@ -115,25 +122,29 @@ def _read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
     )
 
 
-def _find_speakers(args: argparse.Namespace, trials: Any) -> Any:
+def _find_speakers(args: argparse.Namespace, trials: Any, path: Path) -> Any:
     from local.metrics.verification import find_speakers
 
     return find_speakers(
-        trials, _read_utt2spk(args.utt2spk), trials_path=args.trials, utt2spk_path=args.utt2spk
+        trials, _read_utt2spk(args.utt2spk), trials_path=path, utt2spk_path=args.utt2spk
     )
+
+
+def _check_bootstrap(args: argparse.Namespace) -> None:
+    if args.bootstrap and not args.utt2spk:
+        raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
 
 
 def _verification(args: argparse.Namespace) -> Report:
     from local.metrics.verification import verification
 
-    if args.bootstrap and not args.utt2spk:
-        raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
+    _check_bootstrap(args)
     if args.bins and not args.utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
     trials, score = _read_scored(args.trials, args.scores)
     speakers = None
     if args.utt2spk:
-        speakers = _find_speakers(args, trials)
+        speakers = _find_speakers(args, trials, args.trials)
     return verification(
         trials, score, omegas=dict(args.omega or []), speakers=speakers, n_bins=args.bins or None,
         n_bootstrap=args.bootstrap, seed=args.seed,
@@ -147,8 +158,21 @@ def _calibration(args: argparse.Namespace) -> Report:
     figures = calibration(trials.target, f0, f1)
     if not args.utt2spk:
         return figures
-    n_speakers = len(_find_speakers(args, trials).names)
+    n_speakers = len(_find_speakers(args, trials, args.trials).names)
     return {**figures, "n_speakers": n_speakers, "n_segments": len(set(trials.trial))}
+
+
+def _gains(args: argparse.Namespace) -> Report:
+    from local.metrics.gains import SETTINGS, gains
+
+    _check_bootstrap(args)
+    scored, speakers = {}, {}
+    for setting in SETTINGS:
+        path = getattr(args, f"trials_{setting}")
+        scored[setting] = _read_scored(path, getattr(args, f"scores_{setting}"))
+        if args.utt2spk:
+            speakers[setting] = _find_speakers(args, scored[setting][0], path)
+    return gains(scored, speakers or None, n_bootstrap=args.bootstrap, seed=args.seed)
 
 
 def _similarity(args: argparse.Namespace) -> Report:

@@ -55,6 +55,7 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
     commands = (
         ["verification", "--utt2spk", speakers, "--bootstrap", 2, "--omega", 2, *lists],
         ["calibration", *lists, lists[1]],
+        ["gains", "--utt2spk", speakers, "--bootstrap", 2, *lists, *lists, *lists],
         ["similarity", "--utt2spk", utt2spk, "--bootstrap", 2, *pairs],
         ["leakage", "--utt2spk", of_vectors, "--bootstrap", 2, original, protected],
     )
@@ -62,7 +63,7 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
         assert main([str(a) for a in (*command, tmp_path / "out")]) == 0
         for key in json.loads((tmp_path / "out").read_text()):
             plain = re.sub(r"_no_same_utt$", "", key)
-            plain = re.sub(r"^n_(non)?target_(oo|op|pp)$", r"n_\1target", plain)
+            plain = re.sub(r"^n_(non)?target_(oo|op|pp|oa|aa)$", r"n_\1target", plain)
             plain = re.sub(r"^(chance_(clustered_)?)(cmc_\d+|auc_cmc|mean_rank\w*)$", r"\1*", plain)
             plain = re.sub(r"^cmc_\d+$", "cmc_<k>", plain)
             plain = re.sub(r"_omega_2$", "_omega_<x>", plain)

@@ -167,7 +167,7 @@ def similarity(
         "n_segments": sets["oo"].n_segments[0],
         "n_segments_protected": sets["pp"].n_segments[0],
         **_counts(sets),
-        **_with_reasons(figures(found)),
+        **with_reasons(figures(found)),
         **_by_speaker(found, names),
     }
     for s in SETTINGS:
@@ -225,7 +225,7 @@ def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, 
     return report
 
 
-def _with_reasons(values: Figures) -> Figures:
+def with_reasons(values: Figures) -> Figures:
     """The same figures; warns of the undefined ones."""
     for name, value in values.items():
         if math.isnan(value):
