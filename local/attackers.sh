@@ -34,6 +34,7 @@ is_asked() { # exp/metrics/SYSTEM/ATTACKER.LABEL/CONDITION/SPLIT
   system_of=${who%%/*} attacker_of=${who#*/}
   [[ $attacker_of != calibration.* ]] || return 1
   [[ $attacker_of != reid_* ]] || asks_reid || return 1
+  [[ $attacker_of != gains.* ]] || asks_gains || return 1
   attacker_of=${attacker_of%%.*} attacker_of=${attacker_of#legal_} attacker_of=${attacker_of#reid_}
   [[ $attacker_of == @(ignorant|aligned|lazy_informed|semi_informed*|white_box*) ]] || return 0
   for line in "${attacks[@]}"; do
@@ -45,6 +46,11 @@ is_asked() { # exp/metrics/SYSTEM/ATTACKER.LABEL/CONDITION/SPLIT
 # Whether attackers are asked whom they name: all are where the aligned one is, who is judged by it.
 asks_reid() {
   [[ " $attackers " == *" aligned "* ]]
+}
+
+# Whether gains on the enrolment-trial lists can be had: they take an ignorant and a lazy-informed attacker.
+asks_gains() {
+  [[ " $attackers " == *" ignorant "* && " $attackers " == *" lazy_informed "* ]]
 }
 
 # Sets system, attacker, condition, enrol, trial, how and training_level of a line of attacks, and what

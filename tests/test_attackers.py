@@ -391,8 +391,10 @@ for place in "${@:2}"; do ! is_asked "exp/metrics/$place.e/OA/s_f" || echo "$pla
     places = (
         *("b2/ignorant", "b2/legal_ignorant", "b2/reid_ignorant", "b2/aligned", "b2/reid_aligned"),
         *("b2/legal_white_box", "b2r/ignorant", "b2/similarity", "original/reid_unprotected"),
+        "b2/gains",
     )
     always = ["b2/ignorant", "b2/legal_ignorant", "b2/similarity"]
     assert asked("ignorant", *places) == always
+    assert asked("ignorant lazy_informed", "b2/gains") == ["b2/gains"]
     of_reid = ["b2/reid_ignorant", "original/reid_unprotected"]
     assert sorted(asked("ignorant aligned", *places)) == sorted([*always, *of_reid])

@@ -71,9 +71,7 @@ def test_only_the_order_of_scores_matters_and_the_people_are_drawn_for_all_lists
     tmp_path: Path,
 ) -> None:
     rng = np.random.default_rng(0)
-    cases = [
-        (list(rng.normal(gap, 1, 40)), list(rng.normal(0, 1, 60))) for gap in (3, 0.5, 1)
-    ]
+    cases = [(list(rng.normal(gap, 1, 40)), list(rng.normal(0, 1, 60))) for gap in (3, 0.5, 1)]
     options = ["--utt2spk", speakers(tmp_path, 100, 7), "--bootstrap", 30]
     found = compute(tmp_path, "gains", *options, *files(tmp_path / "a", *cases))
     bent = [([math.exp(x) for x in t], [math.exp(x) for x in n]) for t, n in cases]

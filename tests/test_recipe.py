@@ -130,6 +130,7 @@ class TestRecipe:
             *((s, "ignorant", "OA") for s in ("b2", "b2r")),
             *((s, "lazy_informed", "AA") for s in ("b2", "b2r")),
             *((s, "similarity", "OO-OP-PP") for s in ("b2", "b2r")),
+            *((s, "gains", "OO-OA-AA") for s in ("b2", "b2r")),
             *((s, "leakage", "OP") for s in ("b2", "b2r")),
             *((s, "legal_lazy_informed", "AA") for s in ("b2", "b2r")),
             ("b2r", "calibration", "OA"),

@@ -28,6 +28,7 @@ from local.report.results import Figure, SpeakerFigure, write_table
 from local.report.sections import Section
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
+from local.report.tables import GAINS_TITLE
 from local.report.words import number, percent
 from tests.browser import browser, check_page, opened
 from utils.archives import ArchiveWriter
@@ -120,6 +121,16 @@ class Run:
             self.metrics(
                 system, "similarity", "OO-OP-PP", ["similarity", *self.of(), *oo, *op, *pp]
             )
+            lists = [
+                self.scores(*of) / name
+                for of in (
+                    ("original", "unprotected", "OO"),
+                    (system, "ignorant", "OA"),
+                    (system, "lazy_informed", "AA"),
+                )
+                for name in ("trials", "scores")
+            ]
+            self.metrics(system, "gains", "OO-OA-AA", ["gains", *self.of(), *lists])
             x = [self.archive(f"o{n}", self.original), self.archive(f"p{n}", vectors)]
             self.metrics(system, "leakage", "OP", ["leakage", *self.of(), *x])
             self.words += ["--speech", system, data, write_data(root / f"data{n}", 5)]
@@ -208,6 +219,11 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+def value_of(rows: list[dict[str, str]], *where: str) -> str:
+    """A figure by system, attacker and metric."""
+    return next(r["value"] for r in rows if (r["system"], r["attacker"], r["metric"]) == where)
+
+
 class TestCurves:
     rng = np.random.default_rng(0)
     target = np.repeat([True, False], [80, 400])
@@ -266,12 +282,12 @@ class TestCollect:
         sized = {
             (r["system"], r["attacker"]): r
             for r in read_csv(results / "metrics.csv")
-            if r["metric"] in ("deid", "c_ece_linear")
+            if r["metric"] in ("deid", "c_ece_linear", "g_d_ece_lists")
         }
         for (_, attacker), row in sized.items():  # counts stand beside every figure
             names = ("n_speakers", "n_segments", "n_target", "n_nontarget")
             assert all(int(row[name]) > 0 for name in names), attacker
-        assert {attacker for _, attacker in sized} == {"similarity", "calibration"}
+        assert {attacker for _, attacker in sized} == {"similarity", "calibration", "gains"}
         for entry in figures["searches"]:
             cmc = entry["cmc"]
             assert cmc[0] == pytest.approx(
@@ -284,10 +300,26 @@ class TestCollect:
         run = json.loads((results / "run.json").read_text())
         assert set(run["systems"]) == set(SYSTEMS)
         assert run["missing"] == []
-        assert len(run["steps"]) == 10
+        assert len(run["steps"]) == 12
         attackers = {a["attacker"] for a in run["attacks"]}
         assert attackers == {"unprotected", "ignorant", "lazy_informed"}
         assert run["origin"]["command"] == "not recorded"
+
+    def test_both_forms_of_the_gains_are_shown_and_named_apart(self, report: Path) -> None:
+        """Only the form of all pairs was shown, which is not that of paper 002's tables."""
+        rows = read_csv(report.parent / "results/metrics.csv")
+        value = {(r["attacker"], r["metric"]): r["value"] for r in rows if r["system"] == "b2"}
+        text = (report / "RESULTS.md").read_text()
+        section = text.split(f"### {GAINS_TITLE}")[1].split("###")[0].strip().splitlines()
+        header, _, *lines = [[c.strip() for c in line[1:-1].split("|")] for line in section]
+        shown = dict(zip(header, next(line for line in lines if "b2" in line), strict=True))
+        for title, attacker, metric in (
+            ("gain of D_ECE (dB), lists (the paper's)", "gains", "g_d_ece_lists"),
+            ("gain of D_ECE (dB), all pairs", "similarity", "g_d_ece"),
+        ):
+            assert shown[title].split()[0] == number(float(value[attacker, metric]))
+        assert value["gains", "d_ece_oo"] == value_of(rows, "original", "unprotected", "d_ece")
+        assert GAINS_TITLE in html.unescape((report / "report.html").read_text())
 
     def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:
         clips = json.loads((results / "clips.json").read_text())

@@ -179,9 +179,15 @@ if in_stage 9 "privacy metrics"; then
     use_part "$part"
     oo=exp/scores/original/similarity.$label/OO/$split
     for system in $systems; do
-      op=exp/scores/$system/similarity.$label/OP/$split pp=exp/scores/$system/similarity.$label/PP/$split
+      lists=() op=exp/scores/$system/similarity.$label/OP/$split pp=exp/scores/$system/similarity.$label/PP/$split
       figures "$system/similarity.$label/OO-OP-PP/$split" local/compute_metrics.py similarity "${options[@]}" \
         "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores"
+      if asks_gains; then
+        for list in original/unprotected.$label/OO "$system/ignorant.$label/OA" "$system/lazy_informed.$label/AA"; do
+          lists+=("data/$trials/trials" "exp/scores/$list/$split/scores")
+        done
+        figures "$system/gains.$label/OO-OA-AA/$split" local/compute_metrics.py gains "${options[@]}" "${lists[@]}"
+      fi
       figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage "${options[@]}" \
         "$xvectors/$trials/xvector.scp" "$xvectors/${trials}_$system/xvector.scp"
       use_two_runs "$system" || continue # calibration distortion is not defined for a deterministic system

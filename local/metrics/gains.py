@@ -88,8 +88,8 @@ def gains(
 def _cells(found: Speakers, names: list[str]) -> Int64:
     """Both speakers of each trial as one number, by their places in names."""
     place = {name: i for i, name in enumerate(names)}
-    at = np.array([place[name] for name in found.names])
-    return at[found.enrol] * len(names) + at[found.trial]
+    at: Int64 = np.array([place[name] for name in found.names], np.int64)
+    return np.asarray(at[found.enrol] * len(names) + at[found.trial], np.int64)
 
 
 def _warn_of_other_people(speakers: Mapping[str, Speakers], names: list[str]) -> None:

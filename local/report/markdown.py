@@ -30,6 +30,7 @@ SECTIONS = (
     ("Attacks on the enrolment-trial lists", tables.attack_table),
     ("Re-identification: who of the enrolled speakers is it?", tables.reid_table),
     ("Voice similarity, all pairs of trial segments", tables.similarity_table),
+    (tables.GAINS_TITLE, tables.gains_table),
     ("Identity leakage in embedding space, protected to original segments", tables.leakage_table),
     (
         "Calibration by an ignorant attacker who has another protected run "

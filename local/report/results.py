@@ -21,7 +21,8 @@ COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")
 
 @dataclass(frozen=True)
 class Where:
-    """What a figure speaks of. `condition`: OO OA AA, or OO-OP-PP for voice similarity matrices."""
+    """What a figure speaks of. `condition`: OO OA AA; OO-OP-PP for voice similarity matrices,
+    OO-OA-AA for gains on the enrolment-trial lists."""
 
     corpus: str
     split: str
@@ -35,7 +36,7 @@ class Where:
 @dataclass(frozen=True)
 class Figure(Where):
     """One figure, in fractions, dB or bit; `low` and `high` bound its 95 % interval. n_target,
-    n_nontarget: trials; of voice similarity matrices the pairs in all three."""
+    n_nontarget: trials; of voice similarity matrices and of gains those of all three."""
 
     metric: str
     value: str
@@ -125,10 +126,10 @@ def _settings(folder: Path) -> str:
 
 
 def _count(figures: Json, name: str) -> object:
-    """A count of a metrics.json, or the sum of those of the three matrices."""
-    parts = [figures.get(f"{name}_{setting}") for setting in ("oo", "op", "pp")]
+    """A count of a metrics.json, or the sum of those of its three matrices or lists."""
+    parts = [figures.get(f"{name}_{setting}") for setting in ("oo", "op", "pp", "oa", "aa")]
     whole = [part for part in parts if isinstance(part, int)]
-    return sum(whole) if len(whole) == len(parts) else figures.get(name)
+    return sum(whole) if len(whole) == 3 else figures.get(name)
 
 
 def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigure]]:

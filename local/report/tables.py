@@ -101,9 +101,27 @@ PROSODY_COLUMNS = (
     Column("clipped samples (%)", "clipping", 100, 3),
     Column("clipped, original (%)", "clipping_original", 100, 3),
 )
+GAINS_TITLE = (
+    "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
+    "002, Tables 3 and 4) and from all pairs of trial segments"
+)
+GAINS_COLUMNS = tuple(
+    Column(f"{title}, {of}", metric, scale, digits, attacker)
+    for title, scale, digits, of_lists, of_pairs in (
+        ("D_ECE avoided (%)", 100, 1, "d_ece_oa_oo", "d_ece_op_oo"),
+        ("min Cllr avoided (%)", 100, 1, "cllr_min_oa_oo", "cllr_min_op_oo"),
+        ("gain of D_ECE (dB)", 1, 2, "g_d_ece_lists", "g_d_ece"),
+        ("gain of min Cllr (dB)", 1, 2, "g_cllr_min_lists", "g_cllr_min"),
+    )
+    for of, metric, attacker in (
+        ("lists (the paper's)", of_lists, "gains"),
+        ("all pairs", of_pairs, "similarity"),
+    )
+)
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
 }
+_CONDITION_OF = CONDITION | {"similarity": "OO-OP-PP", "gains": "OO-OA-AA"}
 
 
 def _number(text: str, scale: float, digits: int) -> str:
@@ -162,7 +180,7 @@ def _cells(table: Figures, subject: Subject, columns: Sequence[Column]) -> list[
         of = subject
         if column.attacker:
             who = "original" if column.attacker == "unprotected" else system
-            of = (split, who, column.attacker, CONDITION[column.attacker])
+            of = (split, who, column.attacker, _CONDITION_OF[column.attacker])
         cells.append(cell(table.get(of, {}).get(column.metric), column))
     return cells
 
@@ -211,6 +229,12 @@ def similarity_table(table: Figures) -> Table:
     pairs = {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
     counts = {"speakers": "n_speakers", "segments": "n_segments", **pairs}
     return _table(table, ["similarity"], SIMILARITY_COLUMNS, counts=counts)
+
+
+def gains_table(table: Figures) -> Table:
+    """Paper 002's Eq. 17 to 20 in both forms, a row a protected split."""
+    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    return _table(table, ["similarity"], GAINS_COLUMNS, counts=counts)
 
 
 def calibration_table(table: Figures) -> Table:
