@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from local.report import strongest, tables
+from local.report import doubts, strongest, tables
 from local.report.front import trades
 from local.report.recognisers import opinions
 from local.report.results import Figure, Timing
@@ -54,6 +54,8 @@ def render(
     parts = [f"# Results on {corpus}", READING]
     if notes:
         parts.append("\n".join(f"- **{system}**: {note}" for system, note in notes))
+    if warnings := doubts.doubts(figures):
+        parts.append(f"## {doubts.TITLE}\n\n" + "\n".join(f"- 🔴 **{text}**" for text in warnings))
     best = strongest.strongest_table(figures)
     if best.rows:
         parts.append(f"## {strongest.TITLE}\n\n{best.markdown()}\n\n{strongest.READING}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from local.report import html, strongest, summary, systems, tables
+from local.report import doubts, html, strongest, summary, systems, tables
 from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
@@ -78,7 +78,11 @@ def _page(
 
 def _summary(results: Results, contents: Contents) -> str:
     anchor = contents.add("Summary")
-    parts = _strongest(results)
+    parts = []
+    if warnings := doubts.doubts(results.figures):
+        box = element("h3", doubts.TITLE) + html.items(warnings)
+        parts.append(raw("div", box, class_="box warn alarm prose"))
+    parts += _strongest(results)
     for evaluator in results.evaluators():
         rows = summary.rows(results, evaluator)
         if not rows:

@@ -35,7 +35,7 @@ nav li{padding:.13rem 0}
  nav{position:sticky;top:1rem;max-height:calc(100vh - 2rem);overflow:auto;align-self:start}}
 .box{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;margin:.8rem 0}
 .box h3{margin:.1rem 0 .3rem}.box ul{margin:.3rem 0;padding-left:1.2rem}
-.warn{border-left:.3rem solid var(--bad)}
+.warn{border-left:.3rem solid var(--bad)}.alarm{color:var(--bad)}
 .scroll{overflow-x:auto;margin:.6rem 0;border:1px solid var(--grid);border-radius:.4rem;
  max-width:100%}
 .scroll:focus-visible,button:focus-visible,a:focus-visible,summary:focus-visible{
