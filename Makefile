@@ -1,15 +1,20 @@
 # Two commands do everything on a fresh machine: `make recipe` and `make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup recipe test test-fast lint clean
+# Which tests `make test` leaves out although their programs are installed: .ci/run runs them by themselves.
+SELECT :=
+PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
+.PHONY: help setup recipe test test-fast test-slurm test-browser lint clean
 
 help:
-	@echo "make recipe     set up, run the default recipe (egs/synth, offline), say where the report is"
-	@echo "make test       set up, check style and types, run all tests"
-	@echo "make test-fast  the tests that take seconds"
-	@echo "make lint       style and types only"
-	@echo "make setup      only make .venv"
-	@echo "make clean      remove .venv and all that recipes and tools made in the checkout"
+	@echo "make recipe        set up, run the default recipe (egs/synth, offline), say where the report is"
+	@echo "make test          set up, check style and types, run all tests that can run here"
+	@echo "make test-slurm    install Slurm (apt-get, as root), run the tests that need it"
+	@echo "make test-browser  install Chromium (apt-get, as root), open the report's pages in it"
+	@echo "make test-fast     the tests that take seconds"
+	@echo "make lint          style and types only"
+	@echo "make setup         only make .venv"
+	@echo "make clean         remove .venv and all that recipes and tools made in the checkout"
 
 setup:
 	@utils/setup.sh
@@ -19,11 +24,16 @@ recipe: setup
 
 test: lint
 	@utils/setup.sh test
-	@. ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST) $(if $(SELECT),-m "$(SELECT)")
 
 test-fast:
 	@utils/setup.sh test
-	@. ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+	@$(PYTEST) -m "not slow"
+
+test-slurm test-browser: test-%:
+	@utils/install_for_tests.sh $*
+	@utils/setup.sh test
+	@$(PYTEST) -m $*
 
 lint:
 	@utils/setup.sh test

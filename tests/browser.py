@@ -20,11 +20,11 @@ _FLAGS = (
 
 
 @contextmanager
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     """A running headless Chromium; skips the test where there is none."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
-        pytest.skip("no chromium on the PATH (Debian: apt-get install chromium)")
+        pytest.skip("no chromium on the PATH (make test-browser installs it)")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -12,14 +12,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+import hypothesis
 import numpy as np
 import pytest
 import soundfile
 
-from tests.slurm_cluster import local_slurm, why_no_slurm
+from tests.browser import chromium
+from tests.slurm_cluster import local_slurm
 from utils import cli
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# No test may depend on time: the first example may import something slow, on a busy machine.
+hypothesis.settings.register_profile("pseudovox", deadline=None)
+hypothesis.settings.load_profile("pseudovox")
 
 MakeDataDir = Callable[..., Path]
 RunProgram = Callable[..., subprocess.CompletedProcess[str]]
@@ -36,6 +42,9 @@ def _drop_lazy_modules() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before Hypothesis's own hook. Slow files first, lest one of two workers ends with them."""
     _drop_lazy_modules()
+    for item in items:
+        for needed in {"browser", "slurm"}.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(needed)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
@@ -168,7 +177,12 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a real Slurm of one node, which ends with the session."""
-    if reason := why_no_slurm():
-        pytest.skip(reason)
     with local_slurm(tmp_path_factory.mktemp("slurm")) as environment:
         yield environment
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A running headless Chromium."""
+    with chromium() as running:
+        yield running

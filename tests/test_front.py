@@ -1,6 +1,7 @@
 """Privacy against utility: Pareto fronts known by hand, their pictures and words."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from local.report.pictures_utility import trade_off
 from local.report.recognisers import opinions
 from local.report.results import Figure, SpeakerFigure, write_table
 from local.report.strongest import strongest_table
-from tests.browser import browser, opened
+from tests.browser import opened
 
 
 def row(
@@ -153,10 +154,10 @@ def test_the_picture_marks_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
+def test_the_page_in_a_browser(tmp_path: Path, browser: Any) -> None:
     pages = write_page(tmp_path, figures(0.03))
     assert "Pareto front" in (pages / "RESULTS.md").read_text()
-    with browser() as running, opened(running, pages / "report.html") as (page, complaints):
+    with opened(browser, pages / "report.html") as (page, complaints):
         pictures = page.locator("figure[id^=picture-privacy] svg[role=img]")
         assert pictures.count() == 2
         assert "on the Pareto front" in pictures.nth(0).get_attribute("aria-label")

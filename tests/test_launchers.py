@@ -15,7 +15,7 @@ from utils import launching
 from utils import run as local_launcher
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHERS = ("run.py", "slurm.py")
+LAUNCHERS = ("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm))
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
 PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 

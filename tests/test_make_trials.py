@@ -79,7 +79,7 @@ def test_without_sessions_every_utterance_may_be_drawn() -> None:
     assert len(lists.trials["f"]) == 3 * (4 + 5 + 3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(GENDER)), st.tuples(*[st.integers(1, 7)] * 3), min_size=1

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.tables import GAINS_TITLE
 from local.report.words import number, percent
-from tests.browser import browser, check_page, opened
+from tests.browser import check_page, opened
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
 
@@ -616,12 +617,12 @@ def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> 
 
 
 @pytest.mark.slow
-def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path) -> None:
+def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any) -> None:
     figures = [*ATTACKED, *heard("ctc", "wer", b=0.2, c=0.1)]
     results = Results(Path(), figures=figures)
     path = tmp_path / "report.html"
     path.write_text(page(results, {"e": []}, Section("Utility", "", []), with_audio=False))
-    with browser() as running, opened(running, path) as (shown, complaints):
+    with opened(browser, path) as (shown, complaints):
         table = shown.locator('table[aria-label="Summary, evaluator e"]')
         for order in ("cba", "bca"):
             table.get_by_role("button", name="Utility: WER by ctc").click()
@@ -677,15 +678,14 @@ class TestBrowser:
     """What only a browser can tell: headless Chromium on the page of the made-up run."""
 
     @pytest.mark.slow
-    def test_the_page_works(self, report: Path, results: Path) -> None:
+    def test_the_page_works(self, report: Path, results: Path, browser: Any) -> None:
         path = report / "report.html"
-        with browser() as running:
-            assert check_page(running, path) == len(list((report / "figures").iterdir()))
-            with opened(running, path) as (page, complaints):
-                self.sorting(page)
-                self.audio(page, results)
-                self.keyboard(page)
-                assert complaints == []
+        assert check_page(browser, path) == len(list((report / "figures").iterdir()))
+        with opened(browser, path) as (page, complaints):
+            self.sorting(page)
+            self.audio(page, results)
+            self.keyboard(page)
+            assert complaints == []
 
     @staticmethod
     def sorting(page: object) -> None:

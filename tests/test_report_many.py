@@ -9,6 +9,7 @@ import re
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from local.report.summary import findings, not_measured, rows
 from local.report.systems import vocoder_table
 from local.report.tables import PROSODY_TITLE, prosody_table
 from local.report.worst import worst
-from tests.browser import browser, check_page, opened
+from tests.browser import check_page, opened
 
 SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
            "b1_wgan_random_gender", "idmap_diff")  # fmt: skip
@@ -381,21 +382,20 @@ def test_many_series_can_be_told_apart() -> None:
     assert len({(draw.colour(i), draw.line(i)) for i in range(24)}) == 24
 
 
-def test_in_a_browser(report: Path) -> None:
+def test_in_a_browser(report: Path, browser: Any) -> None:
     """Ten systems on a desk and on a phone; players of later groups work when they are reached."""
-    with browser() as running:
-        assert check_page(running, report) == len(list((report.parent / "figures").iterdir()))
-        with opened(running, report) as (shown, complaints):
-            clipped = shown.evaluate(CLIPPED)
-            assert clipped == []
-            shown.evaluate("document.querySelectorAll('nav details').forEach(d => d.open = true)")
-            shown.locator("nav a", has_text="idmap_diff").last.click()
-            player = shown.locator(f'table[aria-label*="idmap_diff on {SPLITS[1]}"] audio').first
-            player.scroll_into_view_if_needed()
-            shown.wait_for_function("a => a.readyState >= 1", arg=player.element_handle())
-            shown.evaluate("window.scrollTo(0, 0)")
-            shown.wait_for_function("a => !a.src", arg=player.element_handle())
-            assert complaints == []
+    assert check_page(browser, report) == len(list((report.parent / "figures").iterdir()))
+    with opened(browser, report) as (shown, complaints):
+        clipped = shown.evaluate(CLIPPED)
+        assert clipped == []
+        shown.evaluate("document.querySelectorAll('nav details').forEach(d => d.open = true)")
+        shown.locator("nav a", has_text="idmap_diff").last.click()
+        player = shown.locator(f'table[aria-label*="idmap_diff on {SPLITS[1]}"] audio').first
+        player.scroll_into_view_if_needed()
+        shown.wait_for_function("a => a.readyState >= 1", arg=player.element_handle())
+        shown.evaluate("window.scrollTo(0, 0)")
+        shown.wait_for_function("a => !a.src", arg=player.element_handle())
+        assert complaints == []
 
 
 CLIPPED = """() => Array.from(document.querySelectorAll("figure svg text")).filter(t => {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm_cluster import local_slurm, why_no_slurm
+from tests.slurm_cluster import local_slurm
 from utils.cli import UserError
 from utils.slurm import Slurm, plan_arrays
 from utils.slurm_config import read_slurm_config
@@ -103,10 +103,9 @@ def test_a_task_over_its_time_is_named(start: Start) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slurm
 def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
     """The controller takes the node for dead while a task runs on it."""
-    if reason := why_no_slurm():
-        pytest.skip(reason)
     with local_slurm(tmp_path / "slurm") as environment:
         words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "300"]
         with subprocess.Popen(
@@ -225,10 +224,9 @@ def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slurm
 def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path) -> None:
     """MaxArraySize 4: indices to 3; MinJobAge 2 s: squeue forgets, and the logs' feet judge."""
-    if reason := why_no_slurm():
-        pytest.skip(reason)
     script = ["bash", "-c", "sleep $((JOB % 3 * 3)); echo this is $JOB"]
     with local_slurm(tmp_path / "slurm", max_array_size=4, min_job_age=2) as environment:
         done = subprocess.run(

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv from the pinned requirements; does nothing when it is up to date.
 #   utils/setup.sh          what the recipes need
-#   utils/setup.sh test     and what the tests need (and Slurm, where it may: utils/install_slurm.sh)
+#   utils/setup.sh test     and what the tests need
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +19,6 @@ for part in "$@"; do
   esac
 done
 
-if [[ " $* " == *" test "* ]]; then utils/install_slurm.sh; fi
 python=${PYTHON:-python3.11}
 command -v "$python" >/dev/null || die "$python was not found." \
   "Install Python 3.11 (Debian: apt-get install python3.11 python3.11-venv), or name it: PYTHON=/path/to/python3.11 make setup"
