@@ -32,8 +32,8 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--spelling", choices=tuple(NORMALISERS), default="english",
-        help="english: as Whisper's normaliser spells it; plain, for any language: upper case and "
-        "no punctuation",
+        help="english: as Whisper's normaliser spells it; english_digits: the same, each digit a "
+        "word; plain, for any language: upper case and no punctuation",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
     parser.add_argument(

@@ -57,6 +57,12 @@ def test_english_in_one_spelling(said: str, written: str, words: str) -> None:
     assert normalise_english(said) == normalise_english(written) == words.split()
 
 
+def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
+    said, heard = {"a": "ONE FIVE TWO ONE SEVEN"}, {"a": "15287"}
+    assert error_figures(said, heard, {"a": "1"})["wer"] == 1
+    assert error_figures(said, heard, {"a": "1"}, normaliser="english_digits")["wer"] == 0.2
+
+
 def test_other_languages_keep_their_letters() -> None:
     said, heard = {"a": "Für zwölf Öfen"}, {"a": "FUR 12 OFEN"}
     assert error_figures(said, heard, {"a": "1"}, normaliser="plain")["wer"] == 1

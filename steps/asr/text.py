@@ -48,8 +48,18 @@ def normalise_english(text: str) -> list[str]:
     return _whisper()(_MARK.sub(" ", spoken)).split()
 
 
+def normalise_english_digits(text: str) -> list[str]:
+    """The same with every digit a word, for strings of digits: else one wrong makes all wrong.
+
+    >>> normalise_english_digits("ONE OH TWO, B twenty-five")
+    ['1', '0', '2', 'b', '2', '5']
+    """
+    return re.sub(r"(\d)", r" \1 ", " ".join(normalise_english(text))).split()
+
+
 NORMALISERS: dict[str, Callable[[str], list[str]]] = {
     "english": normalise_english,
+    "english_digits": normalise_english_digits,
     "plain": normalise,
 }
 
