@@ -11,6 +11,7 @@ import soundfile
 from scipy.signal import resample_poly
 
 from utils.cli import UserError
+from utils.tables import replacing
 
 FloatArray = npt.NDArray[np.float64]
 SAMPLE_RATE = 16000
@@ -76,13 +77,9 @@ def write_pcm16(
 
 
 def _write(path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int) -> None:
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
+    audio_format = FORMATS[Path(path).suffix]
     try:
-        soundfile.write(beside, samples, rate, subtype="PCM_16", format=FORMATS[target.suffix])
-        beside.replace(target)
+        with replacing(path) as beside:
+            soundfile.write(beside, samples, rate, subtype="PCM_16", format=audio_format)
     except (soundfile.LibsndfileError, OSError) as error:
         raise UserError(f"{path}: cannot be written: {error}") from error
-    finally:
-        beside.unlink(missing_ok=True)

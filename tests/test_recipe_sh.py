@@ -136,6 +136,70 @@ fi
         time.sleep(0.05)
 
 
+HELD = """
+held() { mkdir -p "$1"; while [[ ! -f go ]]; do sleep 0.05; done; make "$@"; }
+recipe_start "$command_line"
+if in_stage 1 "held"; then step exp/a -- held exp/a; fi
+recipe_end
+"""
+
+
+def test_two_runs_in_one_folder_took_each_others_files(recipe, tmp_path: Path) -> None:
+    """One of them ended with `stamps.py: text: No such file`."""
+    (tmp_path / "run.sh").write_text(HEAD + HELD)
+    with subprocess.Popen(["bash", "./run.sh", "--nj", "3"], cwd=tmp_path) as first:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "exp/a").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        second = recipe(HELD)
+        looks = [recipe(HELD, "--dry-run"), recipe(HELD, "--list-stages")]
+        (tmp_path / "go").touch()
+        assert first.wait(60) == 0
+    assert second.returncode == 2
+    who = f"pid {first.pid} on {os.uname().nodename} since "
+    assert f"another run is at work in this folder (exp/.lock): {who}" in second.stderr
+    assert second.stderr.endswith(": ./run.sh --nj 3; wait, or end it\n")
+    assert second.stderr.count("\n") == 1
+    assert [look.returncode for look in looks] == [0, 0]
+    assert "nothing to do" in recipe(HELD).stdout
+
+
+def test_a_recipe_killed_with_9_left_its_jobs(recipe, tmp_path: Path) -> None:
+    """One that was held overwrote what the next run had made. The next run waits for its end."""
+    jobs = "echo $$ >pid.tmp; mv pid.tmp pid; kill -STOP $$; echo late >late"
+    body = f"""
+recipe_start "$command_line"
+if in_stage 1 "jobs"; then step exp/a -- job exp/a bash -c '[[ -f go ]] || {{ {jobs}; }}'; fi
+recipe_end
+"""
+    (tmp_path / "run.sh").write_text(HEAD + body)
+    with subprocess.Popen(["bash", "./run.sh"], cwd=tmp_path) as first:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "pid").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        first.kill()
+    (tmp_path / "go").touch()
+    done = recipe(body)
+    assert done.returncode == 0, done.stderr
+    job = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    assert not job.exists() or job.read_text().rpartition(")")[2].split()[0] == "Z"
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_recipe_that_a_recipe_calls_shares_its_lock(recipe, tmp_path: Path) -> None:
+    (tmp_path / "other.sh").write_text(HEAD + 'recipe_start "$command_line"; make exp/inner\n')
+    body = """
+recipe_start "$command_line"
+if in_stage 1 "calls"; then step exp/a -- make exp/a; bash ./other.sh; fi
+recipe_end
+"""
+    assert recipe(body).returncode == 0
+    assert (tmp_path / "exp/inner/result").exists()
+    assert not list((tmp_path / "exp").glob(".partial.*"))
+
+
 def test_a_mistyped_option_is_an_error(recipe) -> None:
     done = recipe(TWO_STAGES, "--stop-satge", "3")
     assert done.returncode != 0

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing that a recipe or launcher started outlives it, also where it was killed with SIGKILL.
 
-Who is meant is known by an open file: a recipe holds its lock open for writing, a launcher a pipe,
-and all that they start inherits it, through every fork and exec. A guard, a process of its own,
+Who is meant is known by an open file: recipes and launchers hold a pipe open for writing, which all
+that they start inherits, through every fork and exec. A guard, a process of its own,
 waits for the end of the one who is watched and then ends whoever still has the file open, and their
 children. That is Linux's /proc; elsewhere nothing is found, and nothing is ended.
 """
 
 import fcntl
+import logging
 import os
+import re
 import select
 import signal
 import subprocess
@@ -93,14 +95,17 @@ def watch(pid: int, fd: int) -> None:
     end_writers(fd)
 
 
-def start_guard(pid: int, fd: int) -> "subprocess.Popen[bytes]":
-    """A process that watches another one; in a session of its own, so that no Ctrl-C ends it."""
+def start_guard(pid: int, fd: int, *kept: int) -> "subprocess.Popen[bytes]":
+    """A process that watches another one; in a session of its own, so that no Ctrl-C ends it.
+
+    kept: other open files that it keeps open until it has ended all, such as a lock.
+    """
     return subprocess.Popen(
         [sys.executable, str(GUARD), str(pid), str(fd)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        pass_fds=(fd,),
+        pass_fds=(fd, *kept),
         start_new_session=True,
     )
 
@@ -163,3 +168,43 @@ def refuse_living_job(log: Path) -> None:
     who = name_processes(pids) or "on another machine (squeue shows it, scancel ends it)"
     end = f": kill {' '.join(map(str, sorted(pids)))}" if pids else ""
     raise UserError(f"{log}: a job of another run still writes it, {who}; wait, or end it{end}")
+
+
+def lock_folder(path: Path, fd: int, pid: int, command: str) -> None:
+    """Lock a recipe's lock file for process `pid`, and write into it who has it since when.
+
+    Raises UserError that names the other run, or what a killed run left behind and could not be
+    ended. A file system without locks keeps out only runs of this machine.
+    """
+    host = os.uname().nodename
+    try:
+        mine = lock(fd)
+    except OSError as error:
+        logging.warning("%s: cannot be locked: %s", path, error.strerror)
+        mine = _read_owner(path, host)[1] not in find_writers(str(path.resolve()))
+    if not mine:
+        _refuse_living_owner(path, host)
+        if not lock(fd, 1.5 * GRACE):  # a guard is ending what the killed run left
+            _refuse_living_owner(path, host)
+            left = find_writers(str(path.resolve())) - {pid}
+            raise UserError(
+                f"jobs of a run that was killed are still at work in this folder ({path}): "
+                f"{name_processes(left)}; end them: kill -9 {' '.join(map(str, sorted(left)))}"
+            )
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    os.ftruncate(fd, 0)
+    os.write(fd, f"pid {pid} on {host} since {since}: {command}\n".encode())
+
+
+def _read_owner(path: Path, host: str) -> tuple[str, int | None]:
+    """Who has a lock file, in words, and the process id, where it is one of this machine."""
+    record = path.read_text(encoding="utf-8", errors="replace").strip()
+    match = re.match(r"pid (\d+) on (\S+) since ", record)
+    return record, int(match[1]) if match and match[2] == host else None
+
+
+def _refuse_living_owner(path: Path, host: str) -> None:
+    record, pid = _read_owner(path, host)
+    if pid is None or pid in find_writers(str(path.resolve())):
+        who = record or "it has just begun"
+        raise UserError(f"another run is at work in this folder ({path}): {who}; wait, or end it")

@@ -8,6 +8,7 @@ recipe_current=    # what is being made
 recipe_along=false # whether steps go on in the background (along)
 recipe_pids=()     # of these, and
 recipe_outs=()     # what they make
+recipe_partial=    # folder of files that are being written by this run
 recipe_remade=()   # what a dry run would make anew, so that all that follows shows as stale
 
 log() {
@@ -35,6 +36,7 @@ recipe_on_exit() {
   for pid in "${recipe_pids[@]}"; do pkill -TERM -P "$pid" || true; done # what it runs, and so itself
   stop_launcher
   wait
+  [[ -z $recipe_partial ]] || rm -rf "$recipe_partial"
   [[ $status -eq 0 || -z $recipe_current ]] \
     || printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
       "${0##*/}" "$recipe_stage" "$recipe_current" "$status" >&2
@@ -47,8 +49,23 @@ recipe_start() {
   if $dry_run || $list_stages; then return 0; fi
   export PSEUDOVOX_COMMAND=$1
   mkdir -p exp
+  own_folder "$1"
   printf '%s  %s  %s\n' "$(date +'%F %T')" "$(git -C "$PSEUDOVOX_ROOT" describe --always --dirty)" "$1" \
     >>exp/cmdline.log
+}
+
+# Keeps other runs out of this folder, whichever recipe they are; a recipe that a recipe calls shares its lock.
+# What another run left half-written goes, and with it the folder where a late job of it could finish a file.
+own_folder() { # COMMAND
+  local place
+  place=$(readlink -f exp)
+  [[ ${PSEUDOVOX_OWNED-} != "$place" ]] || return 0
+  exec {recipe_lock}>>exp/.lock {recipe_pipe}<> <(:) # which all that the recipe starts inherits
+  lock_folder.py exp/.lock "$recipe_lock" "$recipe_pipe" $$ "$1"
+  export PSEUDOVOX_OWNED=$place
+  rm -rf exp/.partial.*
+  recipe_partial=$(mktemp -d "$place/.partial.XXXXXX")
+  export PSEUDOVOX_PARTIAL=$recipe_partial # utils/tables.py
 }
 
 # in_stage N TITLE: whether stage N is wanted; says that it starts. With --list-stages only lists it.

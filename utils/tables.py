@@ -4,8 +4,12 @@ Fields are separated by any run of blanks or tabs, and by nothing else that Unic
 Ids are opaque strings: `NA`, `007` and `1e3` are ids, never numbers. Files are UTF-8.
 """
 
+import errno
+import itertools
 import os
 import re
+import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,21 +21,71 @@ StrPath = str | os.PathLike[str]
 _KEY_AND_REST = re.compile(r"[ \t]*([^ \t]+)[ \t]*(.*)", re.S)
 
 
+PARTIAL = "PSEUDOVOX_PARTIAL"  # in the environment: a folder of this recipe's run alone
+_numbers = itertools.count()
+
+
 @contextmanager
-def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file beside `path` that takes its place on success and vanishes on failure."""
+def replacing(path: StrPath) -> Iterator[Path]:
+    """A file to write instead of `path`, whose place it takes on success; it vanishes on failure.
+
+    It stands beside `path`, or, within a recipe, in a folder that the next run removes: what a
+    killed run left behind can then put nothing in place any more. What is no regular file (a
+    device, a pipe) is itself written to.
+    """
     target = Path(path)
+    if _is_device(target):
+        yield target
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f"{target.name}.tmp.{os.getpid()}")
-    encoding = None if "b" in mode else "utf-8"
+    partial = os.environ.get(PARTIAL)
+    own = f"{os.uname().nodename}.{os.getpid()}.{next(_numbers)}{target.suffix}"
+    beside = Path(partial) / own if partial else target.with_name(f"{target.name}.tmp.{own}")
     try:
-        with beside.open(mode, encoding=encoding) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(target)
+        yield beside
+        _put(beside, target)
+    except OSError as error:
+        if partial and not Path(partial).is_dir():
+            raise UserError(
+                f"{target}: not written: the run that began this has ended ({partial} is gone)"
+            ) from error
+        if error.filename in (None, beside, os.fspath(beside)):
+            error.filename, error.filename2 = os.fspath(target), None
+        raise
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _is_device(target: Path) -> bool:
+    """Also /dev/stdout, which may lead to a regular file."""
+    if Path("/dev") == target.parent or target.is_relative_to("/dev/fd"):
+        return True
+    return target.exists() and not target.is_file() and not target.is_dir()
+
+
+def _put(beside: Path, target: Path) -> None:
+    try:
+        beside.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        near = target.with_name(f"{target.name}.tmp.{beside.name}")  # on the target's file system
+        try:
+            shutil.copyfile(beside, near)
+            near.replace(target)
+        finally:
+            near.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `path` on success (`replacing`)."""
+    encoding = None if "b" in mode else "utf-8"
+    with replacing(path) as beside, beside.open(mode, encoding=encoding) as stream:
+        yield stream
+        stream.flush()
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            os.fsync(stream.fileno())
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
