@@ -129,6 +129,7 @@ class TestRecipe:
         assert kinds >= {
             ("original", "unprotected", "OO"),
             *((s, "ignorant", "OA") for s in ("b2", "b2r")),
+            *((s, "aligned", "OA") for s in ("b2", "b2r")),
             *((s, "lazy_informed", "AA") for s in ("b2", "b2r")),
             *((s, "similarity", "OO-OP-PP") for s in ("b2", "b2r")),
             *((s, "gains", "OO-OA-AA") for s in ("b2", "b2r")),
@@ -187,7 +188,7 @@ class TestRecipe:
         text = page.read_text()
         assert "on this data: Scores and local linkability; Linkability by speaker." in text
         # No score histograms and no radars: 16 target trials are too few for them.
-        assert check_page(browser, page) == 1 + 2 * (1 + 2 + 2 + 3)
+        assert check_page(browser, page) == 1 + 2 * (1 + 2 + 3 + 3)
 
     def test_a_changed_alpha_redoes_what_follows_and_nothing_else(
         self, recipe: tuple[Path, Run]
