@@ -13,6 +13,7 @@ import pytest
 
 from utils import launching
 from utils import run as local_launcher
+from utils import slurm as slurm_launcher
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHERS = ("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm))
@@ -245,6 +246,26 @@ def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
         f"run.py: x.log: a job of another run still writes it, pid {pid} (sleep 300); "
         f"wait, or end it: kill {pid}\n"
     )
+
+
+def test_a_task_that_began_late_wrote_into_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a launcher that was killed with -9: nobody had cancelled what it submitted."""
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "exp/.partial.1"
+    own.mkdir(parents=True)
+    monkeypatch.setenv("PSEUDOVOX_PARTIAL", str(own))
+    script = slurm_launcher.job_script(launching.parse_request(["x.log", "touch", "made"]))
+    monkeypatch.delenv("PSEUDOVOX_PARTIAL")
+    own.rmdir()  # another run of the recipe has begun
+    done = subprocess.run(["bash", "-s", "1"], input=script, capture_output=True)
+    assert done.returncode == 1
+    assert b"the recipe that submitted this job has ended" in done.stderr
+    assert not (tmp_path / "x.log").exists()
+    own.mkdir()
+    assert subprocess.run(["bash", "-s", "1"], input=script).returncode == 0
+    assert (tmp_path / "made").exists()
 
 
 def test_a_device_given_as_log_was_removed(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Stamps: what is redone after which change, and what is left of a killed run."""
 
 import ast
+import fcntl
 import json
 import os
 import shutil
@@ -367,3 +368,14 @@ def test_a_comment_in_the_settings_of_a_system_redid_a_third_of_the_steps(work: 
     for text in ("alpha: 0.80\n", "alpha: '0.8'\n", "alpha: [0.8\n"):
         Path("conf.yaml").write_text(text)
         assert stamps.why_stale([Path("a")], ["tool", "conf.yaml"]) == "conf.yaml changed"
+
+
+def test_a_step_began_while_a_job_of_its_folder_lived(work: Path) -> None:
+    """What it wrote later stood under the stamp of the next run."""
+    log = work / "out/log/x.log"
+    log.parent.mkdir(parents=True)
+    with log.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # as utils/run.py does for the job
+        with pytest.raises(UserError, match=r"log/x\.log: a job of another run still writes it"):
+            stamps.begin([work / "out"], ["make"])
+    assert log.exists()

@@ -64,7 +64,7 @@ own_folder() { # COMMAND
   lock_folder.py exp/.lock "$recipe_lock" "$recipe_pipe" $$ "$1"
   export PSEUDOVOX_OWNED=$place
   rm -rf exp/.partial.*
-  recipe_partial=$(mktemp -d "$place/.partial.XXXXXX")
+  recipe_partial=$(mktemp -d "$PWD/exp/.partial.XXXXXX")
   export PSEUDOVOX_PARTIAL=$recipe_partial # utils/tables.py
 }
 

@@ -43,6 +43,7 @@ from utils.launching import (
     show_numbers,
 )
 from utils.slurm_config import read_slurm_config
+from utils.tables import PARTIAL
 
 CONFIG = "conf/slurm.conf"
 FIRST_WAIT, LONGEST_WAIT, GROWTH = 0.1, 4.0, 1.3  # seconds between two looks
@@ -152,6 +153,20 @@ def scheduler_file(request: Request, suffix: str) -> Path:
     return (folder.parent if folder.name == "log" else folder) / "q" / f"{stem}{suffix}"
 
 
+def _own_run() -> str:
+    """Lines that end a job whose recipe has ended: the next run may be writing the same files."""
+    folder = os.environ.get(PARTIAL)
+    if not folder:
+        return ""
+    return (
+        f"export {PARTIAL}={shlex.quote(folder)}\n"
+        f"[[ -d ${PARTIAL} ]] || {{\n"
+        '  echo "not begun: the recipe that submitted this job has ended" >&2\n'
+        "  exit 1\n"
+        "}\n"
+    )
+
+
 def job_script(request: Request) -> bytes:
     """The script of a job. Its argument is the job's number, or +OFFSET of the array's index."""
     here = Path(__file__).resolve().parent
@@ -163,6 +178,7 @@ def job_script(request: Request) -> bytes:
         "number=$1\n"
         "[[ $number != +* ]] || number=$((SLURM_ARRAY_TASK_ID + number))\n"
         f"cd -- {shlex.quote(os.getcwd())} || exit 1\n"  # noqa: PTH109 - as the shell sees it
+        f"{_own_run()}"
         "[[ ! -f path.sh ]] || . ./path.sh\n"
         f"exec {shlex.join(words)} {name}{shlex.join([request.log, *request.command])}\n"
     )

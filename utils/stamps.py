@@ -46,6 +46,7 @@ from utils.digests import (
     remembering,
     sha256,
 )
+from utils.orphans import refuse_living_job
 from utils.tables import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -302,8 +303,11 @@ def why_stale(
 def begin(outs: Sequence[Path], command: Sequence[str], key: Key | None = None) -> None:
     """Clear the outputs, unless an interrupted run of this very command left them; mark as started.
 
-    Raises UserError for a folder with files in it that no step of a recipe made.
+    Raises UserError for a folder with files in it that no step of a recipe made, and for one with a
+    job at work.
     """
+    for log in (log for out in outs for log in sorted((out / "log").glob("*.log"))):
+        refuse_living_job(log)
     now = (key or Key(outs, command)).now
     for out in outs:
         started = _read_stamp(_started(out))
