@@ -545,7 +545,7 @@ def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
     assert [(c.mark, c.sure) for c in deid] == [("worst", False), ("best", False)]
     assert [c.text for c in d_ece] == ["not measured"] * 2
     assert [c.text for c in g_vd] == ["−∞ dB", "not defined"]
-    assert "errs in 10.0 % of cases (2.0 % without protection)" in findings(results, "e")[0]
+    assert "attacker has an EER of 10.0 % (2.0 % without protection)" in findings(results, "e")[0]
     assert any(
         "1 figures are not defined on this data: g_vd (b, t_f)" in t for t in not_measured(results)
     )

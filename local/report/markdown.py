@@ -9,19 +9,20 @@ from local.report.results import Figure, Timing
 from local.report.words import UTILITY, absent, attacker, enumerate_words
 
 READING = """\
-Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the
-attacker, linear between points of the ROC; 50 % is a coin toss, and a higher value means that
-scores are reversed. **DeID**: share of the voices' self-similarity that is gone between original
-and protected speech (100 % is best). **G_VD**: gain of voice distinctiveness (0 dB: protected
-voices differ as much as original ones). **D_ECE**: expected disclosure, from 0 (none) to 0.721
-bit. **l_w**: worst-case evidence (decimal logarithm), with its ZEBRA tag. **linkability**: D_sys,
-from 0 to 1. Attackers: *unprotected* original enrolment and trials (OO); *ignorant* original
-enrolment, protected trials (OA); *aligned* the same, after a rotation learnt on the enrolment
-speech before and after protection; *lazy-informed* both protected, with different draws where the
-system is random (AA); *semi-informed* the same, with an evaluator trained on protected speech, and
-*white-box* on speech of the very target voice: from scratch, *(fine-tuned)*, or only its *(back
-end)*. Attack figures come from the enrolment-trial lists; DeID and G_VD from all pairs of trial
-segments.
+Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the attacker,
+the share of true matches missed where as large a share of others is taken for a match, linear
+between points of the ROC; 50 % is a coin toss, and a higher value means that scores are reversed.
+**DeID**: share of the voices' self-similarity that is gone, as heard by an attacker who compares
+with the original voices; one who knows of the protection may find more (100 % is best). **G_VD**:
+gain of voice distinctiveness (0 dB: protected voices differ as much as original ones). **D_ECE**:
+expected disclosure, from 0 (none) to 0.721 bit. **l_w**: worst-case evidence (decimal logarithm),
+with its ZEBRA tag. **linkability**: D_sys, from 0 to 1. Attackers: *unprotected* original enrolment
+and trials (OO); *ignorant* original enrolment, protected trials (OA); *aligned* the same, after a
+rotation learnt on the enrolment speech before and after protection; *lazy-informed* both protected,
+with different draws where the system is random (AA); *semi-informed* the same, with an evaluator
+trained on protected speech, and *white-box* on speech of the very target voice: from scratch,
+*(fine-tuned)*, or only its *(back end)*. Attack figures come from the enrolment-trial lists; DeID
+and G_VD from all pairs of trial segments.
 """
 
 

@@ -9,7 +9,15 @@ from matplotlib.axes import Axes
 from local.report import draw
 from local.report.draw import Picture
 from local.report.load import NOTHING, Results, Value
-from local.report.words import PROTECTED, absent, attacker, enumerate_words, number, percent
+from local.report.words import (
+    HEARD,
+    PROTECTED,
+    absent,
+    attacker,
+    enumerate_words,
+    number,
+    percent,
+)
 
 _FEW = 5  # systems whose markers have room beside each other
 
@@ -47,7 +55,7 @@ def scatter(results: Results, evaluator: str, folder: Path) -> Picture | None:
         )  # fmt: skip
     _scatter_keys(axes, points)
     axes.axhline(0, color=draw.SOFT, linewidth=0.8, linestyle=":")
-    axes.set_xlabel("DeID (%): 100 = nothing of the old voice left")
+    axes.set_xlabel("DeID (%), as heard by comparison with the original voices")
     axes.set_ylabel("G_VD (dB): 0 = as before")
     axes.grid(True)
     axes.margins(0.08)
@@ -85,10 +93,10 @@ def _scatter_finding(
         worst = min(points, key=lambda p: p[4].value)
         distinct = max(points, key=lambda p: p[5].value)
         text = (
-            f"Old voices are hidden best by {best[2]} on {best[3]} (DeID {percent(best[4].value)}) "
-            f"and least by {worst[2]} on {worst[3]} ({percent(worst[4].value)}); protected voices "
-            f"stay most distinct with {distinct[2]} on {distinct[3]} "
-            f"(G_VD {number(distinct[5].value)} dB)."
+            f"Old voices, {HEARD}, are hidden best by {best[2]} on {best[3]} "
+            f"(DeID {percent(best[4].value)}) and least by {worst[2]} on {worst[3]} "
+            f"({percent(worst[4].value)}); protected voices stay most distinct "
+            f"with {distinct[2]} on {distinct[3]} (G_VD {number(distinct[5].value)} dB)."
         )
     if left_out:
         text += f" Not drawn, being undefined or −∞: {enumerate_words(left_out)}."

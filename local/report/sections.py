@@ -18,7 +18,7 @@ from local.report.draw import Picture
 from local.report.front import trades
 from local.report.load import Results
 from local.report.results import logger
-from local.report.words import PROTECTED
+from local.report.words import HEARD, PROTECTED
 
 Draw = Callable[[], Picture | None]
 
@@ -117,21 +117,21 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
 
 UTILITY_TITLE = "Utility"
 _UTILITY = (
-    "To the right the strongest attacker measured errs more; above, more of the words or of the "
-    "feeling is left. Bars: 95 % intervals over speakers. A ring marks the Pareto front by point "
-    "estimates; each picture says who is on it, who is behind, and where the intervals overlap. A "
-    "front holds for these attackers and this recogniser."
+    "To the right the strongest attacker measured has a higher EER; above, more of the words or "
+    "of the feeling is left. Bars: 95 % intervals over speakers. A ring marks the Pareto front "
+    "by point estimates; each picture says who is on it, who is behind, and where the intervals "
+    "overlap. A front holds for these attackers and this recogniser."
 )
 _OVERVIEW = (
-    "To the right the old voices are hidden better; above, the protected voices differ more from "
-    "each other. Bars: 95 % intervals over speakers."
+    f"To the right the old voices are hidden better, {HEARD}; above, the protected voices differ "
+    "more from each other. Bars: 95 % intervals over speakers."
 )
 _ATTACKERS = (
-    "How often the attacker errs, by what the attacker knows. The ignorant one compares protected "
-    "with original speech; the aligned one has learnt, from speech before and after protection, to "
-    "turn protected voices back; the lazy-informed one protects the enrolment too; a semi-informed "
-    "one trains on protected speech, and a white-box one knows the target voice as well. Judge a "
-    "system by its lowest point."
+    "The attacker's equal error rate, by what the attacker knows. The ignorant one compares "
+    "protected with original speech; the aligned one has learnt, from speech before and after "
+    "protection, to turn protected voices back; the lazy-informed one protects the enrolment "
+    "too; a semi-informed one trains on protected speech, and a white-box one knows the target "
+    "voice as well. Judge a system by its lowest point."
 )
 _SIMILARITY = (
     "Each cell is the similarity of two speakers, 0 to 1, on one colour scale. A bright diagonal "

@@ -10,6 +10,7 @@ from itertools import product
 from local.report.load import Results, Value
 from local.report.speakers import worst_first
 from local.report.words import (
+    HEARD,
     UTILITY,
     UTILITY_METRICS,
     absent,
@@ -37,11 +38,12 @@ class Measure:
 
 
 MEASURES = (
-    Measure("Privacy: EER", "how often the strongest attacker measured errs; 50 % is a coin toss",
+    Measure("Privacy: EER", "of the strongest attacker measured: the share of true matches that "
+            "they miss where they take as large a share of others for one; 50 % is a coin toss",
             "eer", "", " %", True, 100),
     Measure("Privacy: D_ECE", "what that attacker expects to learn; 0 is nothing, 0.721 bit is all",
             "d_ece", "", " bit", False, 1, 3),
-    Measure("Privacy: DeID", "how much of the old voice is gone; 100 % is best",
+    Measure("Privacy: DeID", f"how much of the old voice is gone {HEARD}; 100 % is best",
             "deid", "similarity", " %", True, 100),
     Measure("Distinctiveness: G_VD", "whether protected voices still differ; 0 dB is as before",
             "g_vd", "similarity", " dB", True, 1, 2),
@@ -185,11 +187,13 @@ def findings(results: Results, evaluator: str) -> list[str]:
         g_vd = results.value(*where, row.system, "similarity", "g_vd")
         text = f"{row.system} on {row.split}: "
         if after is not None:
-            text += f"the {attacker(row.attacker)} attacker errs in {percent(after.value)} of cases"
+            text += f"the {attacker(row.attacker)} attacker has an EER of {percent(after.value)}"
             text += f" ({percent(before.value)} without protection)" if before else ""
             text += "; 50 % would be a coin toss. "
         if deid is not None:
-            text += f"{percent(deid.value)} of what made the old voices recognisable is gone"
+            text += (
+                f"{percent(deid.value)} of what made the old voices recognisable is gone {HEARD}"
+            )
         if g_vd is not None:
             text += f", and distinctiveness changes by {number(g_vd.value)} dB"
         text = text.rstrip(". ") + "." + _utility(results, row)

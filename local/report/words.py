@@ -53,6 +53,8 @@ MOS_READING = (
     "naturalness of the voice or privacy."
 )
 UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
+# DeID is one attacker's view: the cells of OP compare original with protected speech.
+HEARD = "as heard by an attacker who compares with the original voices"
 # A system that converts all speech to one target voice: its number, of how many, and its pitch.
 TARGET = re.compile(r"const_\d+((?:_of_\d+)?(?:_f0)?)")
 _TARGETS = 3  # from so many on, they are shown together, by target

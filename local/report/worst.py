@@ -6,12 +6,12 @@ from local.report.html import Contents, element
 from local.report.load import Results
 from local.report.players import N_WORST, SIDES, Group, Players
 from local.report.speakers import Speaker, worst_first
-from local.report.words import attacker, number, percent
+from local.report.words import HEARD, attacker, number, percent
 
 _HOW = (
     f"Up to {N_WORST} speakers of each group and system, those first whom the attacker who does "
-    "best on them links most surely, then those whose old voice is least gone (DeID). A good "
-    "average may hide these people."
+    f"best on them links most surely, then those whose old voice is least gone {HEARD} (DeID). "
+    "A good average may hide these people."
 )
 _CLIPS = (
     " Clips: the loudest three seconds of an utterance, the same stretch in both. They need "
