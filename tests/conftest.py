@@ -19,6 +19,7 @@ import soundfile
 
 from tests.browser import chromium
 from tests.slurm_cluster import local_slurm
+from tests.waiting import LIMIT
 from utils import cli
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -158,7 +159,7 @@ def run_process() -> RunProgram:
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=LIMIT,
         )
 
     return run

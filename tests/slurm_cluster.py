@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import ended, wait_for
+
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-START_LIMIT = 30  # seconds
 
 CONF = """
 ClusterName=test
@@ -105,15 +106,15 @@ def local_slurm(
 
 
 def _wait_until_idle(folder: Path, env: dict[str, str]) -> None:
-    deadline = time.monotonic() + START_LIMIT
-    while True:
+    def idle() -> bool:
         done = subprocess.run(["sinfo", "-h", "-o", "%T"], env=env, capture_output=True, text=True)
-        if done.stdout.strip() == "idle":
-            return
-        if time.monotonic() > deadline:
-            log = (folder / "slurmctld.log").read_text(errors="replace")
-            raise RuntimeError(f"Slurm did not start: {done.stderr}\n{log[-2000:]}")
-        time.sleep(0.1)
+        return done.stdout.strip() == "idle"
+
+    try:
+        wait_for(idle)
+    except AssertionError as error:
+        log = (folder / "slurmctld.log").read_text(errors="replace")
+        raise RuntimeError(f"Slurm did not start: {log[-2000:]}") from error
 
 
 def _stop(pid_file: Path) -> None:
@@ -123,17 +124,9 @@ def _stop(pid_file: Path) -> None:
     try:
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and not _ended(pid):
+        while time.monotonic() < deadline and not ended(pid):
             time.sleep(0.05)
-        if not _ended(pid):
+        if not ended(pid):
             os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return  # it ended by itself
-
-
-def _ended(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return True
-    return state == "Z"  # a daemon's parent may not reap it

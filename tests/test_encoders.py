@@ -35,6 +35,7 @@ from steps.speaker.features import Features, sliding_mean
 from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameters
 from steps.speaker.training import Trainer, learning_rate, margin
 from steps.speaker.validation import equal_error_rate, make_validation_set
+from tests.waiting import ended, wait_for
 from utils import merge_split_dirs, split_data_dir
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
@@ -269,13 +270,7 @@ def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tm
     process.wait()
     assert not (tmp_path / "enc" / "final.pt").exists()
     assert not (tmp_path / "enc" / "encoder.yaml").exists()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{children[0]}").exists() and time.monotonic() < deadline:
-        if Path(f"/proc/{children[0]}/stat").read_text().split(")")[1].split()[0] == "Z":
-            break
-        time.sleep(0.2)
-    else:
-        assert not Path(f"/proc/{children[0]}").exists()
+    wait_for(lambda: ended(int(children[0])))
 
 
 def test_checkpoints_of_other_settings_are_not_mixed(conf, data, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from tests.corpus_trees import ROOT, make_recipe, prepare
 from tests.test_import_xvectors import write_corpus
 from tests.test_recipe_slurm import written
+from tests.waiting import LIMIT
 
 COMMAND = ("./large.sh", "--nj", "2", "--voices", "two", "--generators", "random")
 OPTIONS = ("--sizes", "30", "--populations", "2", "--bootstrap", "20")
@@ -111,10 +112,10 @@ def counting(recipe: Path) -> dict[str, int]:
 
 def hold_at_checkpoint(recipe: Path, started: subprocess.Popen[str], parts: list[Path]) -> bool:
     """Stop each shard as soon as it has a checkpoint; False where one came to its end before."""
-    deadline = time.monotonic() + 300
+    limit = time.monotonic() + LIMIT
     held: set[str] = set()
     while len(held) < len(parts):
-        assert time.monotonic() < deadline
+        assert time.monotonic() < limit
         if started.poll() is not None:
             return False
         for number, pid in counting(recipe).items():

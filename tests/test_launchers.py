@@ -5,12 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.waiting import LIMIT, ended, wait_for
 from utils import launching
 from utils import run as local_launcher
 from utils import slurm as slurm_launcher
@@ -44,7 +45,7 @@ def run(launcher: tuple[str, dict[str, str]], tmp_path: Path) -> Run:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
         )
 
     return call
@@ -165,39 +166,27 @@ def test_a_command_that_is_not_there(run: Run) -> None:
 def test_no_more_jobs_than_asked_for_run_at_once(run: Run, tmp_path: Path) -> None:
     script = "mkdir running; sleep 0.1; rmdir running"
     assert run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script).returncode == 0
-    both_here = "for i in $(seq 200); do ls here.1 here.2 && exit 0; sleep 0.05; done; exit 1"
+    both_here = "until ls here.1 here.2; do sleep 0.05; done"
     together = f"touch here.$0; {both_here}"
     assert run("--max-jobs-run=2", "J=1:2", "x.J.log", "bash", "-c", together, "J").returncode == 0
-
-
-def _gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_run_py_leaves_no_job_running(tmp_path: Path, signum: int) -> None:
     """SIGTERM to run.pl: its jobs keep running."""
-    script = "sleep 300 & echo $! >pid.JOB.tmp; mv pid.JOB.tmp pid.JOB; wait"
+    script = "sleep 3600 & echo $! >pid.JOB.tmp; mv pid.JOB.tmp pid.JOB; wait"
     command = [*RUN, "--max-jobs-run", "2", "JOB=1:3", "x.JOB.log", "bash", "-c", script]
     launcher = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     files = [tmp_path / "pid.1", tmp_path / "pid.2"]
-    deadline = time.monotonic() + 30
-    while not all(file.exists() for file in files):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: all(file.exists() for file in files))
     os.kill(launcher.pid, signum)
-    _, errors = launcher.communicate(timeout=30)
+    _, errors = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 128 + signum
     assert f"stopped by {signal.Signals(signum).name}" in errors
     assert not (tmp_path / "x.3.log").exists()
     assert "# Ended (code 143)" in (tmp_path / "x.1.log").read_text()
     grandchildren = [int(file.read_text()) for file in files]
-    while not all(map(_gone, grandchildren)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: all(map(ended, grandchildren)))
 
 
 HERE = "import os, pathlib, sys, time; pathlib.Path(sys.argv[1], str(os.getpid())).touch(); "
@@ -207,7 +196,7 @@ import subprocess
 if len(sys.argv) == 3:
     for session in (False, True):
         subprocess.Popen([sys.executable, *sys.orig_argv[1:-1]], start_new_session=session)
-time.sleep(300)
+time.sleep(3600)
 """
 
 
@@ -221,20 +210,15 @@ def test_jobs_outlived_a_launcher_that_was_killed_with_9(
     command = ["JOB=1:2", "--max-jobs-run", "2", "x.JOB.log", sys.executable, "-c", FAMILY]
     launch = [str(ROOT / "utils/run.py")] if through else RUN
     launcher = subprocess.Popen([*through, *launch, *command, str(pids), "parent"], cwd=tmp_path)
-    deadline = time.monotonic() + 60
-    while len(list(pids.iterdir())) < 6:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: len(list(pids.iterdir())) == 6)
     launcher.kill()
     launcher.wait()
-    while not all(_gone(int(path.name)) for path in pids.iterdir()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: all(ended(int(path.name)) for path in pids.iterdir()))
 
 
 def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
     """What an earlier call left behind is named, and nothing is begun while it lives."""
-    leave = [*RUN, "x.log", "bash", "-c", "sleep 300 & echo $! >pid"]
+    leave = [*RUN, "x.log", "bash", "-c", "sleep 3600 & echo $! >pid"]
     subprocess.run(leave, cwd=tmp_path, check=True)
     pid = int((tmp_path / "pid").read_text())
     try:
@@ -243,7 +227,7 @@ def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
     assert done.returncode == 2
     assert done.stderr == (
-        f"run.py: x.log: a job of another run still writes it, pid {pid} (sleep 300); "
+        f"run.py: x.log: a job of another run still writes it, pid {pid} (sleep 3600); "
         f"wait, or end it: kill {pid}\n"
     )
 
@@ -296,12 +280,25 @@ def test_a_long_job_said_nothing_until_it_had_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Beside the others' ends, what the first running job says of itself."""
-    monkeypatch.setattr(launching.Progress, "APART", 0.9)
-    said = "echo 'anonymise: 3 of 9 utterances, 0:42 left'; echo more; sleep 2.5"
-    assert local_launcher.main(["JOB=1:1", str(tmp_path / "a.JOB.log"), "bash", "-c", said]) == 0
+    said, told = tmp_path / "said", tmp_path / "told"
+    tell = launching.Progress.tell
+
+    def tell_and_let_it_end(self: launching.Progress, *words: Any) -> None:
+        begun = said.exists()
+        tell(self, *words)
+        if begun:
+            told.touch()
+
+    monkeypatch.setattr(launching.Progress, "APART", 0.0)
+    monkeypatch.setattr(launching.Progress, "tell", tell_and_let_it_end)
+    says = f"echo 'anonymise: 3 of 9 utterances, 0:42 left'; echo more; touch {said}"
+    job = f"{says}; until [[ -f {told} ]]; do sleep 0.05; done"
+    assert local_launcher.main(["JOB=1:1", str(tmp_path / "a.JOB.log"), "bash", "-c", job]) == 0
+    said_by_job = r"a\.JOB\.log: 0 of 1 jobs ended in \d+:\d\d; job 1: anonymise: 3 of 9 utterances"
     error = capfd.readouterr().err
-    assert "a.JOB.log: 0 of 1 jobs ended in 0:01; job 1: anonymise: 3 of 9 utterances" in error
-    assert "ended in 0:01," not in error  # nothing has ended, so nothing is known of the time left
+    assert re.search(said_by_job, error)
+    # Nothing has ended, so nothing is known of the time left.
+    assert not re.search(r"0 of 1 jobs ended in \d+:\d\d,", error)
 
 
 def test_time_left_takes_running_jobs_to_be_half_done(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT
+
 ROOT = Path(__file__).resolve().parents[1]
 
 SCRIPT = f"""#!/usr/bin/env bash
@@ -42,7 +44,7 @@ def run(tmp_path: Path) -> Run:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=20,  # an endless loop is a failure, not a wait
+            timeout=LIMIT,  # an endless loop is a failure, not a wait
         )
 
     return call
@@ -168,7 +170,7 @@ def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path: Path)
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["bash", "run.sh", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
 
     assert call("--nj", "2", "--seed=3", "--stage", "1").stdout == "1 2 3\n"
     refused(call("--hidden", "2"), "--hidden: no such option")

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 import soundfile
 
 from tests.browser import check_page
+from tests.waiting import wait_for
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,10 +108,8 @@ class TestRecipe:
         with subprocess.Popen(
             ["./run.sh"], cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True
         ) as killed:
-            while not list((folder / "exp").glob("encoders/.tiny.started")):
-                assert killed.poll() is None
-                time.sleep(0.1)
-            time.sleep(2)
+            started = folder / "exp/encoders/.tiny.started"
+            wait_for(lambda: started.exists() or killed.poll() is not None)
             os.killpg(killed.pid, signal.SIGKILL)
         assert not (folder / "exp/encoders/tiny/.done").exists()
         done = run()

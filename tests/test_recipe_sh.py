@@ -4,10 +4,11 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import LIMIT, ended, wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -112,28 +113,22 @@ def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, how: str, whom:
 # As prepare.sh does: a program of its own, which calls the launcher.
 within() {{ bash -c '"$@"; true' - $cpu_cmd "$1/x.log" "${{@:2}}"; }}
 if in_stage 1 "jobs"; then
-  {how} bash -c 'echo $$ >pid.tmp; mv pid.tmp pid; exec sleep 300'
+  {how} bash -c 'echo $$ >pid.tmp; mv pid.tmp pid; exec sleep 3600'
   steps_wait
 fi
 """
     (tmp_path / "run.sh").write_text(HEAD + body)
     with subprocess.Popen(["bash", "./run.sh"], cwd=tmp_path) as run:
         pid = tmp_path / "pid"
-        deadline = time.monotonic() + 60
-        while not pid.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(pid.exists)
         if whom != "the recipe":
             children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
             for child in children:
                 if b"run.sh" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[1]:
                     os.kill(int(child), signal.SIGTERM)
         run.terminate()
-        assert run.wait(60) != 0
-    job = Path(f"/proc/{pid.read_text().strip()}/stat")
-    while job.exists() and job.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        assert run.wait(LIMIT) != 0
+    wait_for(lambda: ended(int(pid.read_text())))
 
 
 HELD = """

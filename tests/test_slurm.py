@@ -5,13 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.slurm_cluster import local_slurm
+from tests.waiting import LIMIT, ended, wait_for
 from utils.cli import UserError
 from utils.slurm import Slurm, plan_arrays
 from utils.slurm_config import read_slurm_config
@@ -19,7 +19,6 @@ from utils.slurm_config import read_slurm_config
 ROOT = Path(__file__).resolve().parents[1]
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
 CONF = ROOT / "egs/TEMPLATE/conf/slurm.conf"
-NOTICED = 15  # seconds
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -38,13 +37,6 @@ def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
     return call
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
     words = ["squeue", "-h", "-r", "-t", states, "-n", name, "-o", "%F"]
     return subprocess.run(words, env=slurm, capture_output=True, text=True).stdout.split()
@@ -53,11 +45,11 @@ def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
 def test_a_cancelled_task_is_noticed(start: Start, slurm: dict[str, str], tmp_path: Path) -> None:
     """slurm.pl had not noticed a cancelled job after 200 s."""
     with start(
-        "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((60 * (JOB - 1)))"
+        "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((3600 * (JOB - 1)))"
     ) as run:
         wait_for(lambda: (tmp_path / "log/cancelled.2.log").exists())
         subprocess.run(["scancel", f"{jobs(slurm, 'cancelled.all')[0]}_2"], env=slurm, check=True)
-        _, errors = run.communicate(timeout=NOTICED)
+        _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert "1 / 2 failed (2: CANCELLED), log is in log/cancelled.*.log" in errors
     assert "CANCELLED: somebody cancelled it" in errors
@@ -70,7 +62,7 @@ def test_what_killed_a_task_together_with_its_launcher_is_named(
 ) -> None:
     """As the kernel does when memory runs out: nothing is left to write the log's end."""
     with start("killed.log", "bash", "-c", "kill -9 $PPID; sleep 1") as run:
-        _, errors = run.communicate(timeout=NOTICED + 5)
+        _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert "1 / 1 failed (1: FAILED), log is in killed.log" in errors
     assert "# Slurm: FAILED" in (tmp_path / "killed.log").read_text()
@@ -84,7 +76,7 @@ def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: 
     words = [sys.executable, ROOT / "utils/retry.py", ROOT / "utils/slurm.py"]
     done = subprocess.run(
         [*words, "JOB=1:3", "again.JOB.log", "bash", "-c", script],
-        cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=LIMIT,
     )  # fmt: skip
     assert done.returncode == 0
     assert "retry.py: job 2 again, try 2 of 2" in done.stderr
@@ -94,8 +86,8 @@ def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: 
 
 @pytest.mark.slow
 def test_a_task_over_its_time_is_named(start: Start) -> None:
-    with start("--time", "0:05", "late.log", "sleep", "300") as run:
-        _, errors = run.communicate(timeout=120)
+    with start("--time", "0:05", "late.log", "sleep", "3600") as run:
+        _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert "1 / 1 failed (1: TIMEOUT)" in errors
     assert "TIMEOUT: raise --time" in errors
@@ -107,7 +99,7 @@ def test_a_task_over_its_time_is_named(start: Start) -> None:
 def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
     """The controller takes the node for dead while a task runs on it."""
     with local_slurm(tmp_path / "slurm") as environment:
-        words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "300"]
+        words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "3600"]
         with subprocess.Popen(
             words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
         ) as run:
@@ -116,7 +108,7 @@ def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
             down = ("State=DOWN", "Reason=test")
             update = ["scontrol", "update", f"NodeName={node}", *down]
             subprocess.run(update, env=environment, check=True)
-            _, errors = run.communicate(timeout=NOTICED)
+            _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert "2 / 2 failed (1: NODE_FAIL, 2: NODE_FAIL), log is in x.*.log" in errors
     assert "NODE_FAIL: the node failed, not the job; give the same command again" in errors
@@ -138,16 +130,16 @@ esac
 @pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"])
 @pytest.mark.slow
 def test_states_that_a_test_cluster_does_not_have(tmp_path: Path, state: str) -> None:
-    """The task is named within 15 s, and the one that waits is cancelled."""
+    """The task is named, and the one that waits is cancelled."""
     (tmp_path / "bin").mkdir()
     for name in ("sbatch", "scontrol", "squeue", "scancel"):
         program = tmp_path / "bin" / name
         program.write_text("#!/bin/bash\n" + FAKE_SQUEUE.replace("STATE", state))
         program.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "300"]
+    words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "3600"]
     done = subprocess.run(
-        words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=NOTICED
+        words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LIMIT
     )
     assert done.returncode == 1
     assert f"1 / 2 failed (1 not started) (1: {state})" in done.stderr
@@ -162,16 +154,16 @@ def test_a_stopped_launcher_cancels_what_it_submitted(
     start: Start, slurm: dict[str, str], tmp_path: Path, signum: int
 ) -> None:
     name = f"stopped_{int(signum)}"
-    script = "sleep 300 & echo $! >pid.tmp; mv pid.tmp pid.JOB; wait"
+    script = "sleep 3600 & echo $! >pid.tmp; mv pid.tmp pid.JOB; wait"
     with start("--max-jobs-run", "1", "JOB=1:3", f"{name}.JOB.log", "bash", "-c", script) as run:
         wait_for((tmp_path / "pid.1").exists)
         os.kill(run.pid, signum)
-        _, errors = run.communicate(timeout=30)
+        _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 128 + signum
     assert f"stopped by {signal.Signals(signum).name}; its jobs were cancelled" in errors
     assert jobs(slurm, f"{name}.all", "PENDING,RUNNING") == []
-    child = Path(f"/proc/{(tmp_path / 'pid.1').read_text().strip()}/stat")
-    wait_for(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z")
+    child = int((tmp_path / "pid.1").read_text())
+    wait_for(lambda: ended(child))
 
 
 @pytest.mark.slow
@@ -188,7 +180,7 @@ def test_a_squeue_that_fails_now_and_then_is_no_failure(
     squeue.chmod(0o755)
     path = f"{tmp_path}/bin:{slurm['PATH']}"
     with start("JOB=1:2", "x.JOB.log", "sleep", "2", PATH=path) as run:
-        _, errors = run.communicate(timeout=30)
+        _, errors = run.communicate(timeout=LIMIT)
     assert (run.returncode, errors) == (0, "")
     assert (tmp_path / "asked").read_text().count("\n") > 3
 
@@ -217,7 +209,7 @@ def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:
         (["--partition", "nowhere"], "invalid partition specified: nowhere"),
     ):
         with start(*options, "x.log", "true") as run:
-            _, errors = run.communicate(timeout=30)
+            _, errors = run.communicate(timeout=LIMIT)
         assert run.returncode == 2
         assert words in errors
         assert errors.count("\n") == 1
@@ -235,7 +227,7 @@ def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path) -> 
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
         )
     assert (done.returncode, done.stderr) == (0, "")
     for number in range(1, 9):
