@@ -143,14 +143,11 @@ def test_two_runs_in_one_folder_took_each_others_files(recipe, tmp_path: Path) -
     """One of them ended with `stamps.py: text: No such file`."""
     (tmp_path / "run.sh").write_text(HEAD + HELD)
     with subprocess.Popen(["bash", "./run.sh", "--nj", "3"], cwd=tmp_path) as first:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "exp/a").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for((tmp_path / "exp/a").exists)
         second = recipe(HELD)
         looks = [recipe(HELD, "--dry-run"), recipe(HELD, "--list-stages")]
         (tmp_path / "go").touch()
-        assert first.wait(60) == 0
+        assert first.wait(LIMIT) == 0
     assert second.returncode == 2
     who = f"pid {first.pid} on {os.uname().nodename} since "
     assert f"another run is at work in this folder (exp/.lock): {who}" in second.stderr
@@ -170,16 +167,12 @@ recipe_end
 """
     (tmp_path / "run.sh").write_text(HEAD + body)
     with subprocess.Popen(["bash", "./run.sh"], cwd=tmp_path) as first:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "pid").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for((tmp_path / "pid").exists)
         first.kill()
     (tmp_path / "go").touch()
     done = recipe(body)
     assert done.returncode == 0, done.stderr
-    job = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
-    assert not job.exists() or job.read_text().rpartition(")")[2].split()[0] == "Z"
+    assert ended(int((tmp_path / "pid").read_text()))
     assert not (tmp_path / "late").exists()
 
 
