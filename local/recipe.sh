@@ -93,6 +93,28 @@ use_sets() {
   evaluated=("${sets[@]}")
 }
 
+# Sets corpus and prepare_options as in a finished stage 0 where this command does not name them, and says so. Options
+# of another corpus than this command's are left alone.
+use_remembered() {
+  local words known='' told=() asked=" $command_line "
+  mapfile -t words < <(stamps.py command "data/$train_set")
+  words=("${words[@]:3}") # after ./prepare.sh --seed SEED
+  if [[ ${words[0]-} == --corpus ]]; then
+    known=${words[1]}
+    words=("${words[@]:2}")
+  fi
+  if [[ -z $corpus && $asked != *" --corpus"[\ =]* && -n $known ]]; then
+    corpus=$known
+    told+=(--corpus "$corpus")
+  fi
+  [[ $corpus == "$known" ]] || return 0
+  if [[ -z $prepare_options && $asked != *" --prepare"[-_]options[\ =]* && ${#words[@]} -gt 0 ]]; then
+    prepare_options=${words[*]}
+    told+=("--prepare-options='$prepare_options'")
+  fi
+  [[ ${#told[@]} -eq 0 ]] || log "as stage 0 was finished before: ${told[*]}"
+}
+
 # Fails where a study lacks what run.sh makes.
 need_data() { # FOLDER...
   local folder
@@ -181,11 +203,13 @@ make_f0() { # SET
 }
 
 # Sets unseen: options that make a training fail which has a speaker of the evaluation sets in it. They are the same in a
-# study of other sets, which would otherwise train anew what run.sh has.
+# study of other sets, and where trials of one gender are asked for, which would otherwise train anew what run.sh has.
 use_unseen() {
   local set
   unseen=()
-  for set in "${evaluated[@]}"; do unseen+=(--not-speakers-of "data/$set"); done
+  for set in "${evaluation}_"{enrolls,trials_f,trials_m}; do
+    [[ " ${evaluated[*]} " != *" $set "* && ! -d data/$set ]] || unseen+=(--not-speakers-of "data/$set")
+  done
 }
 
 # x-vectors of a training set of the encoder in use, of sessions where chunk_seconds says so.
@@ -416,11 +440,41 @@ recognised_figures() { # PROGRAM FOLDER FILE SYSTEM OPTIONS...
   figures "$path/$evaluation" "$1" "${@:5}" --bootstrap "$bootstrap" --seed "$seed" "${all[@]:3}" "${all[@]:1:2}"
 }
 
-# Adds to folders the figures of the recogniser in use, of this run's systems and genders, as far as they were made.
-add_recognised_figures() {
-  local system condition split_names=("${sets[@]:1}") name_of folder
+# Sets split_names: of each gender's trials that are asked for, and of all together.
+use_split_names() {
+  split_names=("${sets[@]:1}")
   split_names=("${split_names[@]/#"${evaluation}_trials_"/"${evaluation}_"}")
   [[ ${#split_names[@]} -eq 1 ]] || split_names=("$evaluation" "${split_names[@]}")
+}
+
+# Adds to folders the figures of utilities that earlier runs measured and this one does not, of its systems and genders,
+# as far as they are up to date. Says which are not.
+add_earlier_figures() {
+  local system folder split_names name_of earlier=() current
+  use_split_names
+  for system in original $systems; do
+    for folder in "exp/metrics/$system"/utility.*/*/; do
+      for name_of in "${split_names[@]}"; do
+        [[ ! -f $folder$name_of/.done || " ${folders[*]} " == *" $folder$name_of "* ]] || earlier+=(--also "$folder$name_of")
+      done
+    done
+  done
+  [[ ${#earlier[@]} -gt 0 ]] || return 0
+  current=$(stamps.py current "${earlier[@]:1}")
+  for folder in "${earlier[@]}"; do
+    [[ $folder != --also ]] || continue
+    if [[ $'\n'$current$'\n' == *$'\n'$folder$'\n'* ]]; then
+      folders+=("$folder")
+    else
+      log "not in the report: $folder, made before, is out of date; give the options of stage 10 that make it"
+    fi
+  done
+}
+
+# Adds to folders the figures of the recogniser in use, of this run's systems and genders, as far as they were made.
+add_recognised_figures() {
+  local system condition split_names name_of folder
+  use_split_names
   for system in original $systems; do
     condition=PP
     [[ $system != original ]] || condition=OO

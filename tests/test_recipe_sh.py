@@ -339,3 +339,121 @@ def test_the_default_evaluator_was_weak_and_no_default_attacker_was_aligned(corp
     assert {e.replace("/plda", "/cosine") for e in evaluators} <= set(evaluators)
     if corpus not in ("synth", "vpc2020"):  # synthetic speech; x-vectors of the challenge
         assert "resemblyzer/cosine" in evaluators
+
+
+@pytest.mark.parametrize("how", ["", "along "])
+def test_a_step_that_failed_deleted_what_was_finished(recipe, tmp_path: Path, how: str) -> None:
+    """./run.sh without --corpus lost data/train. What the failed step had made is gone on with."""
+    body = """
+each() { step exp/a --also exp/b -- fill "$1"; }
+fill() {
+  mkdir -p exp/a exp/b
+  ls exp/a >>seen
+  echo "$1" >exp/a/result
+  [[ -f may ]]
+  echo "$1" >exp/b/result
+}
+if in_stage 1 "it"; then HOWeach $1; steps_wait; fi
+recipe_end
+""".replace("HOW", how)
+    (tmp_path / "may").touch()
+    assert recipe(body.replace("$1; steps", "old; steps")).returncode == 0
+    (tmp_path / "may").unlink()
+    failing = body.replace("$1; steps", "new; steps")
+    for _ in range(2):
+        done = recipe(failing)
+        assert done.returncode == 1
+        assert "exp/a: is again as it was before this step" in done.stderr
+        assert (tmp_path / "exp/a/result").read_text() == "old\n"
+    assert "nothing to do" in recipe(body.replace("$1; steps", "old; steps")).stdout
+    assert (tmp_path / "seen").read_text() == "result\n"
+    (tmp_path / "may").touch()
+    assert recipe(failing).returncode == 0
+    assert (tmp_path / "exp/b/result").read_text() == "new\n"
+    assert sorted(path.name for path in (tmp_path / "exp").iterdir()) == [".digests", "a", "b"]
+
+
+@pytest.fixture
+def corpus_recipe(tmp_path: Path):
+    """run.sh of a corpus whose prepare.sh needs --corpus, as far as stage 0."""
+    for name in ("path.sh", "cmd.sh", "local", "steps", "utils"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    (tmp_path / "conf").symlink_to(ROOT / "egs/synth/conf")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "prepare.sh").write_text(
+        """#!/usr/bin/env bash
+[[ " $* " == *" --corpus "* ]] || { echo "prepare.sh: --corpus is missing" >&2; exit 2; }
+mkdir -p data/{train,synth_test_{enrolls,trials_f,trials_m}}
+for set in data/*; do echo "$*" >$set/made; done
+"""
+    )
+    (tmp_path / "prepare.sh").chmod(0o755)
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "./run.sh", "--stop-stage", "0", *options]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    return run
+
+
+def test_options_of_a_finished_stage_0_were_forgotten(corpus_recipe, tmp_path: Path) -> None:
+    """A run without --corpus failed, and lost the sets."""
+    made = tmp_path / "data/train/made"
+    assert corpus_recipe().returncode == 2
+    assert corpus_recipe("--corpus", "mine", "--prepare-options=--speakers 8").returncode == 0
+    again = corpus_recipe()
+    assert "nothing to do" in again.stdout
+    assert "before: --corpus mine --prepare-options='--speakers 8'" in again.stdout
+    assert "nothing to do" in corpus_recipe("--corpus=mine", "--genders", "f").stdout
+    text = made.read_text()
+    assert corpus_recipe("--corpus=").returncode == 2
+    assert made.read_text() == text
+    corpus_recipe("--prepare-options=--speakers 9")
+    assert "--corpus mine --speakers 9" in made.read_text()
+    (tmp_path / "other").mkdir()
+    corpus_recipe("--corpus", "other")
+    assert made.read_text().endswith("--corpus other\n")
+
+
+def test_the_other_gender_after_one_was_refused(corpus_recipe) -> None:
+    """prepare.sh makes both; `data/..._trials_m: exists and was not made by a recipe`."""
+    assert corpus_recipe("--corpus", "mine", "--genders", "f").returncode == 0
+    assert "nothing to do" in corpus_recipe().stdout
+
+
+def test_one_gender_after_both_trained_the_encoder_anew(tmp_path: Path) -> None:
+    """Who must not be in the training set was named by the genders that were asked for."""
+    for name in ("enrolls", "trials_f", "trials_m"):
+        (tmp_path / f"data/e_{name}").mkdir(parents=True)
+    script = (
+        """evaluation=e train_set=t genders="{}"; use_sets; use_unseen; echo "${{unseen[*]}}" """
+    )
+    both, one = (sourced(tmp_path, script.format(genders)) for genders in ("f m", "f"))
+    assert both.stdout == one.stdout
+    assert both.stdout.count("--not-speakers-of data/e_") == 3
+
+
+def test_a_second_run_without_asr_lost_the_words_from_the_report(tmp_path: Path) -> None:
+    """Figures that are up to date stay, and only these, of the systems and genders of this run."""
+    for name in ("b2/utility.hub_m/PP/e_f", "b2/utility.old/PP/e_f", "b2/utility.hub_m/PP/e_m",
+                 "b3/utility.hub_m/PP/e_f", "original/utility.asked/OO/e_f"):  # fmt: skip
+        (tmp_path / "exp/metrics" / name).mkdir(parents=True)
+    script = """for folder in exp/metrics/*/*/*/*; do
+  echo old >"${folder%/*/*}.words"
+  rmdir "$folder"; stamps.py begin "$folder" -- score "${folder%/*/*}.words" || true
+  mkdir "$folder"; stamps.py finish "$folder" -- score "${folder%/*/*}.words"
+done
+echo new >exp/metrics/b2/utility.old.words
+shopt -s nullglob; evaluation=e systems=b2 sets=(e_enrolls e_trials_f)
+folders=(exp/metrics/original/utility.asked/OO/e_f)
+add_earlier_figures
+echo "${folders[*]#exp/metrics/}"
+"""
+    done = sourced(tmp_path, script)
+    assert "out of date" in done.stdout
+    assert "utility.old/PP/e_f, made before" in done.stdout
+    assert done.stdout.splitlines()[-1].split() == [
+        "original/utility.asked/OO/e_f",
+        "b2/utility.hub_m/PP/e_f",
+    ]

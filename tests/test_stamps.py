@@ -1,6 +1,7 @@
 """Stamps: what is redone after which change, and what is left of a killed run."""
 
 import ast
+import contextlib
 import fcntl
 import json
 import os
@@ -379,3 +380,79 @@ def test_a_step_began_while_a_job_of_its_folder_lived(work: Path) -> None:
         with pytest.raises(UserError, match=r"log/x\.log: a job of another run still writes it"):
             stamps.begin([work / "out"], ["make"])
     assert log.exists()
+
+
+OLD = ["data/x", "--also", "data/y", "--maybe", "data/z", "--", "prepare", "old"]
+NEW = [*OLD[:-1], "new"]
+
+
+def prepare(step: list[str]) -> None:
+    """Make data/x and data/y; only the old corpus has data/z."""
+    if stamps.main(["begin", *step]) == stamps.STALE:
+        for name in "xyz" if step is OLD else "xy":
+            Path("data", name).mkdir(parents=True)
+            Path("data", name, "table").write_text(step[-1])
+        stamps.main(["finish", *step])
+
+
+def test_a_run_that_was_killed_lost_what_was_finished(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """begin removed the outputs, and so did a step that then failed. Whenever the run ends, before
+    any change of a file: either all is as it was, or all is new."""
+    left = 0
+
+    def kill(change):
+        def changed(*args, **options):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return change(*args, **options)
+
+        return changed
+
+    for moment in range(1000):
+        (work / str(moment)).mkdir()
+        monkeypatch.chdir(work / str(moment))
+        prepare(OLD)
+        left = moment
+        with monkeypatch.context() as killed, contextlib.suppress(KeyboardInterrupt):
+            for name in ("rename", "unlink", "mkdir", "write_text", "replace"):
+                killed.setattr(Path, name, kill(getattr(Path, name)))
+            killed.setattr(shutil, "rmtree", kill(shutil.rmtree))
+            prepare(NEW)
+        found = next(step for step in (OLD, NEW) if stamps.main(["begin", *step]) == 0)
+        for name in "xy":
+            assert Path("data", name, "table").read_text() == found[-1]
+        assert Path("data/z/table").exists() == (found is OLD)
+        if left >= 0:
+            break
+    assert found is NEW
+    assert moment > 20
+
+
+def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recogniser's words, heard before the speech was protected anew, are a whole step of their
+    own: only the step before it shows that they are old."""
+    make(Path("data"), ["protect", "conf.yaml"])
+    make(Path("words"), ["decode", "data"])
+    make(Path("figures"), ["score", "words/result"])
+    make(Path("others"), ["score"])
+
+    def current() -> list[str]:
+        capsys.readouterr()
+        assert stamps.main(["current", "figures", "--also", "others", "--also", "never"]) == 0
+        return capsys.readouterr().out.split()
+
+    assert current() == ["figures", "others"]
+    Path("conf.yaml").write_text("alpha: 0.7\n")
+    assert current() == ["others"]
+    make(Path("data"), ["protect", "conf.yaml"])
+    assert current() == ["others"]
+    make(Path("words"), ["decode", "data"])
+    assert current() == ["figures", "others"]  # the same words
+    Path("others/result").write_text("by hand")
+    assert current() == ["figures"]

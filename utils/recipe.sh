@@ -9,6 +9,7 @@ recipe_along=false # whether steps go on in the background (along)
 recipe_pids=()     # of these, and
 recipe_outs=()     # what they make
 recipe_partial=    # folder of files that are being written by this run
+recipe_begun=()    # what this shell's step replaces when it succeeds
 recipe_remade=()   # what a dry run would make anew, so that all that follows shows as stale
 
 log() {
@@ -31,11 +32,17 @@ stop_launcher() {
   done
 }
 
+# Puts back what the step of this shell was to replace, and has not.
+abandon_step() {
+  [[ ${#recipe_begun[@]} -eq 0 ]] || stamps.py abandon "${recipe_begun[@]}" >&2 || true
+}
+
 recipe_on_exit() {
   local status=$? pid
   for pid in "${recipe_pids[@]}"; do pkill -TERM -P "$pid" || true; done # what it runs, and so itself
   stop_launcher
   wait
+  abandon_step
   [[ -z $recipe_partial ]] || rm -rf "$recipe_partial"
   [[ $status -eq 0 || -z $recipe_current ]] \
     || printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
@@ -79,13 +86,13 @@ in_stage() {
   log "stage $1: $2"
 }
 
-# step OUT [--also OUT]... -- COMMAND...: run COMMAND unless OUT is up to date (utils/stamps.py).
+# step OUT [--also OUT]... [--maybe OUT]... -- COMMAND...: run COMMAND unless OUT is up to date (utils/stamps.py).
 # Every word of COMMAND that names a file or folder is an input, also the recipe's own functions' words.
 step() {
   local outs=("$1") reason status=0
   shift
-  while [[ $1 == --also ]]; do
-    outs+=(--also "$2")
+  while [[ $1 == --also || $1 == --maybe ]]; do
+    outs+=("$1" "$2")
     shift 2
   done
   [[ $1 == -- ]] || die "step ${outs[0]}: '--' expected before the command, not '$1'"
@@ -105,14 +112,15 @@ step() {
   esac
   if $dry_run; then
     log "would make ${outs[0]} ($reason): $*"
-    for folder in "${outs[@]}"; do [[ $folder == --also ]] || recipe_remade+=("$folder"); done
+    for folder in "${outs[@]}"; do [[ $folder == --* ]] || recipe_remade+=("$folder"); done
     return 0
   fi
   log "making ${outs[0]} ($reason)"
   if $recipe_along; then
     [[ ${#recipe_pids[@]} -lt $nj ]] || wait_first
     (
-      trap stop_launcher EXIT # a signal that ends this shell alone must not leave its program behind
+      recipe_begun=("${outs[@]}")
+      trap 'stop_launcher; abandon_step' EXIT # a signal that ends this shell alone must not leave its program behind
       "$@"
       stamps.py finish "${outs[@]}" -- "$@"
     ) &
@@ -120,10 +128,10 @@ step() {
     return 0
   fi
   # Not within `if` or `||`: that would switch `set -e` off inside the recipe's functions.
-  recipe_current=${outs[0]}
+  recipe_current=${outs[0]} recipe_begun=("${outs[@]}")
   "$@"
   stamps.py finish "${outs[@]}" -- "$@"
-  recipe_current=
+  recipe_current='' recipe_begun=()
 }
 
 # parts_each: into how many parts `over` divides a data directory; empty: nj. Who sends steps to the background

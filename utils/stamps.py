@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tell whether what a step made is still what the step would make, and say why when it is not.
 
-  stamps.py check  OUT [--also OUT]... [--remade DIR]... -- COMMAND...
-  stamps.py begin  OUT [--also OUT]... -- COMMAND...
-  stamps.py finish OUT [--also OUT]... -- COMMAND...
+  stamps.py check   OUT [--also OUT]... [--maybe OUT]... [--remade DIR]... -- COMMAND...
+  stamps.py begin   OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
+  stamps.py finish  OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
+  stamps.py abandon OUT [--also OUT]... [--maybe OUT]...
+  stamps.py current OUT [--also OUT]...
+  stamps.py command OUT
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
 command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the
@@ -14,9 +17,15 @@ it wrote, with the audio that they name. A folder counts with all that it holds,
 digest of a stamped folder also holds how it was made, digests chain: audio that was protected anew
 at the same place makes its x-vectors, scores and figures stale.
 
-check and begin print the reason and exit 10 when the step must run. begin then clears what another
-command left, keeps what an interrupted run of the same command left, and marks OUT as started.
-finish stamps it.
+check and begin print the reason and exit 10 when the step must run. begin then sets aside what is
+finished, clears what an interrupted run of another command left, keeps what one of the same command
+left, and marks OUT as started. finish stamps it, and removes what was set aside; abandon, after a
+step that failed, puts that back, and keeps what the step had made for its next run. begin does so,
+too, after a run that was killed. current prints the OUTs that are finished and, with all finished
+folders that they were made from, as their own commands would make them now. command prints the
+words by which a finished OUT was made, one a line.
+
+--maybe names what COMMAND may make or not.
 Options that cannot change a result (--nj, --download) are not part of the command.
 """
 
@@ -28,7 +37,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -226,8 +235,13 @@ def _key_of(stamp: dict[str, object]) -> dict[str, object]:
     return {name: stamp.get(name) for name in ("command", "inputs", "code")}
 
 
+def _digests(stamp: dict[str, object], name: str) -> dict[str, str]:
+    found = stamp.get(name)
+    return dict(found) if isinstance(found, dict) else {}
+
+
 def _words(key: dict[str, object]) -> list[str]:
-    words = key["command"]
+    words = key.get("command")
     return [str(word) for word in words] if isinstance(words, list) else []
 
 
@@ -267,9 +281,58 @@ def _difference(old: dict[str, object], new: dict[str, object]) -> str:
     return "the stamp is from another version"
 
 
+def _aside(out: Path, what: str) -> Path:
+    """A name beside OUT, so that OUT may be replaced as a whole."""
+    return out.with_name(f".{out.name}.{what}")
+
+
 def _started(out: Path) -> Path:
-    """The mark of a run that has begun; beside OUT, so that a step may replace OUT as a whole."""
-    return out.with_name(f".{out.name}.started")
+    """The mark of a run that has begun."""
+    return _aside(out, "started")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _refuse_living_jobs(outs: Sequence[Path]) -> None:
+    for log in (log for out in outs for log in sorted((out / "log").glob("*.log"))):
+        refuse_living_job(log)
+
+
+def settle(outs: Sequence[Path]) -> list[Path]:
+    """Put finished content back that a step has set aside and not replaced; return whose.
+
+    What the step had made by then stands beside it until its next run. The first output is set
+    aside first, and put back or stamped last: whether it is finished says whether all are.
+    """
+    whole = (outs[0] / DONE).exists()
+    if not whole:
+        _refuse_living_jobs([out for out in outs if _aside(out, "old").exists()])
+    restored = []
+    for out in reversed(outs):
+        old, unfinished = _aside(out, "old"), _aside(out, "unfinished")
+        if old.exists() and whole:
+            _remove(old)
+        elif old.exists():
+            if out.exists():
+                _remove(unfinished)
+                (out / DONE).unlink(missing_ok=True)
+                out.rename(unfinished)
+            old.rename(out)
+            if not unfinished.exists():
+                _started(out).unlink(missing_ok=True)
+            restored.append(out)
+    return restored
+
+
+def made_by(out: Path) -> list[str]:
+    """The command by which OUT was made, as far as it counts; empty where OUT is not finished."""
+    stamp = _read_stamp(out / DONE) or _read_stamp(_aside(out, "old") / DONE)
+    return [] if stamp is None else _words(stamp)
 
 
 def why_stale(
@@ -300,86 +363,142 @@ def why_stale(
     return None
 
 
+def is_current(folder: Path, known: dict[Path, bool]) -> bool:
+    """Whether a step finished a folder, and its content, inputs and code are still the same; and so
+    for every finished folder among the inputs. `known` keeps what was found."""
+    if folder not in known:
+        stamp = _read_stamp(folder / DONE) or {}
+        then = {**_digests(stamp, "inputs"), **_digests(stamp, "code")}
+        inputs, code = _digest_words([folder], list(then))
+        known[folder] = (
+            "outputs" in stamp
+            and {**inputs, **code} == then
+            and contents(folder, ours=True) == stamp["outputs"]
+            and all(is_current(home, known) for home in _homes(inputs))
+        )
+    return known[folder]
+
+
+def _homes(words: Iterable[str]) -> Iterator[Path]:
+    """The finished folders that words name, or that hold the files that they name."""
+    for path in filter(None, map(_path_in, words)):
+        home = path if path.is_dir() else path.parent
+        if (home / DONE).exists():
+            yield home
+
+
 def begin(outs: Sequence[Path], command: Sequence[str], key: Key | None = None) -> None:
-    """Clear the outputs, unless an interrupted run of this very command left them; mark as started.
+    """Set finished outputs aside, clear unfinished ones unless a run of this very command left
+    them, and mark all as started.
 
     Raises UserError for a folder with files in it that no step of a recipe made, and for one with a
     job at work.
     """
-    for log in (log for out in outs for log in sorted((out / "log").glob("*.log"))):
-        refuse_living_job(log)
+    _refuse_living_jobs(outs)
     now = (key or Key(outs, command)).now
+    settle(outs)
     for out in outs:
+        ours = (out / DONE).exists() or _started(out).exists()
+        if out.exists() and not ours and not (out.is_dir() and not any(out.iterdir())):
+            raise UserError(f"{out}: exists and was not made by a recipe; move it away to go on")
+    for out in outs:
+        old, unfinished = _aside(out, "old"), _aside(out, "unfinished")
         started = _read_stamp(_started(out))
         if started is not None and _key_of(started) == now:
+            if unfinished.exists():
+                if out.exists():
+                    out.rename(old)
+                unfinished.rename(out)
             (out / DONE).unlink(missing_ok=True)
             continue
-        ours = (out / DONE).exists() or _started(out).exists()
-        if out.is_dir() and any(out.iterdir()) and not ours:
-            raise UserError(f"{out}: exists and was not made by a recipe; move it away to go on")
-        if out.exists():
-            shutil.rmtree(out)
+        _remove(unfinished)
+        if (out / DONE).exists():
+            out.rename(old)
+        _remove(out)
         with atomic_write(_started(out)) as stream:
             json.dump({**now, "since": time.time()}, stream)
 
 
-def finish(outs: Sequence[Path], command: Sequence[str]) -> None:
-    """Stamp the outputs; inputs count as they were at the start, so that a later change shows, and
-    those that appeared since then as they are now.
+def finish(outs: Sequence[Path], command: Sequence[str], maybe: Sequence[Path] = ()) -> None:
+    """Stamp the outputs, and those of `maybe` that were made, and remove what they replace.
+
+    Inputs count as they were at the start, so that a later change shows, and those that appeared
+    since then as they are now.
     """
-    appeared: dict[str, str] | None = None
-    for out in outs:
-        started = _read_stamp(_started(out))
-        if started is None or not out.is_dir():
-            raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
-        inputs, code = (dict(started.get(name) or {}) for name in ("inputs", "code"))  # type: ignore[call-overload]
-        if appeared is None:  # begin gave all outputs one key
-            appeared = _digest_words(outs, strip_neutral(command), {*inputs, *code})[0]
-        since = started.get("since")
-        stamp = {
-            "command": strip_neutral(command),
-            "inputs": {**inputs, **appeared},
-            "code": code,
-            "outputs": contents(out, ours=True),
-            "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
-            "host": socket.gethostname(),
-            "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
-        }
+    started = _read_stamp(_started(outs[0]))
+    lacking = [out for out in outs if not out.is_dir()]
+    if started is None or lacking:
+        out = [*lacking, outs[0]][0]
+        raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
+    inputs, code = _digests(started, "inputs"), _digests(started, "code")
+    made = [*(out for out in maybe if out.is_dir()), *reversed(outs)]
+    words = strip_neutral(command)
+    since = started.get("since")
+    stamp = {
+        "command": words,
+        "inputs": {**inputs, **_digest_words(made, words, {*inputs, *code})[0]},
+        "code": code,
+        "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
+        "host": socket.gethostname(),
+        "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
+    }
+    for out in made:
         with atomic_write(out / DONE) as stream:
-            json.dump(stamp, stream, indent=1)
-        _started(out).unlink()
+            json.dump({**stamp, "outputs": contents(out, ours=True)}, stream, indent=1)
+    for out in [*outs, *maybe]:
+        for what in ("old", "unfinished", "started"):
+            _remove(_aside(out, what))
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("action", choices=("check", "begin", "finish"))
+    parser.add_argument(
+        "action", choices=("check", "begin", "finish", "abandon", "current", "command")
+    )
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--also", type=Path, action="append", default=[], metavar="OUT")
+    parser.add_argument("--maybe", type=Path, action="append", default=[], metavar="OUT")
     parser.add_argument("--remade", action="append", default=[], metavar="DIR")
-    parser.add_argument("command", nargs="+", metavar="COMMAND")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if "--" not in words and not {"-h", "--help"} & set(words):
-        raise UserError("usage: stamps.py check|begin|finish OUT [--also OUT]... -- COMMAND...")
-    args = get_parser().parse_args(words)
+    end = words.index("--") if "--" in words else len(words)
+    args, command = get_parser().parse_args(words[:end]), words[end + 1 :]
+    if (args.action in ("check", "begin", "finish")) != bool(command):
+        raise UserError(
+            f"{args.action}: `-- COMMAND` goes with check, begin and finish; see --help"
+        )
+    outs = [args.out, *args.also]
+    there = [*outs, *(m for m in args.maybe if m.exists() or _aside(m, "old").exists())]
     with remembering(MEMORY):
-        return _run(args.action, [args.out, *args.also], args.command, args.remade)
+        match args.action:
+            case "finish":
+                finish(outs, command, args.maybe)
+            case "abandon":
+                for out in settle(there):
+                    print(f"{out}: is again as it was before this step")
+            case "current":
+                known: dict[Path, bool] = {}
+                print("\n".join(str(out) for out in outs if is_current(out, known)))
+            case "command":
+                print("\n".join(made_by(args.out)))
+            case action:
+                return _check(there, command, args.remade, begins=action == "begin")
+    return 0
 
 
-def _run(action: str, outs: list[Path], command: list[str], remade: list[str]) -> int:
-    if action == "finish":
-        finish(outs, command)
-        return 0
+def _check(outs: list[Path], command: list[str], remade: list[str], *, begins: bool) -> int:
+    if begins:
+        settle(outs)
     key = Key(outs, command)
     reason = why_stale(outs, command, remade, key)
     if reason is None:
         return 0
-    if action == "begin":
+    if begins:
         begin(outs, command, key)
     print(reason)
     return STALE

@@ -57,11 +57,15 @@ $list_stages || make_plan # of attacks
 recipe_start "$command_line"
 
 if in_stage 0 "prepare the corpus"; then
+  use_remembered
   read -ra options <<<"$prepare_options"
-  [[ -z $corpus ]] || options+=(--corpus "$corpus")
+  [[ -z $corpus ]] || options=(--corpus "$corpus" "${options[@]}")
   also=()
   for set in "${sets[@]}" $also_prepared; do
     [[ " ${also[*]} " == *" data/$set "* ]] || also+=(--also "data/$set")
+  done
+  for set in "${evaluation}_trials_"{f,m}; do # of a gender that is not asked for, too
+    [[ " ${also[*]} " == *" data/$set "* ]] || also+=(--maybe "data/$set")
   done
   step "data/$train_set" "${also[@]}" -- \
     ./prepare.sh --nj "$nj" --download "$download" --seed "$seed" "${options[@]}"
@@ -231,6 +235,7 @@ if in_stage 11 "results and report"; then
   ! $quality || add_quality_figures
   add_emotion_figures
   add_asr_figures
+  add_earlier_figures
   for system in $systems; do
     for set in "${sets[@]:1}"; do gather+=(--speech "$system" "data/$set" "data/${set}_$system"); done
   done
