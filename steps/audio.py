@@ -10,6 +10,7 @@ import numpy.typing as npt
 import soundfile
 from scipy.signal import resample_poly
 
+from utils.audiofiles import NO_SAMPLES, probe_audio
 from utils.cli import UserError
 from utils.tables import replacing
 
@@ -40,19 +41,17 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
     """Read one mono file; resample it (polyphase) where its rate differs from `rate`.
 
     Raises UserError naming utterance and file for: a pipe, a missing or unreadable file, several
-    channels, no samples (EmptyAudioError), a sample that is not finite.
+    channels, no samples (EmptyAudioError), fewer samples than its header says, an absurd rate, a
+    sample that is not finite.
     """
-    if rxfilename.rstrip().endswith("|"):
-        raise UserError(f"{utt}: {rxfilename!r} is a pipe; write the audio to a file first")
+    if problem := probe_audio(rxfilename).problem:
+        kind = EmptyAudioError if problem == NO_SAMPLES else UserError
+        raise kind(f"{utt}: {rxfilename}: {problem}")
     try:
         samples, file_rate = soundfile.read(rxfilename, dtype="float64", always_2d=True)
     except (soundfile.LibsndfileError, OSError) as error:
         raise UserError(f"{utt}: {rxfilename}: cannot be read as audio: {error}") from error
-    if samples.shape[1] != 1:
-        raise UserError(f"{utt}: {rxfilename}: {samples.shape[1]} channels; only mono is read")
     mono = samples[:, 0]
-    if len(mono) == 0:
-        raise EmptyAudioError(f"{utt}: {rxfilename}: no samples (zero-length audio)")
     if not np.isfinite(mono).all():
         raise UserError(f"{utt}: {rxfilename}: holds a sample that is not a finite number")
     if file_rate != rate:

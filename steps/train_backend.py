@@ -45,7 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     vectors = read_xvectors(args.xvectors)
     utt2spk = speakers_of(args.xvectors, data)
     check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
-    backend = train_backend(vectors, utt2spk, args.lda_dim)
+    try:
+        backend = train_backend(vectors, utt2spk, args.lda_dim)
+    except ArithmeticError as error:
+        raise UserError(f"{args.xvectors}: {error}; extract them again") from error
     write_backend(args.out, backend)
     with ArchiveWriter(args.out / "cohort") as writer:
         for speaker, mean in speaker_means(vectors, utt2spk).items():

@@ -139,7 +139,7 @@ BROKEN = {
         r"enrolls: compared with utt2spk, 1 utterance unknown",
     ),
     "empty": (("utt2spk", r"(.*\n)+", ""), r"utt2spk: is empty", r"utt2spk: is empty"),
-    "blank line": (("utt2spk", r"\Z", "\n"), r"utt2spk:6: 0 fields", r"utt2spk:6: 0 fields"),
+    "blank line": (("utt2spk", r"\A", "\n"), r"utt2spk:1: 0 fields", r"utt2spk:1: 0 fields"),
     "not text": (("text", r"^s1-000", "s1-000\0"), r"text: .*NUL byte", r"text:1: .*NUL byte"),
 }
 

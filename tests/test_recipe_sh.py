@@ -250,7 +250,7 @@ voice_encoder= chunk_seconds=
 
 def test_a_system_named_twice_counted_twice(tmp_path: Path) -> None:
     done = sourced(tmp_path, 'systems="b2 knnvc b2"; begin_recipe')
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "--systems: b2 is named twice" in done.stderr
 
 
@@ -264,7 +264,7 @@ def test_a_recogniser_or_gender_named_twice_was_made_twice_at_once(tmp_path: Pat
         ('evaluation=e genders="f x"; use_sets', "--genders: 'x'; known: f, m"),
     ):
         done = sourced(tmp_path, script)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert message in done.stderr
 
 
@@ -284,7 +284,7 @@ def test_two_encoders_of_one_name_shared_their_xvectors(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "encoder.yaml").touch()
     done = sourced(tmp_path, 'evaluators="mine/e/plda theirs/e/cosine"; begin_recipe')
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "mine/e and theirs/e would both be called e" in done.stderr
     (tmp_path / "conf/encoders").mkdir(parents=True)
     (tmp_path / "conf/encoders/e.yaml").touch()
@@ -301,7 +301,7 @@ def test_two_runs_of_which_one_was_missing_counted_as_different(tmp_path: Path) 
     (tmp_path / "data/t_b2r/conf.json").write_text('{\n  "is_random": true\n}\n')
     for run, scores in (("ignorant", "a b 1\n"), ("ignorant_draw1", "a b 2\n")):
         done = sourced(tmp_path, script)
-        assert (done.returncode, done.stdout) == (1, "")
+        assert (done.returncode, done.stdout) == (2, "")
         assert "is missing; run stage 8" in done.stderr
         assert sourced(tmp_path, f"recipe_stage=11; {script}").stdout == "two\n"  # it says so
         folder = tmp_path / f"exp/scores/b2r/{run}.l/OA/s"

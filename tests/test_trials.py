@@ -91,7 +91,7 @@ def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
         ("a b target\na c\nnontarget d e nontarget\n", 2, "2 fields where 3"),
         ("a b target extra\n", 1, "4 fields where 3"),
         ("a b target\n\nc d target\n", 2, "0 fields where 3"),
-        ("a b target\n\n", 2, "0 fields where 3"),
+        (b"\xef\xbb\xbfa b target\n", 1, "byte-order mark"),
         ("a b Target\n", 1, "label Target is neither target nor nontarget"),
         ("a b target\na c 1\n", 2, "label 1 is neither"),
         ("a b target\nc d target\na b nontarget\n", 3, r"a b is listed twice \(first on line 1\)"),

@@ -26,12 +26,13 @@ import numpy.typing as npt
 from kaldiio.matio import read_matrix_or_vector, write_array
 
 from utils.cli import UserError
-from utils.tables import StrPath, atomic_write, read_map, read_rows, write_map
+from utils.tables import StrPath, atomic_write, file_problem, read_map, read_rows, write_map
 
 Array = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
+_LONGEST_OFFSET = 18  # digits; below 2^63
 _LONGEST_KEY = 4096  # bytes; a longer "key" is binary data read out of step
 _FOREIGN = {b"PKL": "a Python pickle, which can run code", b"NPY": "a NumPy file"} | dict.fromkeys(
     (b"AUD", b"RIF", b"fLa"), "audio"
@@ -210,7 +211,7 @@ def read_counts(path: StrPath) -> dict[str, int]:
     for number, (key, value) in read_rows(path, 2):
         if key in counts:
             raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
-        if not (value.isascii() and value.isdigit() and int(value) > 0):
+        if not (value.isascii() and value.isdigit() and len(value) < 19 and int(value) > 0):
             raise UserError(f"{path}:{number}: {value!r} where a count from 1 is expected")
         counts[key] = int(value)
     return counts
@@ -292,6 +293,8 @@ def _read_objects(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array
 
 def _open(name: str, where: str) -> IO[bytes]:
     try:
+        if Path(name).exists() and (problem := file_problem(name)):
+            raise UserError(f"{where}: {name}: {problem}")
         return Path(name).open("rb")
     except OSError as error:
         hint = "; paths in it are relative to the current directory" if where != name else ""
@@ -334,6 +337,8 @@ def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None
     match = _RXFILENAME.fullmatch(rxfilename)
     if match is None or rxfilename == "-":
         raise UserError(f"{where}: {rxfilename!r} names no file")
+    if len(match["offset"] or "") > _LONGEST_OFFSET:
+        raise UserError(f"{where}: the offset {match['offset'][:20]}... is beyond all files")
     return match["file"], int(match["offset"] or 0), match["range"]
 
 

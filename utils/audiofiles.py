@@ -2,10 +2,16 @@
 """What the header of an audio file says: length, sampling rate, and whether it can be used."""
 
 import os
+import struct
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
-from utils.tables import StrPath
+from utils.tables import StrPath, file_problem
 
+NO_SAMPLES = "has no samples (zero length)"
+RATES = (1000, 768000)  # Hz; a header beyond is damaged, and resampling from it takes for ever
+_STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams, whose length is not known, say more
 _LONGEST = 1e6  # seconds; a streamed file whose header has no length reports an absurd one
 
 
@@ -19,7 +25,7 @@ class AudioInfo:
 
 
 def probe_audio(path: StrPath) -> AudioInfo:
-    """Open one audio file, read its header, decode nothing."""
+    """Open one audio file, read its header, and decode its last sample: so it is not cut short."""
     import soundfile  # here: validating tables alone needs no audio library
 
     name = os.fspath(path)
@@ -27,15 +33,52 @@ def probe_audio(path: StrPath) -> AudioInfo:
         return AudioInfo(0.0, 0, "is a pipe; write the audio to a file first")
     if not os.access(name, os.R_OK):
         return AudioInfo(0.0, 0, "is missing or may not be read (from the current directory)")
+    if problem := file_problem(name):
+        return AudioInfo(0.0, 0, problem)
     try:
         info = soundfile.info(name)
     except (soundfile.LibsndfileError, OSError) as error:
         reason = getattr(error, "error_string", str(error))
         return AudioInfo(0.0, 0, f"cannot be read as audio: {reason}")
-    seconds, rate = info.frames / info.samplerate, int(info.samplerate)
+    rate = int(info.samplerate)
+    if not RATES[0] <= rate <= RATES[1]:
+        return AudioInfo(0.0, 0, f"has a sampling rate of {rate} Hz; damaged?")
+    seconds = info.frames / rate
     if not 0 < seconds < _LONGEST:
-        problem = "has no samples (zero length)" if seconds <= 0 else "does not say its length"
+        problem = NO_SAMPLES if seconds <= 0 else "does not say its length"
         return AudioInfo(0.0, rate, problem)
     if info.channels != 1:
         return AudioInfo(seconds, rate, f"has {info.channels} channels; only mono is read")
-    return AudioInfo(seconds, rate, "")
+    return AudioInfo(seconds, rate, _cut_short(name, info.frames))
+
+
+def _cut_short(name: str, frames: int) -> str:
+    """Whether less is in the file than its header says, which libsndfile does not tell of WAV."""
+    import soundfile
+
+    with Path(name).open("rb") as stream:
+        told = _told_by_riff(stream)
+        left = os.fstat(stream.fileno()).st_size - stream.tell()
+    if told > left:
+        return f"is truncated: its header tells of {told} bytes of samples, {left} are there"
+    try:
+        with soundfile.SoundFile(name) as audio:
+            audio.seek(frames - 1)
+            whole = len(audio.read(1)) == 1
+    except (soundfile.LibsndfileError, OSError):
+        whole = False
+    return "" if whole else f"is truncated or damaged: its last of {frames} samples is not there"
+
+
+def _told_by_riff(stream: IO[bytes]) -> int:
+    """How many bytes of samples a RIFF header announces from here on; 0 for other formats, and
+    for a stream of unknown length."""
+    head = stream.read(12)
+    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+        return 0
+    while len(chunk := stream.read(8)) == 8:
+        kind, size = struct.unpack("<4sI", chunk)
+        if kind == b"data":
+            return 0 if size >= _STREAM_LENGTH else size
+        stream.seek(size + size % 2, os.SEEK_CUR)
+    return 0

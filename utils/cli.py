@@ -49,7 +49,7 @@ def boolean(text: str) -> bool:
 
 def natural(text: str, least: int = 0) -> int:
     """Parse a whole number from 0 on, such as how many utterances may be lost."""
-    if text.isascii() and text.isdigit() and int(text) >= least:
+    if text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least:
         return int(text)
     raise argparse.ArgumentTypeError(f"expected a whole number from {least}, not {text!r}")
 

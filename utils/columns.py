@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from utils.cli import UserError
-from utils.tables import StrPath
+from utils.tables import ADVICE_FOR_MARK, BYTE_ORDER_MARK, StrPath, file_problem
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -93,13 +93,16 @@ def read_fields(path: StrPath, n_fields: int) -> Fields:
     or no UTF-8 text, Windows line ends.
     """
     try:
+        if Path(path).exists() and (problem := file_problem(path)):
+            raise UserError(f"{path}:1: {problem}")
         content = Path(path).read_bytes()
     except OSError as error:
         raise UserError(f"{path}:1: cannot be read: {error.strerror}") from error
     if not content or content.isspace():
         raise UserError(f"{path}:1: the file is empty")
-    if not content.endswith(b"\n"):
-        content += b"\n"
+    if content.startswith(BYTE_ORDER_MARK):
+        raise UserError(f"{path}:1: {ADVICE_FOR_MARK}")
+    content = content.rstrip(b" \t\n") + b"\n"
     data = np.frombuffer(content + bytes(_WORD), np.uint8)
     gap = np.flatnonzero(data[:-_WORD] <= _BLANK)  # blanks, tabs, newlines, and what is no text
     _check_text(path, content, gap, data[gap])

@@ -12,7 +12,7 @@ from pathlib import Path
 from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.datafiles import FILES, LABELS, Key, value_problem
-from utils.tables import StrPath, sort_ids
+from utils.tables import ADVICE_FOR_MARK, StrPath, file_problem, sort_ids, split_fields, split_key
 
 SAMPLE_RATE = 16000
 
@@ -66,11 +66,11 @@ def validate_data_dir(
     problems = [
         Problem(directory / name, None, "missing", "is missing", _advice_for_missing(name, path))
         for name in need
-        if not (directory / name).is_file()
+        if not os.path.lexists(directory / name)
     ]
     rows: _Rows = {}
     for name in FILES:
-        if (directory / name).is_file():
+        if os.path.lexists(directory / name):
             rows[name] = []
             problems += _scan(directory / name, rows[name], fix)
     problems += _check_ids(directory, rows, fix)
@@ -78,7 +78,7 @@ def validate_data_dir(
     if speaker_order:
         problems += _check_speaker_order(directory, rows)
     problems += _check_audio(directory, rows, audio)
-    if (directory / "trials").is_file():
+    if os.path.lexists(directory / "trials"):
         problems += _check_trials(directory, rows, models)
     return problems
 
@@ -93,6 +93,9 @@ def _advice_for_missing(name: str, path: StrPath) -> str:
 
 def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
     """Read one file leniently into `rows`; yield what is wrong with its lines."""
+    if problem := file_problem(path):
+        yield Problem(path, None, "unreadable", problem, "mend or remove it")
+        return
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -104,9 +107,11 @@ def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
     if "\0" in text:
         yield Problem(path, None, "unreadable", "is not a text file (it holds a NUL byte)")
         return
+    if text.startswith("\ufeff"):
+        yield Problem(path, 1, "mark", ADVICE_FOR_MARK)
     if not text.endswith("\n"):
         yield Problem(path, text.count("\n") + 1, "end", "the last line has no line end", fix)
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+    for number, line in enumerate(text.rstrip(" \t\n").split("\n"), start=1):
         if line.endswith("\r"):
             yield Problem(path, number, "CRLF", "Windows line end (CR LF)", fix)
         yield from _scan_line(path, number, line, rows)
@@ -114,13 +119,13 @@ def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
 
 
 def _scan_line(path: Path, number: int, line: str, rows: list[_Row]) -> Iterator[Problem]:
-    spec, fields = FILES[path.name], line.split()
+    spec, fields = FILES[path.name], split_fields(line.removesuffix("\r"))
     if not fields or not spec.accepts(len(fields)):
         message = f"{len(fields)} fields where {spec.fields} are expected"
         yield Problem(path, number, "fields", message, "mend the line")
     if not fields:
         return
-    row = _Row(number, fields[0], line.strip().partition(fields[0])[2].strip())
+    row = _Row(number, *split_key(line.removesuffix("\r")))
     rows.append(row)
     if spec.accepts(len(fields)) and (message := value_problem(path.name, row.value)):
         yield Problem(path, number, "value", f"{row.key}: {message}", "mend the line")
@@ -145,7 +150,7 @@ def _check_ids(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
     if "utt2spk" not in rows:
         return
     utts = {row.key: row for row in rows["utt2spk"]}
-    recordings = {row.value.split()[0] for row in rows.get("segments", []) if row.value}
+    recordings = {split_fields(row.value)[0] for row in rows.get("segments", []) if row.value}
     expected: dict[Key, Collection[str]] = {
         "utterance": utts,
         "speaker": {row.value for row in utts.values()},
@@ -177,7 +182,7 @@ def _check_spk2utt(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
         utts_of.setdefault(row.value, set()).add(row.key)
     for row in rows.get("spk2utt", []):
         own = utts_of.get(row.key, set())
-        listed = Counter(row.value.split())
+        listed = Counter(split_fields(row.value))
         wrong = sort_ids((set(listed) ^ own) | {utt for utt, n in listed.items() if n > 1})
         if wrong:
             message = f"{row.key}: does not agree with utt2spk on {_few(wrong)}"
@@ -247,8 +252,14 @@ def _check_trials(directory: Path, rows: _Rows, models: StrPath | None) -> Itera
     enrolled = _enrolled_speakers(directory, models)
     seen: dict[tuple[str, str], int] = {}
     labels: Counter[str] = Counter()
-    for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), start=1):
-        fields = line.split()
+    if problem := file_problem(path):
+        yield Problem(path, None, "unreadable", problem, "mend or remove it")
+        return
+    text = path.read_text("utf-8", errors="replace")
+    if text.startswith("\ufeff"):
+        yield Problem(path, 1, "mark", ADVICE_FOR_MARK)
+    for number, line in enumerate(text.rstrip(" \t\n").split("\n"), start=1):
+        fields = split_fields(line)
         if len(fields) != 3 or fields[2] not in LABELS:
             message = f"{line!r} is not `<enrolled speaker> <utterance> target|nontarget`"
             yield Problem(path, number, "fields", message, "mend the line")

@@ -16,10 +16,12 @@ from utils.tables import (
     StrPath,
     atomic_write,
     invert,
+    is_there,
     read_lines,
     read_rows,
     sort_ids,
     split_fields,
+    split_key,
     write_id_lists,
     write_map,
 )
@@ -107,16 +109,16 @@ def load_data_dir(
     if not directory.is_dir():
         raise UserError(f"{path}: no such data directory")
     for name in (*need, "utt2spk"):
-        if not (directory / name).is_file():
+        if not is_there(directory / name):
             raise UserError(f"{directory / name}: is missing, and needed here")
-    if (directory / "segments").exists() and not allow_segments:
+    if is_there(directory / "segments") and not allow_segments:
         raise UserError(
             f"{directory / 'segments'}: segments are not read here; cut the audio first"
         )
     tables = {
         name: read_table(directory / name, spec)
         for name, spec in FILES.items()
-        if (directory / name).is_file()
+        if is_there(directory / name)
     }
     spk2utt = tables.pop("spk2utt", None)
     data = DataDir(directory, tables, _read_trial_rows(directory / "trials"))
@@ -136,11 +138,10 @@ def read_table(path: StrPath, spec: FileSpec) -> dict[str, str]:
     table: dict[str, str] = {}
     name = Path(path).name
     for number, line in read_lines(path):
-        fields = line.split(maxsplit=1)
-        n_fields = len(line.split())
+        key, value = split_key(line)
+        n_fields = len(split_fields(line))
         if n_fields == 0 or not spec.accepts(n_fields):
             raise UserError(f"{path}:{number}: {n_fields} fields where {spec.fields} are expected")
-        key, value = fields[0], fields[1].rstrip() if len(fields) == 2 else ""
         if key in table:
             raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
         if problem := value_problem(name, value):
@@ -192,7 +193,7 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
     kept = {
         "utterance": chosen,
         "speaker": {data.utt2spk[utt] for utt in chosen},
-        "recording": {segments[utt].split()[0] for utt in chosen} if segments else chosen,
+        "recording": {split_fields(segments[utt])[0] for utt in chosen} if segments else chosen,
     }
     ordered = {what: sort_ids(keys) for what, keys in kept.items()}
     # Through the chosen keys, not the table: splitting calls this once for each of many parts.
@@ -234,10 +235,11 @@ def _examples(ids: Collection[str]) -> str:
 
 def _check_ids(data: DataDir) -> None:
     segments = data.tables.get("segments")
+    recordings = {split_fields(line)[0] for line in (segments or {}).values()}
     expected: dict[str, Collection[str]] = {
         "utterance": data.utt2spk,
         "speaker": data.spk2utt,
-        "recording": {line.split()[0] for line in segments.values()} if segments else data.utt2spk,
+        "recording": recordings or data.utt2spk,
     }
     for name, table in data.tables.items():
         spec = FILES[name]
@@ -256,9 +258,12 @@ def _check_ids(data: DataDir) -> None:
 
 
 def _read_trial_rows(path: Path) -> list[Trial] | None:
-    if not path.is_file():
+    if not is_there(path):
         return None
-    return [(model, utt, label) for _, (model, utt, label) in read_rows(path, 3)]
+    trials = [(model, utt, label) for _, (model, utt, label) in read_rows(path, 3)]
+    if not trials:
+        raise UserError(f"{path}: is empty; make it again")
+    return trials
 
 
 def _write_trial_rows(path: Path, trials: Sequence[Trial] | None) -> None:

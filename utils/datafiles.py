@@ -69,10 +69,10 @@ def value_problem(name: str, value: str) -> str:
         return f"the gender is {value!r}; only m and f are known"
     if name in ("utt2dur", "reco2dur") and not _is_positive(value):
         return f"the duration is {value!r}; seconds above 0 are expected"
-    if name == "utt2num_frames" and not (value.isascii() and value.isdigit() and int(value) > 0):
+    if name == "utt2num_frames" and not (value.isascii() and value.isdigit() and value.strip("0")):
         return f"the number of frames is {value!r}; a whole number from 1 is expected"
     if name == "segments":
-        _, start, end = value.split()
+        _, start, end = (part for part in value.replace("\t", " ").split(" ") if part)
         # -1 means: to the end of the recording.
         if not _is_number(start) or float(start) < 0 or not (end == "-1" or _is_positive(end)):
             return f"from {start} to {end} is no time span in seconds"

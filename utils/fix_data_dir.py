@@ -5,7 +5,8 @@
 An utterance goes when a file that should have it lacks it (wav.scp, text, utt2dur, the gender of
 its speaker ...). What goes is printed with the reason, and more than --allow-drop utterances are
 not dropped: then nothing is changed and the exit status is 3. A key with two different values is
-an error. The files as they were are kept in DATA/.backup.
+an error. The files as they were are kept in DATA/.backup. Problems that remain are counted, and the
+exit status is 2.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from utils.cli import LossError, UserError, make_parser, natural, run_program
 from utils.datachecks import validate_data_dir
 from utils.datadir import DataDir, Tables, Trial, select, write_data_dir
 from utils.datafiles import FILES, LABELS, value_problem
-from utils.tables import sort_ids
+from utils.tables import BYTE_ORDER_MARK, is_there, read_bytes, sort_ids, split_fields, split_key
 
 KNOWN = (*FILES, "trials")
 
@@ -31,15 +32,19 @@ KNOWN = (*FILES, "trials")
 def read_lines_leniently(path: Path, notes: list[str]) -> list[tuple[int, str]]:
     """The lines that are not empty, with their numbers; notes which line ends were mended."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        content = read_bytes(path)
+        text = content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8; convert it with: iconv -t utf-8") from error
+    if content.startswith(BYTE_ORDER_MARK):
+        notes.append(f"{path}: byte-order mark removed")
     if "\r" in text:
         notes.append(f"{path}: {text.count(chr(13))} Windows line ends (CR LF) made plain")
     if text and not text.endswith("\n"):
         notes.append(f"{path}: line end added to the last line")
     lines = text.replace("\r\n", "\n").split("\n")
-    rows = [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+    stripped = [(number, line.strip(" \t\r")) for number, line in enumerate(lines, start=1)]
+    rows = [(number, line) for number, line in stripped if line]
     if (n_empty := len(lines) - 1 - len(rows)) > 0:
         notes.append(f"{path}: {n_empty} empty lines removed")
     return rows
@@ -51,8 +56,8 @@ def read_table_leniently(path: Path, notes: list[str]) -> dict[str, str]:
     first: dict[str, int] = {}
     n_repeated = 0
     for number, line in read_lines_leniently(path, notes):
-        key, value = (*line.split(maxsplit=1), "")[:2]
-        if not FILES[path.name].accepts(n_fields := len(line.split())):
+        key, value = split_key(line)
+        if not FILES[path.name].accepts(n_fields := len(split_fields(line))):
             expected = FILES[path.name].fields
             raise UserError(f"{path}:{number}: {n_fields} fields where {expected} are expected")
         if problem := value_problem(path.name, value):
@@ -73,12 +78,12 @@ def read_table_leniently(path: Path, notes: list[str]) -> dict[str, str]:
 
 def read_trials_leniently(path: Path, notes: list[str]) -> list[Trial] | None:
     """The trials, sorted, without repeated lines; None where there is no such file."""
-    if not path.is_file():
+    if not is_there(path):
         return None
     labels: dict[tuple[str, str], str] = {}
     rows = read_lines_leniently(path, notes)
     for number, line in rows:
-        fields = line.split()
+        fields = split_fields(line)
         if len(fields) != 3 or fields[2] not in LABELS:
             wanted = "`<enrolled speaker> <utterance> target|nontarget`"
             raise UserError(f"{path}:{number}: {line!r} is not {wanted}")
@@ -97,7 +102,7 @@ def incomplete_utterances(data: DataDir, *, audio: bool) -> dict[str, str]:
     named = set().union(*(table for name, table in tables.items() if _has_utterances(name, data)))
     for utt in sort_ids(named):
         spk = data.utt2spk.get(utt, "")
-        recording = (segments.get(utt, "").split() or [""])[0] if segments else utt
+        recording = (split_fields(segments.get(utt, "")) or [""])[0] if segments else utt
         for name, table in tables.items():
             key = {"utterance": utt, "speaker": spk, "recording": recording}[FILES[name].key]
             if key not in table:
@@ -181,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tables = {
         name: read_table_leniently(args.data / name, notes)
         for name in FILES
-        if name != "spk2utt" and (args.data / name).is_file()
+        if name != "spk2utt" and is_there(args.data / name)
     }
     data = DataDir(args.data, tables, read_trials_leniently(args.data / "trials", notes))
     reasons = incomplete_utterances(data, audio=args.check_audio)
@@ -211,7 +216,7 @@ def _report(path: Path, notes: list[str], changed: list[str], reasons: dict[str,
     left = validate_data_dir(path, need=("utt2spk", "spk2utt"), audio=False)
     kinds = Counter(problem.kind for problem in left if problem.fatal)
     if kinds:
-        print(
+        raise UserError(
             f"{path}: {kinds.total()} problems remain ({', '.join(kinds)}); "
             f"list them with: utils/validate_data_dir.py {path}"
         )

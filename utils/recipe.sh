@@ -16,9 +16,9 @@ log() {
   printf '%s (%s:%s) %s\n' "$(date +'%F %T')" "${BASH_SOURCE[1]##*/}" "${BASH_LINENO[0]}" "$*"
 }
 
-die() {
+die() { # as wrong options do, and as programs do for bad input
   printf '%s: %s\n' "${0##*/}" "$*" >&2
-  exit 1
+  exit 2
 }
 
 # Ends what this shell was waiting for when a signal ended it (none otherwise): a launcher cancels its jobs.

@@ -7,17 +7,27 @@ A file is a mapping of names to plain values; a dataclass says the names, kinds 
 import dataclasses
 import json
 import math
+import re
 import types
 import typing
-from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
 from utils.cli import UserError
-from utils.tables import StrPath
+from utils.tables import StrPath, read_bytes
 
 T = TypeVar("T")
+_DATE = "tag:yaml.org,2002:timestamp"
+_NO_SEXAGESIMAL = {
+    "tag:yaml.org,2002:int": re.compile(
+        r"[-+]?(?:0b[0-1_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"
+    ),
+    "tag:yaml.org,2002:float": re.compile(
+        r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+        r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
+    ),
+}
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
@@ -34,12 +44,21 @@ class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
         return typing.cast(dict[Any, Any], super().construct_mapping(node, deep))
 
 
+# YAML 1.1 reads 1:30 as 90 and 2024-02-30 as a date; here both are words.
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, _NO_SEXAGESIMAL.get(tag, pattern)) for tag, pattern in found if tag != _DATE]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
     """The object in a JSON file that a program wrote. UserError with `mend`, what to do, for
     anything else."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = json.loads(read_bytes(path).decode("utf-8"))
+    except UserError as error:
+        raise UserError(f"{error}; {mend}") from error
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as JSON: {error}; {mend}") from error
     if not isinstance(found, dict):
         raise UserError(f"{path}: holds no JSON object; {mend}")
@@ -49,15 +68,15 @@ def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
 def read_settings(path: StrPath) -> dict[str, object]:
     """The mapping in a YAML file. UserError, with the line, for anything else."""
     try:
-        data = yaml.load(Path(path).read_text(encoding="utf-8"), _StrictLoader)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+        data = yaml.load(read_bytes(path).decode("utf-8"), _StrictLoader)
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not a text file (not UTF-8)") from error
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: {error.problem}") from error
-    except yaml.YAMLError as error:
+    except RecursionError as error:
+        raise UserError(f"{path}: brackets or indents are nested too deeply") from error
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
         raise UserError(f"{path}: settings are expected, one `name: value` a line")
@@ -99,7 +118,10 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         raise UserError(f"{path}: {where}: {value!r}; {KINDS[hint]} is expected")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{path}: {where}: {value!r}; a finite number is expected")
-    return hint(value)
+    try:
+        return hint(value)
+    except OverflowError as error:
+        raise UserError(f"{path}: {where}: a number beyond all bounds") from error
 
 
 def _convert_list(

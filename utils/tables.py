@@ -19,6 +19,8 @@ from utils.cli import UserError
 
 StrPath = str | os.PathLike[str]
 _KEY_AND_REST = re.compile(r"[ \t]*([^ \t]+)[ \t]*(.*)", re.S)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ADVICE_FOR_MARK = "begins with a byte-order mark; mend: sed -i '1s/^\\xEF\\xBB\\xBF//' on the file"
 
 
 PARTIAL = "PSEUDOVOX_PARTIAL"  # in the environment: a folder of this recipe's run alone
@@ -88,12 +90,59 @@ def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
             os.fsync(stream.fileno())
 
 
+def is_there(path: StrPath) -> bool:
+    """Whether an optional file is there; UserError for what has its name and is no file.
+
+    A dangling link, a loop, a folder or a device is a mistake: to pass over it would be to leave
+    out in silence what somebody meant to be read.
+    """
+    if not os.path.lexists(path):
+        return False
+    if problem := file_problem(path):
+        raise UserError(f"{path}: {problem}; mend or remove it")
+    return True
+
+
+def file_problem(path: StrPath) -> str:
+    """Why a path cannot be read as a file (a FIFO would never end), or an empty string."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        what = "is a link that leads nowhere" if Path(path).is_symlink() else "cannot be read"
+        return f"{what}: {error.strerror}"
+    return "" if stat.S_ISREG(mode) else "is no regular file"
+
+
+def read_bytes(path: StrPath) -> bytes:
+    """All of a regular file; UserError for anything else."""
+    try:
+        if problem := file_problem(path):
+            raise UserError(f"{path}: {problem}")
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+
+
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers from 1, without line ends, one at a time.
 
-    Raises UserError for a missing, unreadable, non-text (NUL byte, not UTF-8) or CRLF file.
+    Blank lines at the end of the file are passed over. Raises UserError for a missing, unreadable,
+    non-text (NUL byte, not UTF-8, byte-order mark) or CRLF file.
     """
+    blank: list[tuple[int, str]] = []
+    for number, line in _text_lines(path):
+        if line.strip(" \t"):
+            yield from blank
+            blank = []
+            yield number, line
+        else:
+            blank.append((number, line))
+
+
+def _text_lines(path: StrPath) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(_raw_lines(path), start=1):
+        if number == 1 and line.startswith(BYTE_ORDER_MARK):
+            raise UserError(f"{path}:1: {ADVICE_FOR_MARK}")
         if b"\0" in line:
             raise UserError(f"{path}:{number}: not a text file (it holds a NUL byte)")
         if line.endswith(b"\r"):
@@ -105,6 +154,8 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: StrPath) -> Iterator[bytes]:
+    if Path(path).exists() and (problem := file_problem(path)):
+        raise UserError(f"{path}: {problem}")
     try:
         with Path(path).open("rb") as stream:
             for line in stream:
@@ -120,6 +171,16 @@ def split_fields(line: str) -> list[str]:
     ['a\xa0b', 'c']
     """
     return [field for field in line.replace("\t", " ").split(" ") if field]
+
+
+def split_key(line: str) -> tuple[str, str]:
+    """The key of a line and the rest of it; both empty for a blank line.
+
+    >>> split_key("utt  a b ")
+    ('utt', 'a b')
+    """
+    match = _KEY_AND_REST.match(line)
+    return ("", "") if match is None else (match[1], match[2].rstrip(" \t"))
 
 
 def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
@@ -145,12 +206,11 @@ def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
     table: dict[str, str] = {}
     if rest_of_line:
         for number, line in read_lines(path):
-            match = _KEY_AND_REST.match(line)
-            if match is None:
+            key, value = split_key(line)
+            if not key:
                 raise UserError(f"{path}:{number}: empty line")
-            key, value = match.groups()
             _no_duplicate(path, number, key, table)
-            table[key] = value.rstrip()
+            table[key] = value
         return table
     for number, (key, value) in read_rows(path, 2):
         _no_duplicate(path, number, key, table)

@@ -15,8 +15,9 @@ from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
 from steps.asr.language import Language
 from steps.audio import FloatArray
-from steps.speaker.encoders import check_device, load_state
+from steps.speaker.encoders import check_device
 from steps.speaker.features import Features
+from steps.weights import fill_network, load_state
 from utils.cli import UserError
 from utils.settings import read_settings
 
@@ -39,13 +40,7 @@ class CtcRecogniser:
         self._device = device
         self._features = Features(config.features)
         self._network = make_network(config, self.units)
-        weights = load_state(folder / "final.pt")
-        try:
-            self._network.load_state_dict(weights)
-        except RuntimeError as error:
-            raise UserError(
-                f"{folder}: final.pt does not fit recogniser.yaml; train it again"
-            ) from error
+        fill_network(self._network, load_state(folder / "final.pt"), folder / "final.pt")
         self._network.to(device).eval()
         self._search = None if language is None else WordSearch(language, self.units, self.search)
         self.settings: Mapping[str, object] = {

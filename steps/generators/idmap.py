@@ -8,6 +8,7 @@ is the auxiliary input. In use, the auxiliary input is fixed, and indices are ne
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,9 +24,9 @@ from steps.generators.trained import (
     Model,
     TrainingVectors,
     check_loop,
-    fill_network,
 )
 from steps.generators.wgan_networks import critic_loss, make_networks
+from steps.weights import fill_network
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.settings import parse_settings
@@ -314,7 +315,7 @@ class TripletTrainer(ABC):
         """See trained.TrainerKind."""
         settings = cls.read(values, path)
         network = cls.make_network(settings, saved_dimension(weights, path))
-        fill_network(network, weights, path)
+        fill_network(network, weights, Path(path).with_name("final.pt"))
         return cls.make_model(settings, network, n_speakers)
 
     @staticmethod

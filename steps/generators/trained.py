@@ -28,7 +28,8 @@ import yaml
 from torch import Tensor
 
 from steps.speaker.checkpoints import Checkpoints, save_atomically
-from steps.speaker.encoders import check_device, load_state
+from steps.speaker.encoders import check_device
+from steps.weights import load_state
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath, atomic_write, sort_ids
@@ -244,14 +245,6 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
     weights = load_state(folder / "final.pt")
     model = kind.load(values, path, weights, trained.speakers)
     return TrainedFolder(found, model, trained.norm, trained.speakers)
-
-
-def fill_network(network: torch.nn.Module, weights: Mapping[str, Tensor], path: StrPath) -> None:
-    """Put saved weights into a network; UserError where they are another network's."""
-    try:
-        network.load_state_dict(dict(weights))
-    except RuntimeError as error:
-        raise UserError(f"{path}: final.pt beside it is of other settings; train again") from error
 
 
 def train_generator(

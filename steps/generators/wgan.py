@@ -7,6 +7,7 @@ potentials says in which direction real x-vectors lie.
 
 import copy
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from steps.generators.trained import (
     IntArray,
     LoopSettings,
     TrainingVectors,
-    fill_network,
 )
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
+from steps.weights import fill_network
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.settings import parse_settings
@@ -178,7 +179,7 @@ class WganTrainer:
         except KeyError as error:
             raise UserError(f"{path}: final.pt beside it is no WGAN's; train again") from error
         network, _ = make_networks(config.arch, config.noise, len(mean))
-        fill_network(network, weights, path)
+        fill_network(network, weights, Path(path).with_name("final.pt"))
         return WganModel(config, network, mean, deviation)
 
     def update(self, step: int) -> dict[str, float]:

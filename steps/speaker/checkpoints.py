@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from steps.speaker.encoders import load_state
+from steps.weights import load_state
 from utils.cli import UserError
 from utils.tables import atomic_write
 

@@ -20,6 +20,7 @@ from steps.speaker.activity import keep_speech
 from steps.speaker.config import EncoderConfig, read_config
 from steps.speaker.features import Features
 from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
+from steps.weights import fill_network, load_state
 from utils.cli import UserError
 
 Float32 = npt.NDArray[np.float32]
@@ -190,17 +191,8 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
             )
     config = read_config(folder / "encoder.yaml")
     network = EncoderNetwork(config)
-    network.load_state_dict(load_state(folder / "final.pt"))
+    fill_network(network, load_state(folder / "final.pt"), folder / "final.pt")
     return config, network
-
-
-def load_state(path: Path) -> dict[str, Any]:
-    """What torch saved: tensors and plain values only (no code is run)."""
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for a damaged file
-        raise UserError(f"{path}: not readable as a saved model; train it again") from error
-    return state
 
 
 def check_device(device: str) -> None:

@@ -26,8 +26,13 @@ def class_statistics(
 
 
 def whitening(covariance: Float64, floor: float = COVARIANCE_FLOOR) -> Float64:
-    """T (D, D) with T C T' = I; eigenvalues below `floor` times the largest are raised to it."""
+    """T (D, D) with T C T' = I; eigenvalues below `floor` times the largest are raised to it.
+
+    ZeroDivisionError where nothing varies.
+    """
     values, vectors = np.linalg.eigh(covariance)
+    if not values[-1] > 0:
+        raise ZeroDivisionError("all x-vectors of each speaker are equal")
     values = np.maximum(values, floor * values[-1])
     transform: Float64 = (vectors / np.sqrt(values)).T
     return transform

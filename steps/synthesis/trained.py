@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from steps.synthesis.base import F0Map, Synthesiser, Target
 from steps.synthesis.content import Content, analyse_content, extract_content
+from steps.weights import fill_network, load_state
 from utils.cli import UserError
 from utils.settings import read_settings
 from utils.tables import StrPath
@@ -51,10 +52,10 @@ def trained_files(folder: Path) -> tuple[Path, Path]:
 
 def load_weights(path: Path, make: Callable[[dict[str, Tensor]], Network]) -> Network:
     """The network that `make` makes to fit saved weights, with them; else UserError."""
-    try:  # not by steps.speaker, which loads SpeechBrain and takes seconds
-        state = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        state = load_state(path)
         network = make(state)
-        network.load_state_dict(state)
+        fill_network(network, state, path)
     except Exception as error:  # torch raises many kinds for a damaged file
         raise UserError(
             f"{path}: not the weights that synthesiser.yaml describes; train it again"

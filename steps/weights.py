@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saved weights: the one place that reads them and puts them into networks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from utils.cli import UserError
+from utils.tables import StrPath
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """What torch saved: tensors and plain values only (no code is run); UserError otherwise."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for a damaged file
+        raise UserError(f"{path}: not readable as a saved model; train it again") from error
+    if not isinstance(state, dict):
+        raise UserError(f"{path}: holds no weights by name; train it again")
+    return state
+
+
+def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath) -> None:
+    """Put saved weights into a network.
+
+    UserError where they are another network's: of other names, shapes or types, or not finite.
+    """
+    own = network.state_dict()
+    try:
+        for name, value in own.items():
+            if weights[name].dtype != value.dtype:
+                raise TypeError(f"{name} is {weights[name].dtype}, not {value.dtype}")
+            if value.is_floating_point() and not torch.isfinite(weights[name]).all():
+                raise ValueError(f"{name} holds a value that is not finite")
+        network.load_state_dict(dict(weights))
+    except (RuntimeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path}: does not hold the weights that the settings beside it describe ({why}); "
+            "train it again"
+        ) from error

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad inputs that passed in silence, hung, or ended with a traceback; one test each."""
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+
+from steps.audio import read_audio
+from steps.speaker.config import read_config
+from steps.weights import fill_network, load_state
+from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
+from utils.archives import ArchiveWriter, read_vectors
+from utils.audiofiles import probe_audio
+from utils.cli import UserError
+from utils.datadir import load_data_dir, validate_data_dir
+from utils.settings import read_json_object, read_settings
+from utils.tables import atomic_write, read_map
+from utils.trials import read_trials
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def wav(tmp_path: Path) -> Path:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.sin(np.arange(16000) / 10) / 2, 16000, subtype="PCM_16")
+    return path
+
+
+def refuses(path: Path, words: str) -> None:
+    assert words in probe_audio(path).problem
+    with pytest.raises(UserError, match=f"utt: {path}: .*"):
+        read_audio("utt", str(path))
+
+
+@pytest.mark.parametrize("size", [8000, 20000])
+def test_a_truncated_wav_without_utt2dur_passed(wav: Path, size: int) -> None:
+    wav.write_bytes(wav.read_bytes()[:size])
+    refuses(wav, "is truncated")
+
+
+def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
+    path = tmp_path / "a.flac"
+    noise = np.random.default_rng(1).normal(0, 0.1, 16000)
+    soundfile.write(path, noise, 16000)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    refuses(path, "is truncated or damaged")
+
+
+@pytest.mark.parametrize("rate", [1, 2**31 - 1])
+def test_an_absurd_rate_hung_or_asked_for_all_memory(wav: Path, rate: int) -> None:
+    content = bytearray(wav.read_bytes())
+    content[24:28] = struct.pack("<I", rate)
+    wav.write_bytes(content)
+    refuses(wav, f"sampling rate of {rate} Hz")
+
+
+def test_a_fifo_hung(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.scp")
+    for read in (read_map, read_trials, read_settings, read_vectors):
+        with pytest.raises(UserError, match="is no regular file"):
+            read(tmp_path / "pipe.scp")
+    refuses(tmp_path / "pipe.scp", "is no regular file")
+
+
+@pytest.mark.parametrize("what", ["dangling", "loop", "folder"])
+@pytest.mark.parametrize("name", ["enrolls", "text", "utt2dur", "trials", "segments", "wav.scp"])
+def test_an_optional_table_that_is_no_file_counted_as_absent(
+    tmp_path: Path, make_data_dir, name: str, what: str
+) -> None:
+    path = make_data_dir(tmp_path / "d") / name
+    path.unlink(missing_ok=True)
+    if what == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path if what == "loop" else "nowhere")
+    with pytest.raises(UserError, match=str(path)):
+        load_data_dir(path.parent, need=("utt2spk",), allow_segments=True)
+    with pytest.raises(UserError, match=str(path)):
+        split_data_dir.main([str(path.parent), "2"])
+    assert any(problem.path == path for problem in validate_data_dir(path.parent) if problem.fatal)
+
+
+def test_an_empty_trials_was_dropped(tmp_path: Path, make_data_dir) -> None:
+    data = make_data_dir(tmp_path / "d")
+    (data / "trials").touch()
+    with pytest.raises(UserError, match="trials: is empty"):
+        copy_data_dir.main([str(data), str(tmp_path / "out")])
+
+
+def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_dir) -> None:
+    data = make_data_dir(tmp_path / "d")
+    rows = [line.split() for line in (data / "utt2spk").read_text().splitlines()]
+    (data / "spk2utt").unlink()
+    (data / "spk2gender").unlink(missing_ok=True)
+    (data / "utt2spk").write_text("".join(f"{utt} x{spk}\n" for utt, spk in rows))
+    with pytest.raises(UserError, match="problems remain"):
+        fix_data_dir.main([str(data)])
+
+
+def test_a_no_break_space_separated_fields(tmp_path: Path, make_data_dir) -> None:
+    data = make_data_dir(tmp_path / "d")
+    table = data / "utt2spk"
+    table.write_text(table.read_text().replace(" ", "\N{NO-BREAK SPACE}", 1))
+    with pytest.raises(UserError, match="utt2spk:1: 1 fields where 2"):
+        load_data_dir(data)
+    assert any("1 fields" in problem.message for problem in validate_data_dir(data))
+    with pytest.raises(UserError, match="utt2spk:1: 1 fields where 2"):
+        fix_data_dir.main([str(data)])
+
+
+def test_a_byte_order_mark_passed(tmp_path: Path) -> None:
+    path = tmp_path / "trials"
+    path.write_bytes(b"\xef\xbb\xbfs u target\n")
+    for read in (read_trials, lambda path: read_map(path, rest_of_line=True)):
+        with pytest.raises(UserError, match="byte-order mark"):
+            read(path)
+
+
+def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text("a b\n\n \t\n")
+    assert read_map(path) == {"a": "b"}
+    path.write_text("a b target\n\n\n")
+    assert len(read_trials(path)) == 1
+    path.write_text("a b\n\nc d\n")
+    with pytest.raises(UserError, match=":2: 0 fields"):
+        read_map(path)
+
+
+@pytest.mark.parametrize(
+    "value", ["!!timestamp 2024-02-30", "!!int abc", "9" * 5000, "[" * 2000, "!!float x", "\x01"]
+)
+def test_a_yaml_value_that_ended_with_a_traceback(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"a: {value}\n")
+    with pytest.raises(UserError, match=str(path)):
+        read_settings(path)
+
+
+def test_sexagesimal_numbers_and_dates_are_words(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("a: 1:30\nb: 1:30.5\nc: 2024-02-30\nd: 12\ne: 1.5e-3\nf: true\ng: .inf\n")
+    found = read_settings(path)
+    assert list(found.values()) == ["1:30", "1:30.5", "2024-02-30", 12, 0.0015, True, float("inf")]
+
+
+@pytest.mark.parametrize("text", ["null", "[" * 100_000, "{", "9" * 5000, "\xff", ""])
+def test_json_that_ended_with_a_traceback(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "conf.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(UserError, match=f"{path}: .*; run it again"):
+        read_json_object(path, "run it again")
+
+
+def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
+    with ArchiveWriter(tmp_path / "x") as writer:
+        writer.write("a", np.ones(3))
+    (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:{'9' * 30}\n")
+    with pytest.raises(UserError, match="beyond all files"):
+        read_vectors(tmp_path / "x.scp")
+
+
+@pytest.mark.parametrize("name", ["channels", "embedding", "se_channels", "res2net_scale"])
+@pytest.mark.parametrize("size", [0, -1, 10**12])
+def test_sizes_of_layers_that_cannot_be(tmp_path: Path, name: str, size: int) -> None:
+    values = {"channels": 8, "kernel_sizes": 3, "dilations": 1, "embedding": 4} | {name: size}
+    lists = ("channels", "kernel_sizes", "dilations")
+    lines = [f"  {k}: [{v}]\n" if k in lists else f"  {k}: {v}\n" for k, v in values.items()]
+    path = tmp_path / "encoder.yaml"
+    path.write_text(f"encoder: ecapa\nnetwork:\n{''.join(lines)}training: {{steps: 1}}\n")
+    with pytest.raises(UserError, match=f"network.{name}: sizes from 1"):
+        read_config(path)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        [1, 2],
+        None,
+        {},
+        {"weight": torch.zeros(2, 2), "bias": torch.zeros(2)},
+        {"weight": torch.zeros(2, 3), "bias": torch.zeros(2, dtype=torch.int64)},
+        {"weight": torch.zeros(2, 3), "bias": [0.0, 0.0]},
+        {"weight": torch.zeros(2, 3), "bias": torch.full((2,), torch.nan)},
+    ],
+)
+def test_weights_of_another_shape_or_type(tmp_path: Path, saved: object) -> None:
+    path = tmp_path / "final.pt"
+    torch.save(saved, path)
+    with pytest.raises(UserError, match=str(path)):
+        fill_network(torch.nn.Linear(3, 2), load_state(path), path)
+
+
+def test_no_space_left_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space") as caught, atomic_write(tmp_path / "t"):
+        raise OSError(28, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "t")
+    assert not list(tmp_path.iterdir())
+
+
+def test_git_ignores_exp_as_a_link() -> None:
+    assert "/egs/*/exp" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_check_audio_names_what_is_cut(tmp_path: Path, make_data_dir) -> None:
+    data = make_data_dir(tmp_path / "d")
+    first = Path(next(iter(read_map(data / "wav.scp").values())))
+    first.write_bytes(first.read_bytes()[:-10])
+    with pytest.raises(UserError, match=r"1 of \d+ audio files cannot be used"):
+        check_audio.main([str(data), str(tmp_path / "out")])
