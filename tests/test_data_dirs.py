@@ -295,7 +295,8 @@ def test_fix_drops_only_what_it_may_and_says_why(data: Path, run_program) -> Non
     assert "--allow-drop 4" in done.stderr
     assert read(data) == before
     done = run_program(FIX, "--allow-drop", "4", data)
-    assert done.returncode == 0
+    assert done.returncode == 2  # the nontarget trial went, and that is said, not passed over
+    assert "1 problems remain (no trials)" in done.stderr
     assert "4 utterances dropped" in done.stdout
     assert "1 of 2 trials removed" in done.stdout
     assert "1 lines removed, without utterance: s3" in done.stdout
