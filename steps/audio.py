@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import soundfile
-from scipy.signal import resample_poly
 
 from utils.audiofiles import NO_SAMPLES, probe_audio
 from utils.cli import UserError
@@ -55,6 +54,8 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
     if not np.isfinite(mono).all():
         raise UserError(f"{utt}: {rxfilename}: holds a sample that is not a finite number")
     if file_rate != rate:
+        from scipy.signal import resample_poly  # takes over a second; most corpora are at this rate
+
         divisor = int(np.gcd(file_rate, rate))
         mono = resample_poly(mono, rate // divisor, file_rate // divisor)
     return Audio(mono, rate, file_rate)
