@@ -21,18 +21,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
-from local.protocols.aligned import SPACES, Pairs, Rotation, Vectors, align, learn_by_group
+from local.protocols.aligned import SPACES, Pairs, Rotation, Table, Vectors, align, learn_by_group
 from steps.speaker.averaging import read_xvectors
 from utils.archives import ArchiveWriter, read_counts, write_counts
 from utils.cli import UserError, boolean, make_parser, run_program
 from utils.datadir import DataDir, load_data_dir
-
-Table = dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
 
 
 def get_parser() -> argparse.ArgumentParser:

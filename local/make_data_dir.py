@@ -50,10 +50,12 @@ def make_data_dir(
     if faults:
         counts += f" ({describe_faults(faults)})"
     if len(faults) > allow_loss:
+        mend = "mend the corpus"
+        if good:  # nobody wants to lose all that there is
+            mend += f", or allow the loss: --allow-loss {len(faults)}"
         raise LossError(
             f"{out}: not written: {len(faults)} of {len(rows)} utterances cannot be used "
-            f"({describe_faults(faults)}); mend the corpus, or allow the loss: "
-            f"--allow-loss {len(faults)}"
+            f"({describe_faults(faults)}); {mend}"
         )
     if not good:
         raise UserError(f"{out}: not written: no utterance can be used")

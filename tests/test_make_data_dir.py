@@ -55,7 +55,10 @@ def test_a_corpus_without_transcripts_and_genders(tmp_path: Path) -> None:
         ("s1-2|s1|f|{wav}|", "s1-2: there is no transcript for {wav}"),
         ("s2-2|s2||{wav}|TWO", "s2-2: speaker s2 is not given a gender"),
         ("s2-2|s2|x|{wav}|TWO", "s2-2: speaker s2 has gender 'x', neither f nor m"),
-        ("x-2|s1|f|{wav}|TWO", "x-2: the speaker 's1' does not begin the utterance id"),
+        (
+            "x-2|s1|f|{wav}|TWO",
+            "x-2: the speaker 's1' does not begin the utterance id; call it s1-x-2",
+        ),
         ("s1-2||f|{wav}|TWO", "s1-2: the speaker '' does not begin the utterance id"),
         ("s1-2|s1|f|nowhere.wav|TWO", "s1-2: nowhere.wav is missing"),
         ("s1-2|s1|f|{stereo}|TWO", "s1-2: {stereo} has 2 channels"),
@@ -92,6 +95,9 @@ def test_a_speaker_of_two_genders_and_many_faults(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("s1-00: speaker s1 has several genders")
     assert lines[20:] == ["make_data_dir.py: and 10 more"]
+    with pytest.raises(LossError, match=r"mend the corpus$"):  # losing all was recommended
+        make(tmp_path / "table.tsv", tmp_path / "out")
+    capsys.readouterr()
     with pytest.raises(UserError, match="no utterance can be used"):
         make(tmp_path / "table.tsv", tmp_path / "out", "--allow-loss", "30")
 

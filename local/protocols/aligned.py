@@ -23,6 +23,7 @@ SPACES = ("centred", "original")
 
 logger = logging.getLogger(__name__)
 Vectors = Mapping[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
+Table = dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What protection did to pitch, length and level of an utterance, without any recogniser.
 
-Correlation of log F0 on frames voiced in both is that of the VoicePrivacy 2022 challenge in intent.
-That challenge takes another F0 extractor and looks for the best delay. This is not done here: what
-is late counts against a system.
+Correlation of log F0 on frames voiced in both is that of the VoicePrivacy 2022 challenge in intent,
+not in figures: that is of Hz over all frames, unvoiced ones as 0, with another F0 extractor and at
+the best delay. Here what is late counts against a system.
 """
 
 import math

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a newcomer types: programs in a fresh shell, and the commands of the pages, parsed only."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "egs/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "egs").glob("*/README.md")),
+]
+FRESH = {"PATH": "/usr/bin:/bin"}
+
+
+def in_a_fresh_shell(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *words], cwd="/", env=FRESH, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("program", ["local/align_xvectors.py", "utils/split_data_dir.py"])
+def test_a_program_finds_the_project_in_a_fresh_shell(program: str) -> None:
+    """Without `. ./path.sh` it ended with ModuleNotFoundError: No module named 'numpy'."""
+    if not (ROOT / ".venv/bin/python3").exists():
+        pytest.skip("the project has no .venv; `make setup` makes it")
+    done = in_a_fresh_shell(ROOT / program, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {Path(program).name}")
+
+
+def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:
+    """No .venv, and a Python with none of the packages."""
+    for floor in ("local", "steps", "utils"):
+        for path in (ROOT / floor).rglob("*.py"):
+            copy = tmp_path / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    (tmp_path / "utils/trials.py").write_text("import a_package_that_nobody_has\n")
+    (program := tmp_path / "local/make_trials.py").chmod(0o755)
+    done = in_a_fresh_shell(program, "--help")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert re.match(r"make_trials.py: the Python package \w+ is not installed; run `make", line)
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """(page, command) of every block of commands, comments and continuations joined."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"^```(?:sh)?\n(.*?)^```$", text, re.S | re.M):
+            for line in re.sub(r"\\\n", " ", block).splitlines():
+                for part in re.split(r"\s&&\s|\s%then\s", line):
+                    yield str(page.relative_to(ROOT)), part
+
+
+def words_of(command: str) -> list[str]:
+    """Its words; usage brackets and comments taken off."""
+    return shlex.split(re.sub(r"\]\.\.\.|[][]", "", command), comments=True)
+
+
+PROGRAMS = [
+    pytest.param(*found, id=f"{found[0]}: {found[1][:50]}")
+    for found in commands()
+    if re.match(r"(\$cpu_cmd \S+ \S+ )?(local|steps|utils)/\w+\.py ", found[1])
+]
+RECIPES = [
+    pytest.param(*found, id=f"{found[0]}: {found[1][:50]}")
+    for found in commands()
+    if re.match(r"\./\w+\.sh", found[1])
+]
+
+
+def test_the_pages_have_commands() -> None:
+    assert len(PROGRAMS) > 25
+    assert len(RECIPES) > 35
+
+
+@pytest.mark.parametrize(("page", "command"), PROGRAMS)
+def test_a_program_of_the_pages_exists_and_knows_its_options(page: str, command: str) -> None:
+    words = words_of(command)
+    program = next(word for word in words if word.endswith(".py"))
+    assert (ROOT / program).is_file(), page
+    parser = import_module(program.removesuffix(".py").replace("/", ".")).get_parser()
+    known = set(parser._option_string_actions)
+    for choice in parser._subparsers._group_actions if parser._subparsers else []:
+        (name,) = [word for word in words if word in choice.choices]
+        known |= set(choice.choices[name]._option_string_actions)
+    for word in words:
+        assert not word.startswith("--") or word.partition("=")[0] in known, page
+
+
+@pytest.mark.parametrize(("page", "command"), RECIPES)
+def test_a_script_of_the_pages_exists_and_knows_its_options(page: str, command: str) -> None:
+    words = words_of(command)
+    folder = ROOT / (Path(page).parent if re.match(r"egs/\w+/", page) else "egs/librispeech")
+    script = folder / words[0]
+    assert script.is_file(), page
+    sources = [script, *(ROOT / "local").glob("*.sh"), ROOT / "utils/parse_options.sh"]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    for word in words[1:]:
+        if word.startswith("--"):
+            name = word[2:].partition("=")[0]
+            option = rf"^{name.replace('-', '_')}=|--{name}\b"
+            assert re.search(option, text, re.M), f"{page}: {word}"
