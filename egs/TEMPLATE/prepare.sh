@@ -13,6 +13,6 @@ seed=0         # of the choice of enrolment utterances
 . utils/corpus.sh
 
 use_corpus "the folder of its audio"
-echo "prepare.sh: write data/all/{wav.scp,utt2spk,spk2gender,text} from $corpus here (egs/an4/prepare.sh is a short example)," \
-  "then make data/train and the evaluation sets with local/make_trials.py; --nj $nj --seed $seed --download $download" >&2
+echo "prepare.sh: write a table of the utterances of $corpus here (egs/README.md; egs/an4/prepare.sh is a short example)," \
+  "then make data/.prepare/all of it with local/make_data_dir.py, and data/train and the evaluation sets with local/make_trials.py; --nj $nj --seed $seed --download $download" >&2
 exit 2
