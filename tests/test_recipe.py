@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import kaldiio
-import numpy as np
 import pytest
 import soundfile
 
@@ -30,7 +28,7 @@ evaluators="tiny/plda"
 prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 6 \
 --enrol-utterances 2 --train-speakers 12 --train-utterances 6"
 bootstrap=20
-nj=2
+nj=1
 """
 TINY = """
 encoder: ecapa
@@ -158,10 +156,10 @@ class TestRecipe:
         audio = sum(float(text) for own in durations for text in own)
         assert float(row["audio_seconds"]) == pytest.approx(audio, abs=0.1)
         assert float(row["rtf"]) == pytest.approx(float(row["seconds"]) / audio, rel=0.01)
-        assert row["jobs"] == "2"
-        # Two jobs at a time cannot take more than twice the time of the step.
+        assert row["jobs"] == "1"
+        # One job at a time cannot take more than the time of the step.
         stamps = [json.loads((folder / f"data/{name}_b2/.done").read_text()) for name in sets]
-        assert 0 < float(row["seconds"]) <= 2 * sum(stamp["seconds"] for stamp in stamps)
+        assert 0 < float(row["seconds"]) <= sum(stamp["seconds"] for stamp in stamps)
         alone = rows["b2", "protection: transformation alone"]
         assert 0 < float(alone["rtf"]) < float(row["rtf"])
 
@@ -174,7 +172,7 @@ class TestRecipe:
 
     def test_a_second_run_does_nothing_and_says_so(self, recipe: tuple[Path, Run]) -> None:
         _, run = recipe
-        done = run("--nj", "1")
+        done = run("--nj", "2")
         assert done.returncode == 0
         assert not made(done)
         assert "nothing to do: all" in done.stdout
@@ -194,8 +192,9 @@ class TestRecipe:
         folder, run = recipe
         conf = folder / "conf/systems/b2.yaml"
         conf.write_text(conf.read_text().replace("0.8", "0.75"))
-        remade = made(run("--dry-run"))
-        assert remade == made(run())
+        one = ("--genders", "f")  # half the time
+        remade = made(run(*one, "--dry-run"))
+        assert remade == made(run(*one))
         assert {"data/small_test_enrolls_b2", "exp/results", "exp/report"} <= remade
         assert all(
             "_b2" in path or "/b2/" in path for path in remade - {"exp/results", "exp/report"}
@@ -204,7 +203,7 @@ class TestRecipe:
 
     def test_a_chosen_system_is_reported_alone(self, recipe: tuple[Path, Run]) -> None:
         folder, run = recipe
-        assert made(run("--systems", "b2r")) == {"exp/results", "exp/report"}
+        assert made(run("--systems", "b2r", "--genders", "f")) == {"exp/results", "exp/report"}
         report = (folder / "exp/report/RESULTS.md").read_text()
         assert "| b2r |" in report
         assert "| b2 |" not in report
@@ -220,7 +219,8 @@ class TestRecipe:
         systems = ("knnvc", "b1_nsf", "const_01")
         for system in systems:
             shutil.copy(ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml", folder / "conf/systems")
-        assert run("--systems", " ".join(systems), "--stop-stage", "5").returncode == 0
+        options = ("--genders", "f", "--stop-stage", "5")
+        assert run("--systems", " ".join(systems), *options).returncode == 0
         original = folder / "data/small_test_trials_f"
         durations = read_map(original / "utt2dur")
         for system in systems:
@@ -233,37 +233,27 @@ class TestRecipe:
             assert json.loads((protected / "conf.json").read_text())["system"]
         knn = folder / "data/small_test_trials_f_knnvc"
         before = {path.name: path.read_bytes() for path in (knn / "wav").iterdir()}
-        conf = folder / "conf/systems/knnvc.yaml"
-        conf.write_text(conf.read_text() + "# another digest\n")
-        done = run("--systems", "knnvc", "--stop-stage", "5", "--nj", "3")
+        shutil.rmtree(knn)
+        done = run("--systems", "knnvc", *options, "--nj", "3")
         assert str(knn.relative_to(folder)) in made(done)
         assert {path.name: path.read_bytes() for path in (knn / "wav").iterdir()} == before
 
     def test_more_jobs_than_speakers_change_nothing(self, recipe: tuple[Path, Run]) -> None:
         folder, run = recipe
         protected = folder / "data/small_test_trials_f_b2r"
-        xvectors = folder / "exp/xvectors/tiny/small_test_trials_f_b2r/xvector.scp"
+        xvectors = folder / "exp/xvectors/tiny/small_test_trials_f_b2r"
 
-        def read() -> tuple[dict[str, bytes], dict[str, np.ndarray]]:
-            audio = {path.name: path.read_bytes() for path in (protected / "wav").iterdir()}
-            found = {key: kaldiio.load_mat(where) for key, where in rows(xvectors)}
-            return audio, found
+        def read() -> dict[str, bytes]:
+            files = [*(protected / "wav").iterdir(), *xvectors.glob("xvector.*")]
+            return {path.name: path.read_bytes() for path in files}
 
-        def rows(scp: Path) -> list[list[str]]:
-            lines = scp.read_text().splitlines()
-            return [[line.split()[0], str(folder / line.split()[1])] for line in lines]
-
-        audio, vectors = read()
-        conf = folder / "conf/systems/b2r.yaml"
-        conf.write_text(conf.read_text() + "# another comment, another digest\n")
-        done = run("--systems", "b2r", "--nj", "50")
+        before = read()
+        for path in (protected, xvectors):
+            shutil.rmtree(path)
+        done = run("--systems", "b2r", "--genders", "f", "--stop-stage", "7", "--nj", "50")
         assert done.returncode == 0
-        assert str(protected.relative_to(folder)) in made(done)
-        audio_again, vectors_again = read()
-        assert audio_again == audio
-        # The same utterances in other batches: equal but for rounding.
-        for key, vector in vectors.items():
-            np.testing.assert_allclose(vectors_again[key], vector, rtol=1e-3, atol=1e-4)
+        assert made(done) == {str(path.relative_to(folder)) for path in (protected, xvectors)}
+        assert read() == before
 
 
 def test_an_unknown_system_is_named(tmp_path: Path) -> None:
