@@ -214,9 +214,9 @@ def test_the_recipe_on_a_small_corpus(tmp_path: Path) -> None:
 
     asked = ("./generators.sh", "--generators", "random idmap_mlp", "--sizes", "50 200")
     refused = run(*asked)
-    assert refused.returncode == 1 and "make it with ./run.sh --stop-stage 0" in refused.stderr
+    assert refused.returncode == 2 and "make it with ./run.sh --stop-stage 0" in refused.stderr
     refused = run(*asked, "--vectors", "0")
-    assert refused.returncode == 1 and "--vectors: '0'; a whole number above 0" in refused.stderr
+    assert refused.returncode == 2 and "--vectors: '0'; a whole number above 0" in refused.stderr
     assert run("./run.sh", "--systems", "random", "--stop-stage", "0").returncode == 0
     done = run(*asked, "--vectors", "30")
     assert done.returncode == 0

@@ -47,7 +47,7 @@ def test_sizes_that_are_none_passed_the_dry_run(tmp_path: Path) -> None:
     ):
         command = ["./large.sh", "--dry-run", "--generators=", option, value]
         refused = subprocess.run(command, cwd=recipe, capture_output=True, text=True)
-        assert (refused.returncode, refused.stdout) == (1, "")
+        assert (refused.returncode, refused.stdout) == (2, "")
         assert message in refused.stderr and refused.stderr.count("\n") == 1
 
 

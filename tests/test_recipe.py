@@ -297,7 +297,7 @@ def test_an_evaluator_that_is_none_was_found_after_stages_of_work(tmp_path: Path
         refused = subprocess.run(
             ["./run.sh", "--dry-run", *options], cwd=tmp_path, capture_output=True, text=True
         )
-        assert (refused.returncode, refused.stdout) == (1, "")
+        assert (refused.returncode, refused.stdout) == (2, "")
         assert message in refused.stderr and refused.stderr.count("\n") == 1
 
 
@@ -310,11 +310,11 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
     words = ["./run.sh", "--pool-set", "voices", "--systems", "b1_utt knnvc"]
     words += ["--attackers", "semi_informed_backend"]
     refused = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "--pool-set: data/voices is missing; link or make it, or name it in" in refused.stderr
     tested = [*words[:2], "small_test_enrolls", "--dry-run"]
     refused = subprocess.run(tested, cwd=tmp_path, capture_output=True, text=True)
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "--pool-set: small_test_enrolls is evaluated; name a set of other" in refused.stderr
     (tmp_path / "data/voices").mkdir(parents=True)
     done = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)

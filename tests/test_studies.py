@@ -194,7 +194,7 @@ def test_two_systems_of_one_name_or_one_profile_twice_shared_their_folders(tmp_p
         ("", ["--external", "a=p1", "--tested", "01 1"], "'01'; a whole number above 0"),
     ):
         refused = run(tmp_path, "./nist.sh", "--dry-run", "--systems", systems, *options)
-        assert (refused.returncode, refused.stdout) == (1, "")
+        assert (refused.returncode, refused.stdout) == (2, "")
         assert message in refused.stderr and refused.stderr.count("\n") == 1
     asked = ("--systems", "", "--external", "a=p1,p2 b=p1", "--stage", "5")
     planned = run(tmp_path, "./nist.sh", "--dry-run", *asked)
@@ -206,7 +206,7 @@ def test_two_systems_of_one_name_or_one_profile_twice_shared_their_folders(tmp_p
 def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     make_folder(tmp_path, "nist.sh")
     refused = run(tmp_path, "./nist.sh", "--systems", "b2r")
-    assert refused.returncode == 1 and "make it with ./run.sh --stop-stage 0" in refused.stderr
+    assert refused.returncode == 2 and "make it with ./run.sh --stop-stage 0" in refused.stderr
     assert run(tmp_path, "./run.sh", "--stop-stage", "0").returncode == 0
     foreign = f"theirs={tmp_path / 'theirs'}"
     asked = ("./nist.sh", "--systems", "b2r b2", "--external", foreign)

@@ -119,7 +119,7 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
         ([], "data/train is missing; make it with ./run.sh --stop-stage 0"),
     ):
         refused = run(tmp_path, "./whitebox.sh", *options)
-        assert refused.returncode == 1
+        assert refused.returncode == 2
         assert message in refused.stderr
     listed = run(tmp_path, "./whitebox.sh", "--list-stages", "--evaluators", "tiny/plda")
     assert listed.returncode == 0
@@ -149,7 +149,7 @@ def test_a_word_named_twice_or_none_was_found_late_or_not(tmp_path: Path) -> Non
         ("--bins", "0", "--bins: '0'; a whole number above 0 is expected"),
     ):
         refused = run(tmp_path, "./whitebox.sh", "--stage", "7", "--dry-run", option, value)
-        assert (refused.returncode, refused.stdout) == (1, "")
+        assert (refused.returncode, refused.stdout) == (2, "")
         assert message in refused.stderr and refused.stderr.count("\n") == 1
 
 
@@ -172,7 +172,7 @@ def test_a_recogniser_that_is_trained_had_no_settings_in_the_study(tmp_path: Pat
         "--dry-run",
     )
     refused = run(tmp_path, "./whitebox.sh", "--stage", "6", "--stop-stage", "6", *asked)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "conf/asr/ctc_mini.yaml is missing" in refused.stderr
 
 
