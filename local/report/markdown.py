@@ -84,7 +84,7 @@ def render(
 
 
 def _not_measured(privacy: Sequence[Figure], has_utility: bool, has_times: bool) -> str:
-    said = [] if has_utility else ["Utility (word error rate, emotion)."]
+    said = [] if has_utility else ["Utility (word error rate, emotion, quality)."]
     if not has_times:
         said.append("Real-time factors.")
     missing = absent({f.attacker for f in privacy})

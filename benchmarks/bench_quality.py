@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Estimating opinion scores: time and memory of steps/estimate_quality.py, against the whole file.
+
+Goals: the sample of the LibriSpeech excerpt (26 speakers, 4 utterances each, original and one
+system) takes under 2 minutes of one core; and hearing the middle 7.68 s costs at most half as much
+CPU time as the same network over whole files, by the package's own windows, while their mean scores
+lie within 0.1. Process CPU time. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import contextlib
+import io
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import torch
+from distillmos import ConvTransformerSQAModel
+
+from steps.audio import read_audio
+from steps.quality.estimate import load_estimator
+from utils.datadir import write_data_dir
+
+SECONDS_GOAL, RATIO_GOAL, DIFFERENCE_GOAL = 120.0, 0.5, 0.1
+SAMPLE = 26 * 4 * 2  # utterances
+CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
+N_FILES = 24
+
+
+def whole_files(waves: list[torch.Tensor]) -> tuple[float, float]:
+    """(CPU seconds, mean score) of the package's own way: all windows of a file in one batch."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        network = ConvTransformerSQAModel().eval()
+    start = time.process_time()
+    with torch.inference_mode():
+        scores = [network(wave[None].float()).item() for wave in waves]
+    return time.process_time() - start, sum(scores) / len(scores)
+
+
+def middles(waves: list[torch.Tensor]) -> tuple[float, float]:
+    """The same as the recipe does it."""
+    estimate = load_estimator()
+    start = time.process_time()
+    scores = [estimate(wave.numpy()).mos for wave in waves]
+    return time.process_time() - start, sum(scores) / len(scores)
+
+
+def program(files: list[Path]) -> tuple[float, float]:
+    """(CPU seconds, GB at the peak) of the program on these files, its start included."""
+    with tempfile.TemporaryDirectory() as name:
+        data = Path(name) / "data"
+        wav = {path.stem: str(path) for path in files}
+        write_data_dir(data, {"wav.scp": wav, "utt2spk": {u: u.split("-")[0] for u in wav}})
+        command = [sys.executable, str(ROOT / "steps/estimate_quality.py"), str(data), str(data)]
+        subprocess.run([*command, str(Path(name) / "out")], check=True, stdout=subprocess.DEVNULL)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6
+
+
+def main() -> int:
+    """Measure the program, then both ways of hearing the same files."""
+    found = sorted((CORPORA / "librispeech/test-clean").rglob("*.flac"))
+    if len(found) < N_FILES:
+        sys.exit(f"{CORPORA}/librispeech/test-clean: no LibriSpeech there; set PSEUDOVOX_CORPORA")
+    files = random.Random(0).sample(found, N_FILES)
+    cpu, gigabytes = program(files)
+    waves = [torch.from_numpy(read_audio(path.stem, str(path)).samples) for path in files]
+    middle, score = middles(waves)
+    whole, reference = whole_files(waves)
+    start = max(0.0, cpu - middle)  # imports and reading, once a job
+    sample = 4 * start + SAMPLE * middle / N_FILES  # two sets of two conditions, a job each
+    ratio, difference = middle / whole, abs(score - reference)
+    good = sample <= SECONDS_GOAL and ratio <= RATIO_GOAL and difference <= DIFFERENCE_GOAL
+    print(
+        f"{N_FILES} utterances: {middle / N_FILES:.2f} CPU-s each, {start:.1f} to start, "
+        f"{gigabytes:.2f} GB; the excerpt's {SAMPLE}: {sample:.0f} CPU-s (goal {SECONDS_GOAL:g}: "
+        f"{sample / SECONDS_GOAL:.2f} of it); whole files {whole / N_FILES:.2f} CPU-s each: ratio "
+        f"{ratio:.2f} (goal {RATIO_GOAL}); mean score {score:.3f}, of whole files {reference:.3f}, "
+        f"{difference:.3f} apart (goal {DIFFERENCE_GOAL}){'' if good else ', MISSED'}"
+    )
+    return int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
