@@ -86,7 +86,7 @@ def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
     check_links(corpus)
     own = {p.name for p in corpus.iterdir() if not p.is_symlink()}
     generated = {"data", "exp", "corpus", "downloads"}
-    assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md"}
+    assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md", "results"}
 
 
 def test_the_readme_s_new_corpus_had_no_generators(tmp_path: Path) -> None:
