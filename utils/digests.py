@@ -23,7 +23,7 @@ ABSENT = "absent"
 SETTLED = 2.0  # seconds: a file changed since then could change once more with the same time
 _MANY = 4 << 30  # bytes that are read before this is said
 _OBJECT = re.compile(r"(?P<file>.+?):\d+(\[.*\])?")  # of an archive
-_PASSING = re.compile(r"log|split\d+")  # folders of a step's OUT that are not what it made
+_PASSING = re.compile(r"log|q|split\d+")  # folders of a step's OUT that are not what it made
 
 
 def sha256(data: bytes) -> str:
