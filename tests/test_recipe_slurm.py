@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_recipe import ROOT, TINY, make_corpus_folder
+from utils import stamps
 
 # As little speech as gives every step something to do.
 SMALL = """
@@ -26,7 +27,7 @@ asr_lang=trigram
 
 # These hold times: when they were made, and how long it took.
 NOT_COMPARED = ("exp/report",)
-TIMED = ("run.json", "rtf.csv")
+TIMED = ("run.json", "rtf.csv", *stamps.NOT_CONTENT)
 
 
 def make_small_folder(folder: Path) -> None:

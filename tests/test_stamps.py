@@ -86,7 +86,8 @@ def test_vpc20_stale_xvectors_chain_through_the_stamps(work: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["training.tsv", "valid_eer.tsv", "valid_loss.tsv", "valid_wer.tsv"]
+    "table",
+    ["training.tsv", "valid_eer.tsv", "valid_loss.tsv", "valid_wer.tsv", "checkpoints/step-5.pt"],
 )
 def test_the_time_that_a_training_took_does_not_change_what_was_made_of_it(
     work: Path, table: str
@@ -95,7 +96,7 @@ def test_the_time_that_a_training_took_does_not_change_what_was_made_of_it(
     digests = set()
     for seconds in (0.3, 0.4):
         stamps.begin([Path("encoder")], ["train", "conf.yaml"])
-        Path("encoder").mkdir(exist_ok=True)
+        (Path("encoder") / table).parent.mkdir(parents=True, exist_ok=True)
         (Path("encoder") / table).write_text(f"5\t{seconds}\t2.1\n")
         stamps.finish([Path("encoder")], ["train", "conf.yaml"])
         make(Path("scores"), ["score", "encoder"])

@@ -23,7 +23,8 @@ ABSENT = "absent"
 SETTLED = 2.0  # seconds: a file changed since then could change once more with the same time
 _MANY = 4 << 30  # bytes that are read before this is said
 _OBJECT = re.compile(r"(?P<file>.+?):\d+(\[.*\])?")  # of an archive
-_PASSING = re.compile(r"log|q|split\d+")  # folders of a step's OUT that are not what it made
+# Folders of a step's OUT that are not what it made; checkpoints hold the seconds that they took.
+_PASSING = re.compile(r"log|q|checkpoints|split\d+")
 
 
 def sha256(data: bytes) -> str:
@@ -175,8 +176,8 @@ def contents(folder: Path, *, ours: bool) -> dict[str, str]:
     """Digests of the visible files in a folder, by their names in it, and of files elsewhere that
     its .scp files name, by these names.
 
-    Links are followed. ours: a step or a data directory, whose log/, split<N>/ and files that are
-    being written (.tmp.) do not count.
+    Links are followed. ours: a step or a data directory, whose log/, q/, checkpoints/, split<N>/
+    and files that are being written (.tmp.) do not count.
     """
     paths = {os.path.relpath(path, folder): path for path in _walk(folder, ours)}
     files = {name: digest_file(path) for name, path in paths.items()}
