@@ -169,7 +169,7 @@ def test_code_counts_but_comments_and_docstrings_do_not(work: Path) -> None:
 def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts() -> None:
     """Systems are loaded when asked for; a change in kNN-VC left its old speech up to date."""
     found = stamps._project_imports(ast.parse('KINDS = {"knn": ("steps.anonymisers.knn_vc", "K")}'))
-    assert found == {stamps.ROOT / "steps/anonymisers/knn_vc.py"}
+    assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
 
 
 def test_several_outputs_are_stamped_together(work: Path) -> None:

@@ -138,6 +138,11 @@ def _read_file(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
+    """What compute finds in a file, remembered under a kind as digests are."""
+    return _remembered(f"{kind} ", path.stat(), compute)
+
+
 def _read_yaml(path: str | Path) -> str:
     import yaml  # here: most steps have none
 

@@ -38,7 +38,7 @@ import socket
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
@@ -52,6 +52,7 @@ from utils.digests import (
     digest_file,
     digest_json,
     digest_scp,
+    remembered,
     remembering,
     sha256,
 )
@@ -123,7 +124,8 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 
 
 def _project_imports(tree: ast.Module) -> set[Path]:
-    """Files of the project that a module imports, wherever in it the import stands.
+    """Files of the project that a module may import, wherever in it the import stands; some of
+    them need not be there.
 
     A registry names modules in strings ("steps.anonymisers.b2"), to import them when asked for.
     """
@@ -141,7 +143,7 @@ def _project_imports(tree: ast.Module) -> set[Path]:
     for name in names:
         if name.split(".")[0] in ("utils", "steps", "local"):
             stem = ROOT.joinpath(*name.split("."))
-            found.update(p for p in (stem.with_suffix(".py"), stem / "__init__.py") if p.exists())
+            found |= {stem.with_suffix(".py"), stem / "__init__.py"}
     return found
 
 
@@ -154,18 +156,23 @@ def digest_code(program: Path) -> str:
     parts: dict[str, str] = {}
     while todo:
         path = todo.pop()
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".py":
-            tree = ast.parse(text)
-            found, text = _project_imports(tree), ast.dump(_without_docstrings(tree))
-        else:
-            found = {
-                ROOT / name for name in re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
-            }
-        todo |= {p for p in found if p.exists()} - {ROOT / name for name in parts}
         name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
-        parts[name] = sha256(text.encode())
+        parts[name], named = json.loads(remembered("code", path, partial(_read_code, path)))
+        found = {ROOT / module for module in named}
+        todo |= {p for p in found if p.exists()} - {ROOT / name for name in parts}
     return digest_json(parts)
+
+
+def _read_code(path: Path) -> str:
+    """JSON: digest of what a file of code does, and the files of the project that it names."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        tree = ast.parse(text)
+        found = sorted(str(p.relative_to(ROOT)) for p in _project_imports(tree))
+        text = ast.dump(_without_docstrings(tree))
+    else:
+        found = re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
+    return json.dumps([sha256(text.encode()), found])
 
 
 def strip_neutral(command: Sequence[str]) -> list[str]:
