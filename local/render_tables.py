@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Render the marked tables of Markdown pages anew from the results that they name.
+
+A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] -->` and
+`<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
+quality) or privacy (the strongest attacker). Exit status 1 with --check when a
+page is not what its data say.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.report.overview import render_page
+from utils.cli import make_parser, run_program
+from utils.tables import atomic_write
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--check", action="store_true", help="only say which pages would change")
+    parser.add_argument("pages", type=Path, nargs="+", metavar="PAGE")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    changed = []
+    for page in args.pages:
+        text = render_page(page)
+        if text == page.read_text(encoding="utf-8"):
+            continue
+        changed.append(page)
+        print(f"{page}: {'is not what its data say' if args.check else 'rendered'}")
+        if not args.check:
+            with atomic_write(page) as stream:
+                stream.write(text)
+    return int(args.check and bool(changed))
+
+
+if __name__ == "__main__":
+    run_program(main)

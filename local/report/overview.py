@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of results pages, rendered from committed data between marks in Markdown."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from local.report.results import Figure, read_table
+from local.report.strongest import EER, strongest
+from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
+from local.report.words import UTILITY, attacker
+from utils.cli import UserError
+
+_BLOCK = re.compile(
+    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
+_GENDERS = {"f": "women", "m": "men"}
+_WORDS = (
+    Column("words wrong by {} (%)", "wer", 100, 1),
+    Column("characters wrong by {} (%)", "cer", 100, 1),
+    Column("emotions right by {} (%)", "uar", 100, 1),
+    Column("estimated MOS", "mos", 1, 2),
+    Column("MOS lost", "mos_drop", 1, 2),
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT systems=A,B -->`.
+
+    Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
+    """
+
+    figures: list[Figure]
+    split: str
+    systems: Sequence[str]
+
+    @classmethod
+    def read(cls, words: Sequence[str], page: Path) -> "Block":
+        """UserError where a word or a folder is not known."""
+        options = dict(word.split("=", 1) for word in words if "=" in word)
+        folders = [word for word in words if "=" not in word]
+        if unknown := options.keys() - {"split", "systems"}:
+            raise UserError(
+                f"{page}: a table asks for {min(unknown)}=; known are split= and systems="
+            )
+        if not folders or "split" not in options:
+            raise UserError(f"{page}: a table names no folder of results, or no split=")
+        tables = [page.parent / folder / "metrics.csv" for folder in folders]
+        figures = list(chain.from_iterable(read_table(path, Figure) for path in tables))
+        split = options["split"]
+        own = [f for f in figures if f.split in (split, *(f"{split}_{g}" for g in _GENDERS))]
+        if not own:
+            raise UserError(f"{page}: the results of {' '.join(folders)} have no split {split}")
+        found = dict.fromkeys(f.system for f in own)
+        named = options.get("systems")
+        systems = named.split(",") if named else sorted(found, key=lambda s: s != "original")
+        if missing := [system for system in systems if system not in found]:
+            raise UserError(f"{page}: the results of {' '.join(folders)} have no {missing[0]}")
+        return cls(own, split, systems)
+
+
+def use_table(block: Block) -> Table:
+    """Words, emotions and quality of each system, by everything that measured them."""
+    use = {
+        (f.system, f.evaluator, f.metric): f
+        for f in block.figures
+        if f.attacker == UTILITY and f.split == block.split
+    }
+    measured = [
+        (Column(column.title.format(by), column.metric, column.scale, column.digits), by)
+        for column in _WORDS
+        for by in dict.fromkeys(by for _, by, metric in use if metric == column.metric)
+    ]
+    rows = []
+    for system in block.systems:
+        cells = [cell(use.get((system, by, c.metric)), c) for c, by in measured]
+        if system == "original":  # which has lost nothing
+            lost = [column.metric == "mos_drop" for column, _ in measured]
+            cells = ["" if no else text for no, text in zip(lost, cells, strict=True)]
+        rows.append([f"`{system}`", *cells])
+    return Table(["system", *(column.title for column, _ in measured)], rows, 1)
+
+
+def privacy_table(block: Block) -> Table:
+    """EER of the strongest attacker, DeID and G_VD of each system and gender, by his evaluator."""
+    best = {(s.system, s.split): s.eer for s in strongest(block.figures) if s.eer is not None}
+    rows = []
+    for system in block.systems:
+        for gender, people in _GENDERS.items():
+            split = f"{block.split}_{gender}"
+            own = [f for f in block.figures if (f.system, f.split) == (system, split)]
+            eers = [f for f in own if (f.attacker, f.metric) == ("unprotected", "eer")]
+            eer = best.get((system, split)) or min(eers, key=lambda f: float(f.value), default=None)
+            if eer is None:
+                continue
+            alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}
+            rows.append(
+                [f"`{system}`", people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
+                 *(cell(alike.get(c.metric), c) if system != "original" else ""
+                   for c in SIMILARITY_COLUMNS[:2])]
+            )  # fmt: skip
+    titles = [column.title for column in SIMILARITY_COLUMNS[:2]]
+    header = ["system", "voices", "lowest EER (%)", "attacker", "evaluator", *titles]
+    return Table(header, rows, 2)
+
+
+KINDS: dict[str, Callable[[Block], Table]] = {"use": use_table, "privacy": privacy_table}
+
+
+def render_page(path: Path) -> str:
+    """The text of a page with every marked table as its data have it; UserError for bad marks."""
+
+    def replace(match: re.Match[str]) -> str:
+        kind = KINDS.get(match["kind"])
+        if kind is None:
+            known = ", ".join(KINDS)
+            raise UserError(f"{path}: table: {match['kind']} is unknown; known: {known}")
+        table = kind(Block.read(match["words"].split(), path))
+        return f"{match['begin']}{table.markdown()}\n{match['end']}"
+
+    return _BLOCK.sub(replace, path.read_text(encoding="utf-8"))
+
+
+def marked(paths: Iterable[Path]) -> list[Path]:
+    """The pages that have marks."""
+    return [path for path in paths if "<!-- table: " in path.read_text(encoding="utf-8")]

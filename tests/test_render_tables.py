@@ -1,0 +1,80 @@
+"""Tables of results pages are what their committed data say."""
+
+from pathlib import Path
+
+import pytest
+
+from local.render_tables import main
+from utils.cli import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADER = (
+    "corpus,split,gender,system,attacker,evaluator,condition,metric,value,low,high,"
+    "n_speakers,n_segments,n_target,n_nontarget,settings"
+)
+DATA = f"""{HEADER}
+c,test,,original,utility,moonshine,OO,wer,0.041,0.031,0.052,26,241,,,aa
+c,test,,b2,utility,moonshine,PP,wer,0.106,0.077,0.136,26,241,,,aa
+c,test,,b2,utility,distillmos,PP,mos_drop,0.85,0.7,1.0,26,104,,,aa
+c,test_f,f,original,unprotected,e_plda,OO,eer,0.05,0.02,0.08,13,120,99,1210,aa
+c,test_f,f,original,unprotected,e_cosine,OO,eer,0.04,0.02,0.08,13,120,99,1210,aa
+c,test_f,f,b2,ignorant,e_plda,OA,eer,0.3,0.2,0.4,13,120,99,1210,aa
+c,test_f,f,b2,lazy_informed,e_cosine,AA,eer,0.12,0.1,0.2,13,120,99,1210,aa
+c,test_f,f,b2,similarity,e_cosine,OO-OP-PP,deid,0.67,0.5,0.7,13,120,,,aa
+"""
+PAGE = """# R
+
+<!-- table: use run split=test -->
+an old table
+<!-- end -->
+
+<!-- table: privacy run split=test systems=b2,original -->
+<!-- end -->
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.csv").write_text(DATA)
+    (tmp_path / "RESULTS.md").write_text(PAGE)
+    return tmp_path / "RESULTS.md"
+
+
+def test_tables_stand_between_their_marks(page: Path) -> None:
+    assert main(["--check", str(page)]) == 1
+    assert page.read_text() == PAGE
+    assert main([str(page)]) == 0
+    text = page.read_text()
+    assert "an old table" not in text
+    assert "| `original` | 4.1 [3.1, 5.2] |  |" in text
+    assert "| `b2` | 10.6 [7.7, 13.6] | 0.85 [0.70, 1.00] |" in text
+    strongest = "| `b2` | women | 12.0 [10.0, 20.0] | lazy-informed | e_cosine | 67.0 [50.0, 70.0]"
+    assert strongest in text
+    assert "| `original` | women | 4.0 [2.0, 8.0] | unprotected | e_cosine |  |  |" in text
+    assert main(["--check", str(page)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("use run", "no split="),
+        ("use split=test", "no folder"),
+        ("use nowhere split=test", "nowhere/metrics.csv"),
+        ("use run split=other", "no split other"),
+        ("use run split=test systems=b7", "no b7"),
+        ("use run split=test gender=f", "gender="),
+        ("zoo run split=test", "zoo is unknown"),
+    ],
+)
+def test_a_bad_mark_is_one_line_and_the_page_stays(page: Path, words: str, said: str) -> None:
+    bad = f"<!-- table: {words} -->\n<!-- end -->\n"
+    page.write_text(bad)
+    with pytest.raises(UserError, match=said):
+        main([str(page)])
+    assert page.read_text() == bad
+
+
+def test_the_project_s_pages_are_what_their_data_say() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("egs/*/*.md"), *ROOT.glob("docs/**/*.md")]
+    assert main(["--check", *map(str, pages)]) == 0
