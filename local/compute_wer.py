@@ -6,7 +6,8 @@ DATA needs text (what was said) and utt2spk; TEXT is a table of the same utteran
 <words>), such as steps/decode.py or anybody's recogniser writes; an utterance alone means that
 nothing was recognised. Both are normalised first (docs/metrics/wer.md). OUT, a file or - for
 standard output, gets wer, cer and their parts, ser and counts. Values are fractions of the words or
-characters of DATA.
+characters of DATA. Where a recogniser left notes.txt beside TEXT, hypotheses_cut is the share of
+utterances whose hypothesis came to no end and was cut, and n_hypotheses_cut their number.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from local.metrics.wer import error_figures, kaldi_lines
 from local.protocols.recognised import read_recognised
 from steps.asr.text import NORMALISERS
 from utils.cli import make_parser, natural, run_program
+from utils.datafiles import NOTES
+from utils.tables import read_map
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -46,6 +49,17 @@ def get_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _cut(data: Path, texts: Sequence[Path], n_utts: int) -> dict[str, object]:
+    """Counts of hypotheses that a recogniser cut; none where no recogniser noted any."""
+    heard = [text.parent for text in texts if text.with_name("recogniser.json").exists()]
+    notes = [folder / NOTES for folder in heard if (folder / NOTES).exists()]
+    cut = [utt for path in notes for utt in read_map(path, rest_of_line=True)]
+    if not cut:
+        return {}
+    print(f"{data}: hypotheses cut: {', '.join(sorted(cut))}", file=sys.stderr)
+    return {"hypotheses_cut": len(cut) / n_utts, "n_hypotheses_cut": len(cut)}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
@@ -55,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sets.reference, sets.said, sets.utt2spk, normaliser=args.spelling,
         n_bootstrap=args.bootstrap, seed=args.seed,
     )  # fmt: skip
+    figures |= _cut(args.data, [text for _, text in named], len(sets.said))
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
     print("\n".join(kaldi_lines(counts)), file=sys.stderr if args.out == "-" else sys.stdout)
     write_figures(args.out, figures)

@@ -243,6 +243,25 @@ def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # t
         "%WER 0.00 [ 0 / 25, 0 ins, 0 del, 0 sub ]\n%SER 0.00"
     )
     assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
+    assert "hypotheses_cut" not in json.loads(out.read_text())
+
+
+def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(
+    tmp_path: Path,
+    make_data_dir,
+    capsys,  # type: ignore[no-untyped-def]
+) -> None:
+    data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
+    heard = tmp_path / "heard"
+    heard.mkdir()
+    (heard / "text").write_text((data / "text").read_text())
+    (heard / "recogniser.json").write_text("{}")
+    (heard / "notes.txt").write_text("s1-001 a phrase 9 times over, cut to one\n")
+    assert compute_wer([str(data), str(heard / "text"), str(out)]) == 0
+    figures = json.loads(out.read_text())
+    assert figures["n_hypotheses_cut"] == 1
+    assert figures["hypotheses_cut"] == 1 / figures["n_segments"]
+    assert "s1-001" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Key = Literal["utterance", "speaker", "recording"]
+NOTES = "notes.txt"  # what went wrong, by utterance; absent where nothing did
 
 
 @dataclass(frozen=True)

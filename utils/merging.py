@@ -15,12 +15,12 @@ from pathlib import Path
 from utils.archives import ArchiveWriter, read_entries
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, describe_difference
-from utils.datafiles import FILES
+from utils.datafiles import FILES, NOTES
 from utils.tables import atomic_write, invert, read_lines, read_map, sort_ids, write_id_lists
 
 _PIECE = re.compile(r"-c\d+$")
 # A part may have none of these: they name some of the utterances only.
-PARTIAL = ("enrolls", "trials", "skipped.txt", "notes.txt")
+PARTIAL = ("enrolls", "trials", "skipped.txt", NOTES)
 
 
 @dataclass

@@ -257,6 +257,7 @@ USE_COLUMNS = {
 _USEFUL = {
     **USE_COLUMNS,
     "cer": Column("CER (%)", "cer", 100, 1),
+    "hypotheses_cut": Column("hypotheses without end, cut (%)", "hypotheses_cut", 100, 1),
     "mos_drop": Column("MOS lost", "mos_drop", digits=2),
 }
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from steps.asr.heard import Heard
 from steps.asr.recognisers import Recogniser
 from steps.audio import FloatArray, read_audio
+from utils.datafiles import NOTES
 from utils.tables import atomic_write, sort_ids, write_map
 
 JOURNAL = "text.partial"
-NOTES = "notes.txt"  # what went wrong, by utterance; absent where nothing did
 SECONDS = "seconds.tsv"  # of a recogniser's parts, by utterance
 
 
