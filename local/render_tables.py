@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Render the marked tables of Markdown pages anew from the results that they name.
 
-A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] -->` and
-`<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality) or privacy (the strongest attacker). Exit status 1 with --check when a
-page is not what its data say.
+A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
+and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
+quality), privacy (the strongest attacker) or trainings (one evaluator, trained several times). With
+--check the exit status is 1 when a page is not what its data say.
 """
 
 import argparse

@@ -55,6 +55,17 @@ def test_tables_stand_between_their_marks(page: Path) -> None:
     assert main(["--check", str(page)]) == 0
 
 
+def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
+    page.write_text(
+        "<!-- table: trainings run split=test evaluators=e_plda,e_cosine -->\n<!-- end -->\n"
+    )
+    assert main([str(page)]) == 0
+    assert (
+        "| `b2` | women | not measured | not measured | 5.0 [2.0, 8.0]; 4.0 to 5.0 |"
+        in page.read_text()
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -64,6 +75,7 @@ def test_tables_stand_between_their_marks(page: Path) -> None:
         ("use run split=other", "no split other"),
         ("use run split=test systems=b7", "no b7"),
         ("use run split=test gender=f", "gender="),
+        ("trainings run split=test", "needs evaluators="),
         ("zoo run split=test", "zoo is unknown"),
     ],
 )

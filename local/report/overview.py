@@ -3,8 +3,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, product
 from pathlib import Path
 
 from local.report.results import Figure, read_table
@@ -17,6 +17,7 @@ _BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
+_OPTIONS = {"split", "systems", "evaluators"}
 _GENDERS = {"f": "women", "m": "men"}
 _WORDS = (
     Column("words wrong by {} (%)", "wer", 100, 1),
@@ -29,24 +30,25 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class Block:
-    """What a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT systems=A,B -->`.
+    """What a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
 
     Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
+    evaluators: whose figures; all when it is empty.
     """
 
     figures: list[Figure]
     split: str
     systems: Sequence[str]
+    evaluators: Sequence[str]
 
     @classmethod
     def read(cls, words: Sequence[str], page: Path) -> "Block":
         """UserError where a word or a folder is not known."""
         options = dict(word.split("=", 1) for word in words if "=" in word)
         folders = [word for word in words if "=" not in word]
-        if unknown := options.keys() - {"split", "systems"}:
-            raise UserError(
-                f"{page}: a table asks for {min(unknown)}=; known are split= and systems="
-            )
+        if unknown := options.keys() - _OPTIONS:
+            known = ", ".join(f"{name}=" for name in sorted(_OPTIONS))
+            raise UserError(f"{page}: a table asks for {min(unknown)}=; known: {known}")
         if not folders or "split" not in options:
             raise UserError(f"{page}: a table names no folder of results, or no split=")
         tables = [page.parent / folder / "metrics.csv" for folder in folders]
@@ -56,11 +58,17 @@ class Block:
         if not own:
             raise UserError(f"{page}: the results of {' '.join(folders)} have no split {split}")
         found = dict.fromkeys(f.system for f in own)
-        named = options.get("systems")
-        systems = named.split(",") if named else sorted(found, key=lambda s: s != "original")
-        if missing := [system for system in systems if system not in found]:
+        named = {
+            name: options[name].split(",") for name in ("systems", "evaluators") if name in options
+        }
+        systems = named.get("systems", sorted(found, key=lambda s: s != "original"))
+        evaluators = named.get("evaluators", [])
+        there = found.keys() | {f.evaluator for f in own}
+        if missing := [name for name in (*systems, *evaluators) if name not in there]:
             raise UserError(f"{page}: the results of {' '.join(folders)} have no {missing[0]}")
-        return cls(own, split, systems)
+        if evaluators:
+            own = [f for f in own if f.evaluator in evaluators]
+        return cls(own, split, systems, evaluators)
 
 
 def use_table(block: Block) -> Table:
@@ -108,7 +116,54 @@ def privacy_table(block: Block) -> Table:
     return Table(header, rows, 2)
 
 
-KINDS: dict[str, Callable[[Block], Table]] = {"use": use_table, "privacy": privacy_table}
+_SHOWN = (
+    *SIMILARITY_COLUMNS[:2],
+    *(
+        Column(f"EER {words} (%)", "eer", 100, 1, name)
+        for name, words in (
+            ("unprotected", "unprotected"),
+            ("ignorant", "ignorant"),
+            ("aligned", "aligned"),
+            ("lazy_informed", "lazy-informed"),
+        )
+    ),
+)
+
+
+def trainings_table(block: Block) -> Table:
+    """Figures of the first evaluator of the mark, with their interval over speakers; after it, from
+    the lowest to the highest of all its evaluators, which are trainings of one."""
+    if not block.evaluators:
+        raise UserError("a table of trainings needs evaluators=")
+    rows = []
+    for system, (gender, people) in product(block.systems, _GENDERS.items()):
+        split = f"{block.split}_{gender}"
+        cells = []
+        for column in _SHOWN:
+            who = "original" if column.attacker == "unprotected" else system
+            own = {
+                f.evaluator: f
+                for f in block.figures
+                if (f.system, f.split, f.metric) == (who, split, column.metric)
+                and f.attacker == (column.attacker or "similarity")
+            }
+            told = cell(own.get(block.evaluators[0]), column)
+            defined = sorted((f for f in own.values() if f.value), key=lambda f: float(f.value))
+            if len(defined) > 1:
+                ends = (
+                    cell(replace(f, low="", high=""), column) for f in defined[:: len(defined) - 1]
+                )
+                told += f"; {' to '.join(ends)}"
+            cells.append(told)
+        rows.append([f"`{system}`", people, *cells])
+    return Table(["system", "voices", *(column.title for column in _SHOWN)], rows, 2)
+
+
+KINDS: dict[str, Callable[[Block], Table]] = {
+    "use": use_table,
+    "privacy": privacy_table,
+    "trainings": trainings_table,
+}
 
 
 def render_page(path: Path) -> str:
