@@ -4,8 +4,8 @@
 
 EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids. OUT
 becomes a data directory with its audio and the tables of ORIGINAL. An utterance of ORIGINAL that is
-missing, or has another speaker, is an error that names it; others of EXTERNAL are left out, counted
-and named.
+missing, has another speaker, or has audio that cannot be used (each file is opened) is an error
+that names it; others of EXTERNAL are left out, counted and named.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.audiofiles import probe_audio
 from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import load_data_dir, write_data_dir
 
@@ -47,9 +48,16 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"{args.external / 'utt2spk'}: {utt} is of {external.utt2spk[utt]}, but of "
                 f"{speaker} in {args.original}"
             )
+    audio = {utt: external.wav[utt] for utt in original.utt2spk}
+    problems = {utt: probe_audio(path).problem for utt, path in audio.items()}
+    if unusable := [f"{utt}: {audio[utt]} {what}" for utt, what in problems.items() if what]:
+        raise LossError(
+            f"{args.external / 'wav.scp'}: {unusable[0]} ({len(unusable)} of {len(audio)} audio "
+            "files cannot be used); make them again"
+        )
     extra = [utt for utt in external.wav if utt not in original.utt2spk]
     tables = {k: dict(v) for k, v in original.tables.items() if k not in ("segments", "utt2dur")}
-    tables["wav.scp"] = {utt: external.wav[utt] for utt in original.utt2spk}
+    tables["wav.scp"] = audio
     write_data_dir(args.out, tables)
     shown = f": {' '.join(extra[:5])}{' ...' if len(extra) > 5 else ''}" if extra else ""
     print(

@@ -14,7 +14,8 @@ run.json        command, commit, versions, settings of the systems, how each fig
                 each attack was (attacker.json beside its scores), and what is missing
 
 Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp;
-one that has neither is left out with a warning, and the report names it.
+one that has neither, a system without conf.json, a picture, clip or attack of which something is
+missing is left out and named in the report. That is an error beyond --allow-loss.
 """
 
 import argparse
@@ -29,9 +30,16 @@ from local.report.clips import cut_clips, load_speech
 from local.report.gather import gather
 from local.report.origin import attacks as records_of
 from local.report.origin import origin, settings_of_systems, steps
-from local.report.results import Figure, SpeakerFigure, Timing, tabulate_all, write_table
+from local.report.results import (
+    Figure,
+    SpeakerFigure,
+    Timing,
+    check_losses,
+    tabulate_all,
+    write_table,
+)
 from local.report.timing import Stage, join_stages, timings
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import make_parser, natural, run_program
 from utils.tables import atomic_write
 
 
@@ -62,10 +70,17 @@ def get_parser() -> argparse.ArgumentParser:
         )  # fmt: skip
     parser.add_argument(
         "--clips",
-        type=int,
+        type=natural,
         default=10,
         metavar="N",
         help="speakers with clips, of each system and split; 0: none",
+    )
+    parser.add_argument(
+        "--allow-loss",
+        type=natural,
+        default=0,
+        metavar="N",
+        help="folders, settings, pictures, attacks and clips that may be left out",
     )
     parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
     parser.add_argument("out", type=Path, metavar="OUT")
@@ -97,35 +112,38 @@ def _write_json(path: Path, value: object) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    if args.clips < 0:
-        raise UserError(f"--clips {args.clips}: a number of speakers is expected")
-    figures, speakers, missing = tabulate_all(args.folders, args.corpus_name)
+    figures, speakers, no_figures = tabulate_all(args.folders, args.corpus_name)
     attacks, runs = (
         [[Path(w) for w in words] for words in lists] for lists in (args.attack, args.runs)
     )
-    used = [folder for folder in args.folders if str(folder) not in {m["what"] for m in missing}]
+    unused = {lost["what"] for lost in no_figures}
+    used = [folder for folder in args.folders if str(folder) not in unused]
     pictures, no_pictures = gather(used, attacks, runs)
+    records, no_records = records_of([scores for _, scores in attacks])
+    systems, no_settings = settings_of_systems(args.speech)
+    missing = [*no_figures, *no_pictures, *no_records, *no_settings]
+    check_losses(missing, args.allow_loss)  # before anything is written
     clips, no_clips = cut_clips(speakers, load_speech(args.speech), args.clips, args.out)
+    check_losses([*missing, *no_clips], args.allow_loss)
     write_table(args.out / "per_speaker.csv", SpeakerFigure, speakers)
     _write_json(args.out / "figures.json", pictures)
     _write_json(args.out / "clips.json", clips)
-    records, no_records = records_of([scores for _, scores in attacks])
     timed = [*_stages(args.timed_each, protects=True), *_stages(args.timed_once, protects=False)]
     times = timings(join_stages(timed), args.corpus_name)
     write_table(args.out / "rtf.csv", Timing, times)
     run = {
         "corpus": args.corpus_name,
         "origin": origin(args.command_log),
-        "systems": settings_of_systems(args.speech),
+        "systems": systems,
         "steps": steps(used),
         "attacks": records,
-        "missing": [*missing, *no_pictures, *no_clips, *no_records],
+        "missing": [*missing, *no_clips],
     }
     _write_json(args.out / "run.json", run)
     write_table(args.out / "metrics.csv", Figure, figures)
     print(
         f"{len(figures)} figures of {len(used)} comparisons ({len(args.folders)} read, "
-        f"{len(missing)} left out) and {len(clips)} pairs of clips written to {args.out}"
+        f"{len(no_figures)} left out) and {len(clips)} pairs of clips written to {args.out}"
     )
     return 0
 

@@ -31,6 +31,7 @@ from steps.speaker.large import make_plan
 from steps.speaker.tiles import Bins
 from utils.cli import UserError, make_parser, run_program
 from utils.progress import progress
+from utils.tables import is_there
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = of.rows(sizes, numbers)
     for row in progress("make_populations", unit="populations")(rows):
         plan = row.plan(args.out)
-        if not (plan / "plan.json").is_file():
+        if not is_there(plan / "plan.json"):
             make_plan(*of.sides(row), backend, folder=plan, bins=bins, seed=args.seed)
     write_rows(args.out, rows)
     print(f"{args.out}: {len(rows)} populations, up to {rows[-1].speakers} speakers")

@@ -24,6 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, natural, positive, run_program
 from utils.progress import progress
+from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
 
@@ -156,7 +157,7 @@ def _count_parts(args: argparse.Namespace, folder: Path, numbers: Sequence[int])
     plan = load_plan(folder)
     for number in numbers:
         checkpoint = part_path(folder, number, args.parts)
-        how = ", which went on from a checkpoint" if checkpoint.is_file() else ""
+        how = ", which went on from a checkpoint" if is_there(checkpoint) else ""
         part = count_part(
             plan, plan.part(number, args.parts), checkpoint=checkpoint,
             every=args.checkpoint_seconds, device=args.device,

@@ -22,7 +22,7 @@ from utils.archives import ObjectReader
 from utils.cli import UserError, make_parser, natural, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
-from utils.tables import invert, write_id_lists, write_map
+from utils.tables import invert, is_there, write_id_lists, write_map
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     data = load_data_dir(args.data)
     if data.spk2gender is None:
         raise UserError(f"{args.data / 'spk2gender'}: is missing; targets are drawn by gender")
-    if (args.out / "world.scp").is_file():
+    if is_there(args.out / "world.scp"):
         raise UserError(f"{args.out}: holds a pool of WORLD frames; take another folder")
     from steps.speaker.encoders import check_device
     from steps.synthesis.extraction import measure_all

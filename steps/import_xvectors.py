@@ -19,6 +19,7 @@ from steps.speaker.averaging import check_complete
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError, make_parser, natural, run_program
 from utils.datadir import load_data_dir
+from utils.tables import is_there
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -34,7 +35,7 @@ def get_parser() -> argparse.ArgumentParser:
 def find_archive(folder: Path) -> Path:
     """xvector.ark of a folder, or else xvector.scp; UserError where it has neither."""
     for name in ("xvector.ark", "xvector.scp"):
-        if (folder / name).is_file():
+        if is_there(folder / name):
             return folder / name
     raise UserError(f"{folder}: has neither xvector.ark nor xvector.scp; give a folder that has")
 

@@ -19,7 +19,6 @@ VOICES is one of three, and the column `indices` says of what the vectors are:
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,8 @@ import numpy as np
 from steps.generators.capacity import Capacity, Float32, FloatArray, measure_capacity
 from utils.archives import read_vector_file
 from utils.cli import UserError, make_parser, run_program
-from utils.tables import atomic_write
+from utils.settings import read_json_object
+from utils.tables import atomic_write, is_there
 
 HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
 
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     threshold = None if args.threshold is None else _threshold(args.threshold)
     if args.voices.is_file():
         parts = _of_system(args)
-    elif (args.voices / "spk_xvector.scp").is_file():
+    elif is_there(args.voices / "spk_xvector.scp"):
         parts = _of_real(args.voices)
     else:
         parts = _of_network(args)
@@ -112,8 +112,8 @@ def _threshold(text: str) -> float:
     value: object = text
     if Path(text).is_file():
         try:
-            value = json.loads(Path(text).read_text(encoding="utf-8"))["threshold"]
-        except (ValueError, KeyError, TypeError) as error:
+            value = read_json_object(text, "give a cosine")["threshold"]
+        except KeyError as error:
             raise UserError(f"{text}: no JSON file with a `threshold`") from error
     try:
         number = float(str(value))

@@ -2,7 +2,9 @@
 """Bad inputs that passed in silence, hung, or ended with a traceback; one test each."""
 
 import os
+import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,17 @@ import pytest
 import soundfile
 import torch
 
+from local import check_external
+from local.protocols.attack_record import Side, describe_encoder
+from local.report.origin import origin
+from steps.asr.language import read_language
 from steps.audio import read_audio
+from steps.generators.frames import read_frames
+from steps.import_xvectors import find_archive
+from steps.speaker.averaging import speakers_of
 from steps.speaker.config import read_config
+from steps.synthesis.f0 import QUANTILES
+from steps.synthesis.voice_pool import VoicePool
 from steps.weights import fill_network, load_state
 from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
 from utils.archives import ArchiveWriter, read_vectors
@@ -19,10 +30,25 @@ from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
 from utils.settings import read_json_object, read_settings
-from utils.tables import atomic_write, read_map
+from utils.speakers import read_training_speakers
+from utils.tables import atomic_write, read_id_lists, read_map
 from utils.trials import read_trials
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+NO_FILES = ("dangling", "loop", "folder", "fifo")
+
+
+def make_no_file(path: Path, what: str) -> None:
+    """Something that has a file's name and cannot be read as one."""
+    path.unlink(missing_ok=True)
+    if what == "folder":
+        path.mkdir()
+    elif what == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path if what == "loop" else "nowhere")
 
 
 @pytest.fixture
@@ -68,22 +94,94 @@ def test_a_fifo_hung(tmp_path: Path) -> None:
     refuses(tmp_path / "pipe.scp", "is no regular file")
 
 
-@pytest.mark.parametrize("what", ["dangling", "loop", "folder"])
+@pytest.mark.parametrize("what", NO_FILES)
 @pytest.mark.parametrize("name", ["enrolls", "text", "utt2dur", "trials", "segments", "wav.scp"])
 def test_an_optional_table_that_is_no_file_counted_as_absent(
     tmp_path: Path, make_data_dir, name: str, what: str
 ) -> None:
     path = make_data_dir(tmp_path / "d") / name
-    path.unlink(missing_ok=True)
-    if what == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(path if what == "loop" else "nowhere")
+    make_no_file(path, what)
     with pytest.raises(UserError, match=str(path)):
         load_data_dir(path.parent, need=("utt2spk",), allow_segments=True)
     with pytest.raises(UserError, match=str(path)):
         split_data_dir.main([str(path.parent), "2"])
     assert any(problem.path == path for problem in validate_data_dir(path.parent) if problem.fatal)
+
+
+@pytest.mark.parametrize("what", NO_FILES)
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("utt2spk", lambda path: speakers_of(path.parent, load_data_dir(path.parent / "d"))),
+        ("spk2gender", lambda path: VoicePool.load(path.parent)),
+        ("num_frames", lambda path: read_frames(path.parent, path.parent / "d", "none")),
+        ("spklist", lambda path: read_training_speakers(path.parent)),
+        ("conf.json", lambda path: Side.read(path.parent)),
+        ("encoder.yaml", lambda path: describe_encoder(str(path.parent), ())),
+        ("xvector.ark", lambda path: find_archive(path.parent)),
+        ("lm.arpa", lambda path: read_language(path.parent)),
+        ("cmdline.log", origin),
+    ],
+)
+def test_what_may_be_absent_was_absent_where_it_is_no_file(
+    tmp_path: Path, make_data_dir, name: str, read: Callable[[Path], object], what: str
+) -> None:
+    """average_xvectors.py averaged all utterances where utt2spk of chunks was a dangling link."""
+    data = make_data_dir(tmp_path / "d")
+    spk2utt = read_id_lists(data / "spk2utt")
+    for table, ids, values in (
+        ("xvector", load_data_dir(data).utt2spk, 4),
+        ("spk_xvector", spk2utt, 4),
+        ("spk_f0", spk2utt, 3 + len(QUANTILES)),
+    ):
+        with ArchiveWriter(tmp_path / table) as writer:
+            for key in ids:
+                writer.write(key, np.ones(values, np.float32))
+    for table in ("spk2utt", "utt2spk"):
+        shutil.copy(data / table, tmp_path)
+    (tmp_path / "world.scp").write_text("")
+    (tmp_path / "lang.json").write_text('{"kind": "corpus", "digest": ""}')
+    make_no_file(tmp_path / name, what)
+    with pytest.raises(UserError, match=rf"{tmp_path / name}: is "):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("what", [*NO_FILES, "missing", "pipe", "empty", "cut"])
+def test_check_external_took_audio_that_is_not_there(
+    tmp_path: Path, make_data_dir, what: str
+) -> None:
+    original, theirs = make_data_dir(tmp_path / "a"), make_data_dir(tmp_path / "b")
+    utt, name = next(iter(read_map(theirs / "wav.scp").items()))
+    if what == "pipe":
+        scp = (theirs / "wav.scp").read_text()
+        (theirs / "wav.scp").write_text(scp.replace(name, f"cat {name} |"))
+    elif what in NO_FILES:
+        make_no_file(Path(name), what)
+    elif what == "missing":
+        Path(name).unlink()
+    else:
+        Path(name).write_bytes(Path(name).read_bytes()[: 50 * (what == "cut")])
+    with pytest.raises(UserError, match=rf"{theirs}/wav.scp: {utt}: .*1 of 5 audio files"):
+        check_external.main([str(original), str(theirs), str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data_dir) -> None:
+    """Then a draw that enrolment and trials share was not seen, and less time was counted."""
+    data, path = make_data_dir(tmp_path / "d"), tmp_path / "d/pseudo.tsv"
+    rows = [f"{utt}\tk\n" for utt in load_data_dir(data).utt2spk]
+    for lines, words in (
+        (rows[1:], r"1 of 5 utterances missing \(s1-000\)"),
+        ([*rows, "x\tk\n"], r"1 utterance unknown \(x\)"),
+        ([*rows, rows[0]], "listed twice"),
+        ([*rows[1:], "s1-000\n"], ":6: 1 fields where"),
+    ):
+        path.write_text("".join(["#utt\tkey\n", *lines]))
+        with pytest.raises(UserError, match=f"{path}.*{words}"):
+            Side(load_data_dir(data), {"draw": "0"}).draws()
+    path.write_text("".join(["#utt\tno\n", *rows]))
+    with pytest.raises(UserError, match="no column 'key'"):
+        Side(load_data_dir(data), {"draw": "0"}).draws()
 
 
 def test_an_empty_trials_was_dropped(tmp_path: Path, make_data_dir) -> None:

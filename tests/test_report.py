@@ -33,7 +33,7 @@ from local.report.tables import GAINS_TITLE
 from local.report.words import number, percent
 from tests.browser import check_page, opened
 from utils.archives import ArchiveWriter
-from utils.cli import UserError
+from utils.cli import LossError, UserError
 
 ODD = 'é<i>"q" & $x$_'  # a system that nobody should have named so
 SYSTEMS = {"b2": 0.9, ODD: 2.5}  # the noise that it adds to a voice
@@ -338,13 +338,40 @@ class TestCollect:
         bad = tmp_path / "b9" / f"ignorant.{LABEL}" / "OA" / "toy_f"
         bad.mkdir(parents=True)
         (bad / "metrics.json").write_text("{}")
-        words = ["--corpus-name", "x", tmp_path / "out", run.folders[0], bad]
-        assert collect([str(word) for word in words]) == 0
+        words = [str(w) for w in ("--corpus-name", "x", tmp_path / "out", run.folders[0], bad)]
+        with pytest.raises(LossError, match=rf"{bad}: has no stamp.*\(1 left out in all"):
+            collect(words)
+        assert not (tmp_path / "out").exists()
+        assert collect(["--allow-loss", "1", *words]) == 0
         missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
         assert [m["what"] for m in missing] == [str(bad)]
         assert "has no stamp" in caplog.text
         assert make_report([str(tmp_path / "out"), str(tmp_path / "report")]) == 0
         assert "has no stamp" in (tmp_path / "report/report.html").read_text()
+
+    @pytest.mark.parametrize("how", ["null", "[" * 100_000, "gone", "loop", "folder", "\xff", ""])
+    @pytest.mark.parametrize("name", ["conf.json", "attacker.json", "metrics.json"])
+    def test_figures_left_out_ended_with_0(
+        self, run: Run, tmp_path: Path, name: str, how: str
+    ) -> None:
+        """A warning was all that told of it; a loop as conf.json gave none."""
+        data, scores = tmp_path / "data", tmp_path / "b2" / f"ignorant.{LABEL}" / "OA" / "toy_f"
+        shutil.copytree(run.root / "data0", data)
+        shutil.copytree(run.words[2], scores)
+        shutil.copytree(run.folders[0], scores, dirs_exist_ok=True)
+        path = (data if name == "conf.json" else scores) / name
+        path.unlink()
+        if how == "loop":
+            path.symlink_to(path)
+        elif how == "folder":
+            path.mkdir()
+        elif how != "gone":
+            path.write_text(how, encoding="latin-1")
+        words = ["--corpus-name", "x", "--clips", 0, "--attack", run.words[1], scores]
+        words += ["--speech", "b2", run.root / "data", data, tmp_path / "out", scores]
+        with pytest.raises(LossError, match=rf"{path}: .*\(1 left out in all; --allow-loss is 0\)"):
+            collect([str(word) for word in words])
+        assert not (tmp_path / "out").exists()
 
     def test_no_clips_leave_the_settings(self, run: Run, tmp_path: Path) -> None:
         assert run.collect(tmp_path, "--clips", 0) == 0
@@ -362,7 +389,11 @@ class TestCollect:
         )
         words = ["--corpus-name", "x", "--attack", trials, folder, "--attack", trials, gone]
         words += ["--speech", "b2", run.root / "data", data, tmp_path / "out", *run.folders]
+        words = ["--allow-loss", 1 + len(SPEAKERS), *words]
         assert collect([str(word) for word in words]) == 0
+        words[1] -= 1
+        with pytest.raises(LossError, match=r"nowhere|cannot be read"):
+            collect([str(word) for word in words])
         missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
         assert str(gone) in missing[0]["what"]
         assert all("nowhere" in m["why"] for m in missing[1:])

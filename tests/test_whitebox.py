@@ -73,6 +73,7 @@ def write_results(folder: Path) -> list[str]:
     for system in NAMES:
         data = folder / system
         data.mkdir()
+        (data / "utt2spk").write_text("a-1 a\n")
         (data / "pseudo.tsv").write_text("#utt\tkey\tspeakers\ttarget_gender\na-1\tk\tvoice7\tf\n")
         words += ["--target", system, str(data)]
     return words
@@ -85,7 +86,7 @@ def test_tables_by_the_program(tmp_path: Path) -> None:
     assert "| constant, pitch unchanged | 0.72 ± 0.01 | 12.1 ± 0.6 |" in text
     assert f"| t_f | e | white_box_backend | {NAMES[0]} | voice7 | f | 10.0 [7.0, 13.0] |" in text
     (tmp_path / NAMES[0] / "pseudo.tsv").write_text("#utt\tkey\n")
-    with pytest.raises(UserError, match=r"pseudo\.tsv: not as steps/anonymise\.py writes it"):
+    with pytest.raises(UserError, match=r"pseudo\.tsv: 1 of 1 utterances missing \(a-1\)"):
         collect([*words, str(tmp_path)])
     with pytest.raises(UserError, match=r"no figure of const_04_of_4; run stage 5"):
         collect(["--target", "const_04_of_4", words[5], str(tmp_path)])

@@ -17,6 +17,7 @@ from utils.tables import (
     atomic_write,
     invert,
     is_there,
+    read_headed,
     read_lines,
     read_rows,
     sort_ids,
@@ -32,6 +33,7 @@ __all__ = [
     "describe_difference",
     "load_data_dir",
     "other_files",
+    "read_noted",
     "read_table",
     "select",
     "validate_data_dir",
@@ -150,6 +152,19 @@ def read_table(path: StrPath, spec: FileSpec) -> dict[str, str]:
     if not table:
         raise UserError(f"{path}: is empty; make it again")
     return table
+
+
+def read_noted(
+    path: StrPath, columns: Sequence[str], utts: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Columns of a table such as pseudo.tsv, which has a line for each of `utts` and no other."""
+    rows = read_headed(path)
+    if difference := describe_difference(rows, utts, "utterance"):
+        raise UserError(f"{path}: {difference}; make the folder again")
+    try:
+        return {utt: tuple(row[name] for name in columns) for utt, row in rows.items()}
+    except KeyError as error:
+        raise UserError(f"{path}:1: no column {error}; make the folder again") from error
 
 
 def write_data_dir(

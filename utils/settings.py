@@ -18,6 +18,7 @@ from utils.cli import UserError
 from utils.tables import StrPath, read_bytes
 
 T = TypeVar("T")
+Kind = TypeVar("Kind", dict[str, Any], list[Any])
 _DATE = "tag:yaml.org,2002:timestamp"
 _NO_SEXAGESIMAL = {
     "tag:yaml.org,2002:int": re.compile(
@@ -28,6 +29,7 @@ _NO_SEXAGESIMAL = {
         r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
     ),
 }
+JSON_KINDS = {dict: "object", list: "list"}
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
@@ -54,14 +56,19 @@ _StrictLoader.yaml_implicit_resolvers = {
 def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
     """The object in a JSON file that a program wrote. UserError with `mend`, what to do, for
     anything else."""
+    return read_json(path, dict, mend)
+
+
+def read_json(path: StrPath, kind: type[Kind], mend: str) -> Kind:
+    """The same, for an object or a list."""
     try:
         found = json.loads(read_bytes(path).decode("utf-8"))
     except UserError as error:
         raise UserError(f"{error}; {mend}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as JSON: {error}; {mend}") from error
-    if not isinstance(found, dict):
-        raise UserError(f"{path}: holds no JSON object; {mend}")
+    if not isinstance(found, kind):
+        raise UserError(f"{path}: holds no JSON {JSON_KINDS[kind]}; {mend}")
     return found
 
 

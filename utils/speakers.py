@@ -8,7 +8,7 @@ from pathlib import Path
 
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.tables import atomic_write, read_rows, sort_ids
+from utils.tables import atomic_write, is_there, read_rows, sort_ids
 
 TRAINING_SPEAKERS = "spklist"  # in the folder of a model, where they are all known
 
@@ -60,4 +60,4 @@ def write_training_speakers(model: Path, speakers: Iterable[str], before: Path |
 def read_training_speakers(model: Path) -> list[str] | None:
     """Whom a model learnt from; None where it has no list."""
     path = model / TRAINING_SPEAKERS
-    return [fields[0] for _, fields in read_rows(path, 1)] if path.is_file() else None
+    return [fields[0] for _, fields in read_rows(path, 1)] if is_there(path) else None

@@ -57,6 +57,7 @@ from utils.digests import (
     sha256,
 )
 from utils.orphans import refuse_living_job
+from utils.settings import read_json_object
 from utils.tables import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +90,7 @@ def _path_in(word: str) -> Path | None:
 
 def provenance(folder: Path) -> str | None:
     """Digest of how a stamped folder was made (command, inputs, code); None without a stamp."""
-    stamp = _read_stamp(folder / DONE)
+    stamp = read_stamp(folder)
     return None if stamp is None else digest_json(_key_of(stamp))
 
 
@@ -228,14 +229,16 @@ class Key:
         return dict(describe(self.outs, self.command))
 
 
+def read_stamp(folder: Path) -> dict[str, object] | None:
+    """The stamp of a folder; None where it is not finished, or its stamp cannot be read."""
+    return _read_stamp(folder / DONE)
+
+
 def _read_stamp(path: Path) -> dict[str, object] | None:
-    if not path.exists():
-        return None
     try:
-        stamp = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_json_object(path, "")
+    except UserError:
         return None
-    return stamp if isinstance(stamp, dict) else None
 
 
 def _key_of(stamp: dict[str, object]) -> dict[str, object]:
@@ -338,7 +341,7 @@ def settle(outs: Sequence[Path]) -> list[Path]:
 
 def made_by(out: Path) -> list[str]:
     """The command by which OUT was made, as far as it counts; empty where OUT is not finished."""
-    stamp = _read_stamp(out / DONE) or _read_stamp(_aside(out, "old") / DONE)
+    stamp = read_stamp(out) or _read_stamp(_aside(out, "old") / DONE)
     return [] if stamp is None else _words(stamp)
 
 
@@ -356,7 +359,7 @@ def why_stale(
                 if Path(text) == Path(name) or Path(name) in Path(text).parents:
                     return f"{word} is made anew"
     for out in outs:
-        stamp = _read_stamp(out / DONE)
+        stamp = read_stamp(out)
         if stamp is None:
             return "interrupted before" if _started(out).exists() else "not made yet"
         if _key_of(stamp) != key.now:
@@ -374,7 +377,7 @@ def is_current(folder: Path, known: dict[Path, bool]) -> bool:
     """Whether a step finished a folder, and its content, inputs and code are still the same; and so
     for every finished folder among the inputs. `known` keeps what was found."""
     if folder not in known:
-        stamp = _read_stamp(folder / DONE) or {}
+        stamp = read_stamp(folder) or {}
         then = {**_digests(stamp, "inputs"), **_digests(stamp, "code")}
         inputs, code = _digest_words([folder], list(then))
         known[folder] = (

@@ -218,6 +218,30 @@ def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
     return table
 
 
+def read_headed(path: StrPath) -> dict[str, dict[str, str]]:
+    """A table between tabs whose first line names the columns: id -> column -> value.
+
+    The header begins with `#`; every line has a value, which may be empty, for each column.
+    """
+    lines = read_lines(path)
+    _, header = next(lines, (1, ""))
+    first, *columns = header.split("\t")
+    if not first.startswith("#"):
+        raise UserError(
+            f"{path}:1: no header, such as #utt and the names of columns; make it again"
+        )
+    table: dict[str, dict[str, str]] = {}
+    for number, line in lines:
+        key, *values = line.split("\t")
+        if len(values) != len(columns):
+            raise UserError(
+                f"{path}:{number}: {1 + len(values)} fields where the header has {1 + len(columns)}"
+            )
+        _no_duplicate(path, number, key, table)
+        table[key] = dict(zip(columns, values, strict=True))
+    return table
+
+
 def read_id_lists(path: StrPath) -> dict[str, list[str]]:
     """A table of lists such as spk2utt: always lists, also of one id."""
     table: dict[str, list[str]] = {}

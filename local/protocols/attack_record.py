@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an attack was: sets, draws, seeds and models, read from what was made."""
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
 from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED, Attacker
 from utils.cli import UserError
-from utils.datadir import DataDir, load_data_dir
+from utils.datadir import DataDir, load_data_dir, read_noted
 from utils.settings import read_json_object, read_settings
 from utils.speakers import check_apart, read_training_speakers
+from utils.tables import is_there
 
 Json = dict[str, object]
 SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draws by intention
@@ -27,7 +27,7 @@ class Side:
         """A data directory, original or of steps/anonymise.py."""
         conf = path / "conf.json"
         data = load_data_dir(path, need=("utt2spk",))
-        if not conf.is_file():
+        if not is_there(conf):
             return cls(data, None)
         return cls(data, read_json_object(conf, "protect the set again"))
 
@@ -46,18 +46,11 @@ class Side:
     def draws(self) -> dict[str, set[tuple[str, str]]]:
         """speaker -> the (draw, key) pairs of his utterances."""
         assert self.conf is not None
-        path = Path(self.data.path) / "pseudo.tsv"
         found: dict[str, set[tuple[str, str]]] = {}
         run = str(self.conf.get("draw"))
-        try:
-            with path.open(encoding="utf-8", newline="") as stream:
-                rows = csv.reader(stream, delimiter="\t")
-                header = [name.lstrip("#") for name in next(rows)]
-                for row in rows:
-                    utt, key = row[0], row[header.index("key")]
-                    found.setdefault(self.data.utt2spk[utt], set()).add((run, key))
-        except (OSError, StopIteration, ValueError, KeyError, IndexError) as error:
-            raise UserError(f"{path}: not as steps/anonymise.py writes it: {error!r}") from error
+        keys = read_noted(self.data.path / "pseudo.tsv", ("key",), self.data.utt2spk)
+        for utt, (key,) in keys.items():
+            found.setdefault(self.data.utt2spk[utt], set()).add((run, key))
         return found
 
 
@@ -93,7 +86,7 @@ def describe_encoder(name: str, sides: tuple[Side, Side]) -> Json:
     UserError where it learnt from somebody who speaks in enrolment or trials.
     """
     path = Path(name) / "encoder.yaml"
-    if not path.is_file():
+    if not is_there(path):
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
     heard = read_training_speakers(path.parent)
     for side in sides:

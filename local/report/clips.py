@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from local.report.results import Json, Missing, SpeakerFigure, logger
+from local.report.results import Json, Missing, SpeakerFigure, lacks
 from local.report.speakers import groups_of, worst_first
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.cli import UserError
@@ -111,6 +111,5 @@ def cut_clips(
             try:
                 found.append(who | cutter.pair(sets[0], speaker.name))
             except UserError as error:
-                logger.warning("no clip: %s", error)
-                missing.append({"what": f"clip of {speaker.name}", "why": str(error)})
+                missing.append(lacks(f"clip of {speaker.name}", error))
     return found, missing

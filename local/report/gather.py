@@ -13,7 +13,7 @@ from pathlib import Path
 
 from local.metrics import curves
 from local.metrics.detection import Float64
-from local.report.results import Json, Missing, logger, read_figures, where_is
+from local.report.results import Json, Missing, lacks, read_figures, where_is
 from utils.cli import UserError
 from utils.trials import join_scores, read_scores, read_trials
 
@@ -105,6 +105,5 @@ def gather(
             try:
                 made[name].append(function(*paths))
             except UserError as error:
-                logger.warning("no picture: %s", error)
-                missing.append({"what": str(paths[1]), "why": str(error)})
+                missing.append(lacks(paths[1], error))
     return {**of_metrics(folders), **made, "prior": shorten(curves.prior_profile())}, missing

@@ -3,7 +3,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from local.report import draw
 from local.report.results import tabulate
 from local.report.words import number
 from utils.cli import UserError
+from utils.settings import read_json_object
 from utils.tables import atomic_write
 
 REAL = "real"  # the speakers of the pool, to compare with
@@ -63,7 +63,7 @@ class Threshold:
 
 def read_threshold(path: Path) -> Threshold:
     """The file of local/find_threshold.py."""
-    values = _read_json(path)
+    values = read_json_object(path, "make it again")
     try:
         return Threshold(**{field.name: values[field.name] for field in fields(Threshold)})  # type: ignore[arg-type]
     except KeyError as error:
@@ -95,7 +95,7 @@ def capacity_rows(generator: str, path: Path) -> list[Row]:
 
 def time_rows(generator: str, path: Path) -> list[Row]:
     """The file of steps/time_generator.py as rows."""
-    values = _read_json(path)
+    values = read_json_object(path, "make it again")
     rows = []
     for name in ("cpu_seconds", "rtf"):
         if not isinstance(value := values.get(name), float):
@@ -130,18 +130,6 @@ def published_rows(generators: Iterable[str]) -> list[Row]:
         ):
             rows.append(Row(name, figure, value, PAPER, n=2_000_000))
     return rows
-
-
-def _read_json(path: Path) -> dict[str, object]:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: not a JSON object")
-    return values
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:

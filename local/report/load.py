@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of results, read for the report: what is missing or broken is named, not fatal."""
 
-import json
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
 from local.report.words import UTILITY, parse, target_series, target_voices
 from utils.cli import UserError
+from utils.settings import Kind, read_json
 
 
 @dataclass(frozen=True)
@@ -126,18 +127,12 @@ def _table(results: Results, name: str, kind: type[Row]) -> list[Row]:
         return []
 
 
-def _json(results: Results, name: str, kind: type[dict[str, Any] | list[Any]]) -> Any:
-    path = results.folder / name
+def _json(results: Results, name: str, kind: type[Kind]) -> Kind:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, kind):
-            return found
-        note(results, name, f"{path}: not as this version writes it; run stage 11 again")
-    except OSError as error:
-        note(results, name, f"{path}: cannot be read: {error.strerror}; run stage 11")
-    except ValueError as error:
-        note(results, name, f"{path}: not JSON: {error}; run stage 11 again")
-    return kind()
+        return read_json(results.folder / name, kind, "run stage 11 again")
+    except UserError as error:
+        note(results, name, str(error))
+        return kind()
 
 
 def note(results: Results, what: str, why: str) -> None:
@@ -153,7 +148,7 @@ def load_results(folder: Path) -> Results:
     results = Results(folder)
     results.figures = _table(results, "metrics.csv", Figure)
     results.speakers = _table(results, "per_speaker.csv", SpeakerFigure)
-    if (folder / "rtf.csv").exists():  # results of an older version have none
+    if os.path.lexists(folder / "rtf.csv"):  # results of an older version have none
         results.timings = _table(results, "rtf.csv", Timing)
     results.pictures = _json(results, "figures.json", dict)
     results.run = _json(results, "run.json", dict)

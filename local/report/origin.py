@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the figures came from: command, commit, machine, versions, settings."""
 
-import json
 import os
 import platform
 import subprocess
@@ -10,10 +9,11 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from local.report.results import Json, Missing
+from local.report.results import Json, Missing, lacks
+from utils.cli import UserError
 from utils.settings import read_json_object
-from utils.stamps import DONE, provenance
-from utils.tables import read_map
+from utils.stamps import provenance, read_stamp
+from utils.tables import is_there, read_bytes, read_map
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
@@ -43,7 +43,7 @@ def _command(log: Path) -> str:
     """
     if told := os.environ.get("PSEUDOVOX_COMMAND"):
         return told.strip()
-    lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
+    lines = read_bytes(log).decode(errors="replace").splitlines() if is_there(log) else []
     return lines[-1].split("  ", 2)[-1].strip() if lines else "not recorded"
 
 
@@ -76,8 +76,9 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
         digest = provenance(folder)
         if digest is None:
             continue
-        stamp = json.loads((folder / DONE).read_text(encoding="utf-8"))
-        words = [str(word) for word in stamp.get("command") or []]
+        stamp = read_stamp(folder) or {}
+        command = stamp.get("command")
+        words = [str(word) for word in command] if isinstance(command, list) else []
         if words[:1] == ["job"]:  # the recipe's own wrapper: `job OUT PROGRAM ...`
             words = words[2:]
         finished, host = (str(stamp.get(name) or "") for name in ("finished", "host"))
@@ -102,30 +103,36 @@ def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
         if not (folder / "scores").is_file():
             continue  # nothing to tell of; that they are missing is said by those who need them
         try:
-            found.append({"scores": str(folder), **json.loads(path.read_text(encoding="utf-8"))})
-        except (OSError, ValueError) as error:
-            why = f"cannot be read ({error}); run stage 8"
-            missing.append({"what": str(path), "why": why})
+            found.append({"scores": str(folder), **read_json_object(path, "run stage 8")})
+        except UserError as error:
+            missing.append(lacks(path, error))
     return found, missing
 
 
-def settings_of_systems(speech: Sequence[Sequence[str]]) -> dict[str, Json]:
-    """conf.json of a protected set of each system: what the anonymiser was told.
+def settings_of_systems(
+    speech: Sequence[Sequence[str]],
+) -> tuple[dict[str, Json], list[Missing]]:
+    """conf.json of each system's protected sets: what the anonymiser was told; and what is missing.
 
     speech: system, original data directory, protected data directory. "remarks" are the lines of
     all its sets' notes.txt: what could not be had as it was asked for.
     """
     found: dict[str, Json] = {}
     remarks: dict[str, dict[str, None]] = {}
+    missing: list[Missing] = []
     for system, _, protected in speech:
         path = Path(protected) / "conf.json"
-        if system not in found and path.is_file():
+        try:
             conf = read_json_object(path, "protect the set again")
-            found[system] = {**conf.get("system", conf), "seed": conf.get("seed")}
-        notes = path.with_name("notes.txt")
-        if notes.is_file():
-            lines = read_map(notes, rest_of_line=True).values()
-            remarks.setdefault(system, {}).update(dict.fromkeys(lines))
-    for system, told in remarks.items():
-        found.setdefault(system, {})["remarks"] = sorted(told)
-    return found
+            told = conf.get("system", conf)
+            if not isinstance(told, dict):
+                raise UserError(f"{path}: system: no settings; protect the set again")
+            found.setdefault(system, {**told, "seed": conf.get("seed")})
+            if is_there(notes := path.with_name("notes.txt")):
+                lines = read_map(notes, rest_of_line=True)
+                remarks.setdefault(system, {}).update(dict.fromkeys(lines.values()))
+        except UserError as error:
+            missing.append(lacks(path, error))
+    for system, remarked in remarks.items():
+        found[system]["remarks"] = sorted(remarked)
+    return found, missing

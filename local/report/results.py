@@ -1,14 +1,14 @@
 """Figures of a run in tidy tables: one row a figure, beside it all that says what was measured."""
 
 import csv
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
-from utils.cli import UserError
+from utils.cli import LossError, UserError
+from utils.settings import read_json_object
 from utils.stamps import provenance
 from utils.tables import atomic_write
 
@@ -101,15 +101,7 @@ def where_is(folder: Path, corpus: str) -> Where:
 
 def read_figures(path: Path) -> Json:
     """Read one metrics.json; UserError where it is missing or not a JSON object."""
-    try:
-        figures = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}; run stage 9") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not JSON: {error}; remove it and run stage 9") from error
-    if not isinstance(figures, dict):
-        raise UserError(f"{path}: not a JSON object; remove it and run stage 9")
-    return figures
+    return read_json_object(path, "remove it and run stage 9")
 
 
 def _text(value: object) -> str:
@@ -168,6 +160,20 @@ def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigur
     return rows, speaker_rows
 
 
+def lacks(what: object, error: UserError) -> Missing:
+    """Note, and warn of, what is left out."""
+    logger.warning("left out: %s", error)
+    return {"what": str(what), "why": str(error)}
+
+
+def check_losses(missing: Sequence[Missing], allowed: int) -> None:
+    """LossError where more is left out than allowed; it names the first."""
+    if len(missing) > allowed:
+        raise LossError(
+            f"{missing[0]['why']} ({len(missing)} left out in all; --allow-loss is {allowed})"
+        )
+
+
 def write_table(
     path: Path,
     kind: type[Figure] | type[SpeakerFigure] | type[Timing],
@@ -192,8 +198,7 @@ def tabulate_all(
         try:
             rows, speaker_rows = tabulate(folder, corpus)
         except UserError as error:
-            logger.warning("left out: %s", error)
-            missing.append({"what": str(folder), "why": str(error)})
+            missing.append(lacks(folder, error))
             continue
         figures += rows
         speakers += speaker_rows

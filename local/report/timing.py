@@ -5,7 +5,6 @@ Only what a log says is a measurement. A stage of which any log is missing, fail
 another run, or goes on from a stopped one is not measured, and the reason is told.
 """
 
-import json
 import re
 import shlex
 from collections import defaultdict
@@ -15,9 +14,10 @@ from pathlib import Path
 
 from local.report.results import Timing
 from utils.cli import UserError
+from utils.datadir import read_noted
 from utils.launching import read_account
-from utils.stamps import DONE
-from utils.tables import read_map
+from utils.stamps import read_stamp
+from utils.tables import is_there, read_map
 
 # Tables of seconds by utterance that a stage may have made: their columns, and what these are.
 PARTS = {
@@ -113,11 +113,10 @@ def cost_of(folder: Path) -> Cost:
 
 
 def _host(folder: Path) -> str:
-    try:
-        stamp = json.loads((folder / DONE).read_text(encoding="utf-8"))
-        return str(stamp["host"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder}: has no stamp of a finished step") from error
+    stamp = read_stamp(folder)
+    if stamp is None or "host" not in stamp:
+        raise UserError(f"{folder}: has no stamp of a finished step")
+    return str(stamp["host"])
 
 
 def _numbers(folder: Path, program: str, logs: dict[int, Path]) -> list[int]:
@@ -166,16 +165,16 @@ def seconds_of(folders: Iterable[Path]) -> float:
     return total
 
 
-def _noted_seconds(paths: Iterable[Path], column: str) -> float:
-    """Seconds of a part of a stage, which its program notes by utterance."""
+def _noted_seconds(stage: Stage, table: str, column: str) -> float:
+    """Seconds of a part of a stage, which its program notes for each utterance of its audio."""
     total = 0.0
-    for path in paths:
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            at = lines[0].split("\t").index(column)
-            total += sum(float(line.split("\t")[at]) for line in lines[1:])
-        except (OSError, ValueError, IndexError) as error:
-            raise UserError(f"{path}: does not say the seconds of each utterance") from error
+    for audio, folder in zip(stage.audio, stage.folders, strict=True):
+        rows = read_noted(folder / table, (column,), read_map(audio / "utt2dur"))
+        for utt, (text,) in rows.items():
+            try:
+                total += float(text)
+            except ValueError as error:
+                raise UserError(f"{folder / table}: {utt}: {text!r} is no time") from error
     return total
 
 
@@ -210,7 +209,7 @@ def _part_of(stage: Stage, corpus: str, table: str, column: str) -> Timing:
     try:
         audio = seconds_of(stage.audio)
         hosts = frozenset(_host(folder) for folder in stage.folders)
-        seconds = _noted_seconds([folder / table for folder in stage.folders], column)
+        seconds = _noted_seconds(stage, table, column)
         jobs = max(cost_of(folder).jobs for folder in stage.folders)
     except UserError as error:
         return _unmeasured(inner, corpus, str(error))
@@ -227,7 +226,7 @@ def timings(stages: Sequence[Stage], corpus: str) -> list[Timing]:
         for stage in own:
             rows.append(measure(stage, corpus))
             for table, columns in PARTS.items():
-                if all((folder / table).exists() for folder in stage.folders):
+                if all(is_there(folder / table) for folder in stage.folders):
                     rows += [_part_of(stage, corpus, table, column) for column in columns]
         protecting = [stage for stage in own if stage.protects]
         if protecting:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the white-box study (001): figures over constant targets, the published ones beside."""
 
-import csv
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,8 @@ from local.report.load import NOTHING, Results, Value
 from local.report.tables import PROSODY_COLUMNS, Column, Table
 from local.report.words import UTILITY, UTILITY_METRICS, number, parse, target_series
 from utils.cli import UserError
+from utils.datadir import read_noted
+from utils.tables import read_map
 
 FIGURES = (
     Column("EER (%)", "eer", 100, 1),
@@ -39,13 +40,8 @@ code), which tends to 1 where he has few trials (docs/metrics/linkability_per_sp
 
 def read_target(data: Path) -> tuple[str, str]:
     """Speaker and gender of the target of a protected set (pseudo.tsv); of several, with commas."""
-    path = data / "pseudo.tsv"
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream, delimiter="\t"))
-        named = [(row["speakers"], row["target_gender"]) for row in rows or [{}]]
-    except (OSError, KeyError, csv.Error) as error:
-        raise UserError(f"{path}: not as steps/anonymise.py writes it: {error!r}") from error
+    utts = read_map(data / "utt2spk")
+    named = read_noted(data / "pseudo.tsv", ("speakers", "target_gender"), utts).values()
     speakers, genders = (",".join(dict.fromkeys(column)) for column in zip(*named, strict=True))
     return speakers, genders
 

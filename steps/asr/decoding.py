@@ -11,7 +11,7 @@ from steps.asr.heard import Heard
 from steps.asr.recognisers import Recogniser
 from steps.audio import FloatArray, read_audio
 from utils.datafiles import NOTES
-from utils.tables import atomic_write, sort_ids, write_map
+from utils.tables import atomic_write, is_there, sort_ids, write_map
 
 JOURNAL = "text.partial"
 SECONDS = "seconds.tsv"  # of a recogniser's parts, by utterance
@@ -90,7 +90,7 @@ def _line(utt: str, digest: str, heard: Heard) -> str:
 
 def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Heard]:
     """By utterance and digest of its audio; empty where it is of other settings."""
-    if not path.is_file():
+    if not is_there(path):
         return {}
     first, *rows = path.read_text(encoding="utf-8").split("\n")
     if first != settings:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from steps.asr.text import normalise
 from utils.cli import UserError
-from utils.tables import atomic_write, read_lines
+from utils.settings import read_json_object
+from utils.tables import atomic_write, is_there, read_lines
 
 LM, GRAMMAR, LEXICON = "lm.arpa", "grammar.jsgf", "lexicon.dict"
 _PRONUNCIATION = re.compile(r"\(\d+\)$")
@@ -73,7 +74,7 @@ def read_source(source: str) -> Language:
         return _checked(path, Language("grammar", grammar=_text(path)))
     if path.is_dir():
         lexicon = _text(path / LEXICON)
-        if (path / LM).is_file():
+        if is_there(path / LM):
             return _checked(path, Language("corpus", lm=_text(path / LM), lexicon=lexicon))
         return _checked(path, Language("corpus", grammar=_text(path / GRAMMAR), lexicon=lexicon))
     raise UserError(
@@ -165,15 +166,11 @@ def write_language(out: Path, language: Language, counts: Mapping[str, object]) 
 def read_language(folder: Path) -> Language:
     """Read what `write_language` wrote; UserError where it is missing or was changed by hand."""
     path = folder / "lang.json"
-    try:
-        noted = json.loads(path.read_text(encoding="utf-8"))
-        kind, digest = str(noted["kind"]), noted["digest"]
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}; run make_lang.py") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a note of make_lang.py; run it again") from error
-    texts = [_text(folder / n) if (folder / n).is_file() else None for n in (LM, GRAMMAR, LEXICON)]
-    language = Language(kind, *texts)
-    if language.digest != digest:
+    noted = read_json_object(path, "run make_lang.py")
+    if not {"kind", "digest"} <= noted.keys():
+        raise UserError(f"{path}: not a note of make_lang.py; run it again")
+    texts = [_text(folder / n) if is_there(folder / n) else None for n in (LM, GRAMMAR, LEXICON)]
+    language = Language(str(noted["kind"]), *texts)
+    if language.digest != noted["digest"]:
         raise UserError(f"{folder}: was changed after make_lang.py wrote it; run that again")
     return language

@@ -18,7 +18,7 @@ from steps.speaker.averaging import read_xvectors
 from utils.archives import ArchiveWriter, read_counts, read_vectors
 from utils.cli import UserError
 from utils.settings import parse_settings
-from utils.tables import StrPath, read_map, write_map
+from utils.tables import StrPath, is_there, read_map, write_map
 
 Float32 = npt.NDArray[np.float32]
 FloatArray = npt.NDArray[np.float64]
@@ -133,7 +133,7 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     vectors = read_xvectors(folder)
     utts = sorted(vectors)
     own = folder / "utt2spk"
-    table = own if own.is_file() or pool is None else pool / "utt2spk"
+    table = own if is_there(own) or pool is None else pool / "utt2spk"
     if not table.is_file():
         raise UserError(f"{table}: is missing; it says of which speaker each x-vector is")
     utt2spk = read_map(table)
@@ -168,7 +168,7 @@ def _read_variances(folder: Path, utts: list[str], shape: tuple[int, ...]) -> Fl
 
 def _read_weights(folder: Path, utts: list[str]) -> FloatArray:
     path = folder / "num_frames"
-    if not path.is_file():
+    if not is_there(path):
         return np.ones(len(utts))
     counts = read_counts(path)
     if missing := [utt for utt in utts if utt not in counts]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir
-from utils.tables import StrPath, read_map, sort_ids
+from utils.tables import StrPath, is_there, read_map, sort_ids
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
     Speakers of chunks must be speakers of the data.
     """
     path = Path(folder) / "utt2spk"
-    if not path.is_file():
+    if not is_there(path):
         return data.utt2spk
     utt2spk = read_map(path)
     if foreign := sorted(set(utt2spk.values()) - set(data.utt2spk.values())):

@@ -34,7 +34,8 @@ from steps.speaker.tiles import (
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
-from utils.tables import atomic_write, sort_ids
+from utils.settings import read_json_object
+from utils.tables import atomic_write, is_there, sort_ids
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -398,7 +399,7 @@ def load_plan(folder: Path) -> Plan:
     """The plan in a folder; UserError where there is none, or a damaged one."""
     path = folder / "plan.json"
     try:
-        info = json.loads(path.read_text(encoding="utf-8"))
+        info = read_json_object(path, "make it again")
         with np.load(folder / "index.npz") as index:
             arrays = {name: index[name] for name in index.files}
         if info["format"] != FORMAT:
@@ -469,7 +470,7 @@ def coarsen(places: Int64) -> Int64:
 
 
 def _start(plan: Plan, cells: Sequence[PlannedCell], checkpoint: Path | None) -> Part:
-    if checkpoint and checkpoint.is_file():
+    if checkpoint and is_there(checkpoint):
         return read_part(checkpoint, plan, len(cells))
     n_coarse = -(-plan.bins.n // COARSE)
     return Part(Counts.empty(plan.bins), np.zeros((len(cells), 2, n_coarse + 2), np.int64))

@@ -18,7 +18,7 @@ from steps.synthesis.f0 import F0Stats, read_f0_stats
 from steps.synthesis.world import silent_frames, unpack
 from utils.archives import ObjectReader
 from utils.cli import UserError
-from utils.tables import StrPath, read_id_lists, read_map, sort_ids
+from utils.tables import StrPath, is_there, read_id_lists, read_map, sort_ids
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class VoicePool:
                 )
         stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
-        return cls(path, spk2utt, stack, f0, read_map(genders) if genders.is_file() else {})
+        return cls(path, spk2utt, stack, f0, read_map(genders) if is_there(genders) else {})
 
     @property
     def xvectors(self) -> FloatArray:
