@@ -25,6 +25,7 @@ from local.report.markdown import render
 from local.report.page import page, write_size
 from local.report.sections import draw_all, draw_utility
 from local.report.systems import notes
+from local.report.words import Marked
 from utils.cli import make_parser, run_program
 from utils.tables import atomic_write
 
@@ -42,7 +43,7 @@ def _markdown(results: Results) -> str:
     told = results.run.get("origin")
     origin = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
     n_settings = len({figure.settings for figure in results.figures})
-    origin["settings"] = f"{n_settings} digests, in the column `settings` of metrics.csv"
+    origin["settings"] = Marked(f"{n_settings} digests, in the column `settings` of metrics.csv")
     return render(results.figures, results.corpus, origin, notes(results), results.timings)
 
 

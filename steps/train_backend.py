@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
     try:
         backend = train_backend(vectors, utt2spk, args.lda_dim)
-    except ArithmeticError as error:
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UserError(f"{args.xvectors}: {error}; extract them again") from error
     write_backend(args.out, backend)
     with ArchiveWriter(args.out / "cohort") as writer:

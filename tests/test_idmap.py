@@ -225,7 +225,7 @@ def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
         (read_mlp_settings, {"training": {"steps": 0}}, "training.steps: at least 1"),
         (read_mlp_settings, {"training": {"identities": 0}}, "at least 1"),
         (read_mlp_settings, {"network": {"distribution": "cauchy"}}, "network.distribution"),
-        (read_mlp_settings, {"network": {"width": 0}}, "network.width: at least 1"),
+        (read_mlp_settings, {"network": {"width": 0}}, "network.width: sizes from 1"),
         (read_mlp_settings, {"network": {"generator_layers": 1}}, "generator_layers"),
         (read_mlp_settings, {"solver": {}}, "solver: unknown setting"),
         (read_diff_settings, {"solver": {"kind": "rk4"}}, "solver.kind: 'rk4'"),

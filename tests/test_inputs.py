@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad inputs that passed in silence, hung, or ended with a traceback; one test each."""
 
+import copy
+import functools
 import os
 import shutil
 import struct
+import typing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,18 +14,30 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+import yaml
 
 from local import check_external
+from local.metrics.leakage import embeddings, leakage
 from local.protocols.attack_record import Side, describe_encoder
 from local.report.origin import origin
+from local.report.words import code, markdown_table
+from steps import train_backend
+from steps.asr import ctc_config
 from steps.asr.language import read_language
 from steps.audio import read_audio
+from steps.generators import wgan
 from steps.generators.frames import read_frames
+from steps.generators.idmap import read_mlp_settings
+from steps.generators.idmap_diff import read_diff_settings
+from steps.generators.psd_config import parse_psd
 from steps.import_xvectors import find_archive
 from steps.speaker.averaging import speakers_of
 from steps.speaker.config import read_config
+from steps.synthesis import nsf_config
+from steps.synthesis.b1b_config import read_b1b_config
 from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voice_pool import VoicePool
+from steps.synthesis.wavlm import Vocoder
 from steps.weights import fill_network, load_state
 from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
 from utils.archives import ArchiveWriter, read_vectors
@@ -264,16 +279,96 @@ def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
         read_vectors(tmp_path / "x.scp")
 
 
-@pytest.mark.parametrize("name", ["channels", "embedding", "se_channels", "res2net_scale"])
+NETWORKS: dict[str, Callable[[Path], object]] = {
+    "encoders/ecapa_xi": read_config,
+    "encoders/xvector_mini": read_config,
+    "asr/ctc_mini": ctc_config.read_config,
+    "synthesisers/nsf_mini": nsf_config.read_config,
+    "synthesisers/nsf_b1b": read_b1b_config,
+    "generators/idmap_mlp": lambda path: read_mlp_settings(read_settings(path), path),
+    "generators/idmap_diff": lambda path: read_diff_settings(read_settings(path), path),
+    "generators/wgan": lambda path: wgan.read_config(read_settings(path), path),
+    "systems/psd": lambda path: parse_psd(
+        typing.cast(dict[str, object], read_settings(path)["generator"]), path
+    ),
+}
+SIZES = {
+    "network": {
+        "channels",
+        "kernel",
+        "width",
+        "identity",
+        "noise",
+        "components",
+        "bands",
+        "layers",
+    },
+    "features": {"bins"},
+    "discriminators": {"scales", "period_channels"},
+    "search": {"beam"},
+}
+
+
 @pytest.mark.parametrize("size", [0, -1, 10**12])
-def test_sizes_of_layers_that_cannot_be(tmp_path: Path, name: str, size: int) -> None:
-    values = {"channels": 8, "kernel_sizes": 3, "dilations": 1, "embedding": 4} | {name: size}
-    lists = ("channels", "kernel_sizes", "dilations")
-    lines = [f"  {k}: [{v}]\n" if k in lists else f"  {k}: {v}\n" for k, v in values.items()]
-    path = tmp_path / "encoder.yaml"
-    path.write_text(f"encoder: ecapa\nnetwork:\n{''.join(lines)}training: {{steps: 1}}\n")
-    with pytest.raises(UserError, match=f"network.{name}: sizes from 1"):
-        read_config(path)
+@pytest.mark.parametrize("conf", NETWORKS)
+def test_sizes_of_layers_that_cannot_be(tmp_path: Path, conf: str, size: int) -> None:
+    """Those of one network were looked at; others were asked for 10^12 channels."""
+    path = tmp_path / "conf.yaml"
+    settings = read_settings(ROOT / f"egs/TEMPLATE/conf/{conf}.yaml")
+    n_tried = 0
+    for where, name in [(section, name) for section in SIZES for name in SIZES[section]]:
+        changed = copy.deepcopy(settings)
+        home = changed["generator"] if conf == "systems/psd" else changed
+        assert isinstance(home, dict)
+        home.setdefault(where, {})[name] = [size] * 5 if name == "period_channels" else size
+        path.write_text(yaml.safe_dump(changed))
+        try:
+            NETWORKS[conf](path)
+        except UserError as error:
+            n_tried += f"{where}.{name}: sizes from 1 to 65536 are needed" in str(error)
+            assert "\n" not in str(error)
+        else:
+            pytest.fail(f"{where}.{name}: {size} passed")
+    assert n_tried >= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-7])
+@pytest.mark.parametrize("of_speaker", [True, False])
+def test_equal_xvectors_ended_with_a_traceback(
+    tmp_path: Path, make_data_dir, noise: float, of_speaker: bool
+) -> None:
+    """And where rounding told them apart, a back end was learnt from the rounding."""
+    data, rng = make_data_dir(tmp_path / "d", {"a": 3, "b": 3, "c": 3}), np.random.default_rng(0)
+    voices = {spk: rng.normal(size=6) if of_speaker else np.full(6, 0.1) for spk in "abc"}
+    with ArchiveWriter(tmp_path / "xvector") as writer:
+        for utt, spk in load_data_dir(data).utt2spk.items():
+            vector = voices[spk] * (1 + noise * rng.normal(size=6))
+            writer.write(utt, vector.astype(np.float32))
+    with pytest.raises(UserError, match=r"x-vectors of each speaker are equal; extract them again"):
+        train_backend.main([str(tmp_path), str(data), str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("how", ["shape", "type", "nan", "name", "object"])
+def test_weights_of_the_vocoder_of_knn_vc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    small = functools.partial(Vocoder.__init__, dimension=4, channels=16)
+    monkeypatch.setattr(Vocoder, "__init__", lambda vocoder: small(vocoder))
+    saved = Vocoder().state_dict()
+    torch.save({"generator": saved}, tmp_path / "g.pt")
+    assert Vocoder.load(tmp_path / "g.pt")
+    name = "lin_pre.bias"
+    changed = {
+        "shape": torch.zeros(3),
+        "type": saved[name].to(torch.int64),
+        "nan": torch.full_like(saved[name], torch.nan),
+        "object": "a",
+    }
+    saved = {**saved, name: changed[how]} if how in changed else {"x": saved[name]}
+    torch.save({"generator": saved}, tmp_path / "g.pt")
+    with pytest.raises(UserError, match=rf"{tmp_path}/g\.pt: no vocoder of kNN-VC"):
+        Vocoder.load(tmp_path / "g.pt")
 
 
 @pytest.mark.parametrize(
@@ -312,3 +407,29 @@ def test_check_audio_names_what_is_cut(tmp_path: Path, make_data_dir) -> None:
     first.write_bytes(first.read_bytes()[:-10])
     with pytest.raises(UserError, match=r"1 of \d+ audio files cannot be used"):
         check_audio.main([str(data), str(tmp_path / "out")])
+
+
+NAME = "a|b <i>`x`</i> *y*\n_z_ &lt; c\\d const_01_f0"
+
+
+def test_names_in_results_md_were_not_escaped() -> None:
+    """A bar or a line break in a name moved all cells after it; HTML in it was shown as such."""
+    table = markdown_table(["system", "EER (%)"], [[NAME, "1.0 [0.5, 2.0]"], [code("a`|b"), "–"]])
+    assert table.splitlines() == [
+        "| system | EER (%) |",
+        "| --- | --- |",
+        r"| a\|b \<i>\`x\`\</i> \*y\* \_z\_ \&lt; c\\d const_01_f0 | 1.0 [0.5, 2.0] |",
+        r"| ``a`\|b`` | – |",
+    ]
+
+
+def test_leakage_did_not_say_which_utterances_are_missing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rng = np.random.default_rng(0)
+    utt2spk = {f"{s}-{i}": s for s in "abc" for i in range(4)}
+    vectors = {utt: rng.normal(size=4).astype(np.float32) for utt in utt2spk}
+    less = {utt: x for utt, x in vectors.items() if utt not in ("a-1", "b-2")}
+    sides = (embeddings(side, utt2spk, path="x", utt2spk_path="u") for side in (vectors, less))
+    leakage(*sides)
+    assert "2 of 12 utterances missing (a-1 b-2)" in caplog.text

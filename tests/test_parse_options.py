@@ -111,7 +111,9 @@ def test_booleans(run: Run) -> None:
     expect(run("--dry-run", "--nj", "2"), dry_run="true", nj="2")
     expect(run("--dry-run", "false", "p"), "p", dry_run="false")
     expect(run("--dry-run", "p"), "p", dry_run="true")
-    refused(run("--dry-run=yes"), "--dry-run: expected true or false, not 'yes'")
+    for value in ("False", "TRUE", "yes", "no", "Off"):  # `--dry-run False` was true, and a word
+        refused(run("--dry-run", value), f"--dry-run: expected true or false, not '{value}'")
+        refused(run(f"--dry-run={value}"), f"--dry-run: expected true or false, not '{value}'")
 
 
 def test_an_option_after_a_positional_is_not_left_unread(run: Run) -> None:

@@ -126,6 +126,8 @@ _po_read_config() {
 printf -v command_line '%q ' "$0" "$@"
 command_line=${command_line% }
 [[ -f ${BASH_SOURCE[1]-} ]] || _po_fail "parse_options.sh: to be sourced by a script"
+# What may be meant as true or false, of which _po_check_value takes two spellings.
+_po_truth='^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff])$'
 declare -A _po_comment=() _po_default=()
 _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false
 _po_read_block "${BASH_SOURCE[1]}"
@@ -155,7 +157,7 @@ while [[ $# -gt 0 ]]; do
   [[ $_po_name == config ]] || _po_check_name "$_po_name" "$_po_option"
   if [[ $1 == *=* ]]; then
     _po_value=${1#*=}
-  elif [[ ${_po_default[$_po_name]-} =~ ^(true|false)$ && ! ${2-} =~ ^(true|false)$ ]]; then
+  elif [[ ${_po_default[$_po_name]-} =~ ^(true|false)$ && ! ${2-} =~ $_po_truth ]]; then
     _po_value=true
   elif [[ $# -lt 2 || $2 == --* ]]; then
     _po_fail "$_po_option: the value is missing (a value that begins with '--' is given as $_po_option=VALUE)"
@@ -189,4 +191,4 @@ fi
 
 unset -f _po_fail _po_read_block _po_help _po_measure _po_check_name _po_check_value _po_read_config
 unset _po_comment _po_default _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
-  _po_name _po_option _po_value _po_distance _po_i
+  _po_name _po_option _po_value _po_truth _po_distance _po_i

@@ -10,6 +10,7 @@ import math
 import re
 import types
 import typing
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import yaml
@@ -19,6 +20,7 @@ from utils.tables import StrPath, read_bytes
 
 T = TypeVar("T")
 Kind = TypeVar("Kind", dict[str, Any], list[Any])
+LARGEST = 65536  # of a layer: channels, frames of a kernel
 _DATE = "tag:yaml.org,2002:timestamp"
 _NO_SEXAGESIMAL = {
     "tag:yaml.org,2002:int": re.compile(
@@ -129,6 +131,20 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         return hint(value)
     except OverflowError as error:
         raise UserError(f"{path}: {where}: a number beyond all bounds") from error
+
+
+def check_sizes(
+    settings: object, path: StrPath, where: str, may_be_0: Collection[str] = ()
+) -> None:
+    """Whole numbers of a dataclass that describes a network: no layer of nothing, and none that no
+    memory holds. where: the name of `settings` in the file. UserError names the first other."""
+    for name, value in vars(settings).items():
+        sizes = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
+            continue
+        least = 0 if name in may_be_0 else 1
+        if not sizes or not all(least <= size <= LARGEST for size in sizes):
+            raise UserError(f"{path}: {where}.{name}: sizes from {least} to {LARGEST} are needed")
 
 
 def _convert_list(

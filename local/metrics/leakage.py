@@ -17,6 +17,7 @@ from local.metrics.alignment import alignment
 from local.metrics.detection import Float64, Int64
 from local.metrics.intervals import Figures, interval_report
 from utils.cli import UserError
+from utils.datadir import describe_difference
 from utils.tables import StrPath, sort_ids
 
 RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc goes to the last
@@ -294,11 +295,11 @@ def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float
     """Rows of the same utterance ids, (n_pairs, D) each."""
     row = {key: i for i, key in enumerate(original.ids)}
     pairs = [(row[key], i) for i, key in enumerate(protected.ids) if key in row]
-    if len(pairs) < max(len(original.ids), len(protected.ids)):
+    if difference := describe_difference(protected.ids, original.ids, "utterance"):
         logger.warning(
-            "%d utterances are in both sets of x-vectors (%d original, %d protected); CCA and "
-            "Procrustes use these",
-            *(len(pairs), len(original.ids), len(protected.ids)),
+            "protected x-vectors, compared with the original ones: %s; CCA and Procrustes use the "
+            "%d utterances of both",
+            *(difference, len(pairs)),
         )
     at = np.array(pairs, np.int64).reshape(-1, 2)
     return original.x[at[:, 0]], protected.x[at[:, 1]]

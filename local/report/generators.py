@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from local.report import draw
 from local.report.results import tabulate
-from local.report.words import number
+from local.report.words import Marked, markdown_table, number
 from utils.cli import UserError
 from utils.settings import read_json_object
 from utils.tables import atomic_write
@@ -145,8 +145,8 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 def similarity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
     """DeID and G_VD: a row for each generator, evaluator and split that was run (Table II)."""
-    lines = ["| generator | evaluator, split | DeID (%) | 004 | G_VD (dB) | 004 |"]
-    lines.append("|---|---|---|---|---|---|")
+    header = ["generator", "evaluator, split", "DeID (%)", "004", "G_VD (dB)", "004"]
+    lines = []
     for name in generators:
         published = {r.figure: r.value for r in rows if r.generator == name and r.of == PAPER}
         deid = number(100 * published["deid"]) if "deid" in published else ""
@@ -162,25 +162,25 @@ def similarity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
                 number(found["g_vd"], 3) if "g_vd" in found else NOT_RUN,
                 g_vd,
             ]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append([name, *cells])
+    return markdown_table(header, lines)
 
 
 def time_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
     """CPU time of a vector and real-time factor (Table III)."""
-    lines = ["| generator | ms a vector | real-time factor | 004 |", "|---|---|---|---|"]
+    lines = []
     for name in generators:
         found = {(r.figure, r.of): r.value for r in rows if r.generator == name}
         milliseconds = 1000 * found["cpu_seconds", HERE]
         published = f"{found['rtf', PAPER]:.3g}" if ("rtf", PAPER) in found else ""
-        lines.append(f"| {name} | {milliseconds:.3g} | {found['rtf', HERE]:.3g} | {published} |")
-    return "\n".join(lines)
+        lines.append([name, f"{milliseconds:.3g}", f"{found['rtf', HERE]:.3g}", published])
+    return markdown_table(["generator", "ms a vector", "real-time factor", "004"], lines)
 
 
 def capacity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
     """Cosines between pseudo-speakers by their number, and the share above the threshold."""
-    lines = ["| generator | indices | n | mean | smallest | largest | pairs | above threshold |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    header = ["generator", "indices", "n", "mean", "smallest", "largest", "pairs"]
+    lines = []
     for name in (REAL, *generators):
         own = [r for r in rows if r.generator == name and r.figure in {*CAPACITY.values(), ABOVE}]
         for of, indices, n in dict.fromkeys((r.of, r.indices, r.n) for r in own):
@@ -188,9 +188,9 @@ def capacity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
             cells = [number(found[f"{what}_cosine"], 3) for what in ("mean", "min", "max")]
             cells.append(f"{found['pairs']:,.0f}" if "pairs" in found else "")
             cells.append(f"{100 * found[ABOVE]:.3g} %" if ABOVE in found else "")
-            word = "*004*" if of == PAPER else indices
-            lines.append(f"| {name} | {word} | {n:,} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            word = Marked("*004*") if of == PAPER else indices
+            lines.append([name, word, f"{n:,}", *cells])
+    return markdown_table([*header, "above threshold"], lines)
 
 
 NOTES = """\

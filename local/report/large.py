@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from local.report import draw
-from local.report.words import number
+from local.report.words import markdown_table, number
 from utils.cli import UserError
 from utils.tables import atomic_write
 
@@ -94,12 +94,10 @@ def curves(points: Sequence[Point]) -> list[tuple[str, str]]:
 
 def table(points: Sequence[Point]) -> str:
     """A row for each system, voices and number of speakers."""
-    lines = [
-        "| system | speakers are | voices | speakers | populations | trials of one "
-        "| EER (%): mean | lowest to highest | 95 % of the first "
-        "| D_ECE (bit): mean | lowest to highest | 95 % of the first |",
-        "|---" * 12 + "|",
-    ]
+    header = ["system", "speakers are", "voices", "speakers", "populations", "trials of one"]
+    for figure in ("EER (%)", "D_ECE (bit)"):
+        header += [f"{figure}: mean", "lowest to highest", "95 % of the first"]
+    lines = []
     for system, voices in curves(points):
         for size, group in by_size(points, system, voices).items():
             eer, d_ece = (np.array([getattr(p, name) for p in group]) for name in ("eer", "d_ece"))
@@ -107,20 +105,22 @@ def table(points: Sequence[Point]) -> str:
             first = group[0]
             kind = "simulated" if first.simulated else "real"
             lines.append(
-                f"| {system} | {kind} | {voices} | {size:,} | {len(group)} | {trials:,} | "
-                f"{number(100 * eer.mean(), 2)} | "
-                f"{number(100 * eer.min(), 2)} to {number(100 * eer.max(), 2)} | "
-                f"{number(100 * first.eer_low, 2)} to {number(100 * first.eer_high, 2)} | "
-                f"{number(d_ece.mean(), 4)} | "
-                f"{number(d_ece.min(), 4)} to {number(d_ece.max(), 4)} | "
-                f"{number(first.d_ece_low, 4)} to {number(first.d_ece_high, 4)} |"
+                [
+                    *(system, kind, voices, f"{size:,}", str(len(group)), f"{trials:,}"),
+                    number(100 * eer.mean(), 2),
+                    f"{number(100 * eer.min(), 2)} to {number(100 * eer.max(), 2)}",
+                    f"{number(100 * first.eer_low, 2)} to {number(100 * first.eer_high, 2)}",
+                    number(d_ece.mean(), 4),
+                    f"{number(d_ece.min(), 4)} to {number(d_ece.max(), 4)}",
+                    f"{number(first.d_ece_low, 4)} to {number(first.d_ece_high, 4)}",
+                ]
             )
-    return "\n".join(lines)
+    return markdown_table(header, lines)
 
 
 def falls(points: Sequence[Point]) -> str:
     """Relative fall of the mean EER from the smallest to the largest number, beside 004's."""
-    lines = ["| system | voices | from, to speakers | EER falls by (%) | 004 |", "|---" * 5 + "|"]
+    lines = []
     for system, voices in curves(points):
         sizes = by_size(points, system, voices)
         first, last = min(sizes), max(sizes)
@@ -129,11 +129,10 @@ def falls(points: Sequence[Point]) -> str:
         ends = [float(np.mean([p.eer for p in sizes[size]])) for size in (first, last)]
         fall = number(100 * (1 - ends[1] / ends[0]), 1) if ends[0] else "undefined (EER 0)"
         published = PUBLISHED.get(system)
-        lines.append(
-            f"| {system} | {voices} | {first:,}, {last:,} | {fall} | "
-            f"{'' if published is None else published} |"
-        )
-    return "\n".join(lines)
+        theirs = "" if published is None else str(published)
+        lines.append([system, voices, f"{first:,}, {last:,}", fall, theirs])
+    header = ["system", "voices", "from, to speakers", "EER falls by (%)", "004"]
+    return markdown_table(header, lines)
 
 
 NOTES = """\

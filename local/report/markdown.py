@@ -6,7 +6,7 @@ from local.report import doubts, strongest, tables
 from local.report.front import trades
 from local.report.recognisers import opinions
 from local.report.results import Figure, Timing
-from local.report.words import UTILITY, absent, attacker, enumerate_words
+from local.report.words import UTILITY, absent, attacker, enumerate_words, plain
 
 READING = """\
 Values in brackets: 95 % interval by resampling speakers. **EER**: equal error rate of the attacker,
@@ -52,22 +52,24 @@ def render(
     """The whole report in Markdown. `origin`: lines of the provenance block, name to value; notes:
     what systems say of themselves; timings: real-time factors."""
     privacy = [f for f in figures if f.attacker != UTILITY]
-    parts = [f"# Results on {corpus}", READING]
+    parts = [f"# Results on {plain(corpus)}", READING]
     if notes:
-        parts.append("\n".join(f"- **{system}**: {note}" for system, note in notes))
+        parts.append("\n".join(f"- **{plain(system)}**: {plain(note)}" for system, note in notes))
     if warnings := doubts.doubts(figures):
-        parts.append(f"## {doubts.TITLE}\n\n" + "\n".join(f"- 🔴 **{text}**" for text in warnings))
+        parts.append(
+            f"## {doubts.TITLE}\n\n" + "\n".join(f"- 🔴 **{plain(text)}**" for text in warnings)
+        )
     best = strongest.strongest_table(figures)
     if best.rows:
         parts.append(f"## {strongest.TITLE}\n\n{best.markdown()}\n\n{strongest.READING}")
     for evaluator in dict.fromkeys(f.evaluator for f in privacy):
         own = tables.group(f for f in privacy if f.evaluator == evaluator)
-        parts.append(f"## Evaluator {evaluator}")
+        parts.append(f"## Evaluator {plain(evaluator)}")
         parts += [f"### {title}\n\n{table(own).markdown()}" for title, table in SECTIONS]
     useful = tables.utility_table(figures)
     if useful.rows:
         said = [trade.finding() for trade in trades(figures) if trade.points]
-        fronts = "".join(f"- {text}\n" for text in (*opinions(figures), *said))
+        fronts = "".join(f"- {plain(text)}\n" for text in (*opinions(figures), *said))
         parts.append(f"## Utility\n\n{fronts}\n{useful.markdown()}")
         parts += filter(None, [tables.utility_reading(figures)])
     prosody = tables.prosody_table(figures)
@@ -78,7 +80,7 @@ def render(
         parts.append(f"## {tables.RTF_TITLE}\n\n{timed.markdown()}\n\n{tables.RTF_READING}")
     parts += [
         f"## Not measured\n\n{_not_measured(privacy, bool(useful.rows), bool(timed.rows))}",
-        "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
+        "## Origin\n\n" + "\n".join(f"- {name}: {plain(value)}" for name, value in origin.items()),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from local.report.load import Value
 from local.report.results import Figure
-from local.report.words import number, parse
+from local.report.words import Marked, markdown_table, number, parse
 
 ORIGINAL = "original"
 RANKS = (1, 5, 10, 20, 50)
@@ -84,17 +84,9 @@ def _cell(value: Value, scale: float = 1.0, digits: int = 1) -> str:
     return text
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join([_line(head), "|---" * len(head) + "|", *map(_line, rows)])
-
-
 def _published(name: str, values: Sequence[float], digits: Sequence[int]) -> list[str]:
     cells = [number(value, d) for value, d in zip(values, digits, strict=True)]
-    return [f"*003 {name}*", *cells]
+    return [Marked(f"*003 {name}*"), *cells]
 
 
 def detection(
@@ -120,7 +112,11 @@ def detection(
         )
         heads = ["system", *(f"{e} P{p}" for e in ("TitaNet", "ECAPA", "Olive") for p in (1, 2))]
         theirs = [_published(name, v[number_], [2] * 6) for name, v in PUBLISHED_5.items()]
-        parts += [f"### {title}, EER (%)", _table(head, rows), _table(heads, theirs)]
+        parts += [
+            f"### {title}, EER (%)",
+            markdown_table(head, rows),
+            markdown_table(heads, theirs),
+        ]
     return "\n\n".join(parts)
 
 
@@ -144,7 +140,7 @@ def search(
         _published(name, (*v["auc"], *v.get("cross", (math.nan,) * 2)), [3, 0, 1, 1])
         for name, v in PUBLISHED.items()
     ]
-    return f"{_table(head, rows)}\n\n{_table(heads, theirs)}"
+    return f"{markdown_table(head, rows)}\n\n{markdown_table(heads, theirs)}"
 
 
 def hits(
@@ -172,7 +168,7 @@ def hits(
             rows.append([system, f"{evaluator}, P{p}{name}", *values])
     heads = ["system", *(f"@{k}" for k in RANKS)]
     theirs = [_published(name, v["cmc"], [2] * 5) for name, v in PUBLISHED.items()]
-    return f"{_table(head, rows)}\n\n{_table(heads, theirs)}"
+    return f"{markdown_table(head, rows)}\n\n{markdown_table(heads, theirs)}"
 
 
 def space(
@@ -208,7 +204,7 @@ def space(
         random = PUBLISHED["Random"]["space"]
         above = [100 * _above(published["space"][i], random[i]) for i in (0, 2)]
         theirs.append(_published(name, [*published["space"], *above], [3, 3, 3, 1, 1]))
-    return f"{_table(head, rows)}\n\n{_table(heads, theirs)}"
+    return f"{markdown_table(head, rows)}\n\n{markdown_table(heads, theirs)}"
 
 
 def _above(value: float, chance: float) -> float:
@@ -237,7 +233,7 @@ def render(corpus: str, figures: Sequence[Figure], origin: Mapping[str, str]) ->
             if f.metric == "eer"
         }
     )
-    counts = _table(["list", "speakers", "segments", "target", "nontarget"], counted)
+    counts = markdown_table(["list", "speakers", "segments", "target", "nontarget"], counted)
     chosen = " and ".join(f"P{p}" for p in profiles)
     parts = [
         f"# Identity leakage after NIST's study (003): {corpus}",

@@ -10,7 +10,7 @@ from pathlib import Path
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, strongest
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
-from local.report.words import UTILITY, attacker
+from local.report.words import UTILITY, attacker, code
 from utils.cli import UserError
 
 _BLOCK = re.compile(
@@ -89,7 +89,7 @@ def use_table(block: Block) -> Table:
         if system == "original":  # which has lost nothing
             lost = [column.metric == "mos_drop" for column, _ in measured]
             cells = ["" if no else text for no, text in zip(lost, cells, strict=True)]
-        rows.append([f"`{system}`", *cells])
+        rows.append([code(system), *cells])
     return Table(["system", *(column.title for column, _ in measured)], rows, 1)
 
 
@@ -107,7 +107,7 @@ def privacy_table(block: Block) -> Table:
                 continue
             alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}
             rows.append(
-                [f"`{system}`", people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
+                [code(system), people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
                  *(cell(alike.get(c.metric), c) if system != "original" else ""
                    for c in SIMILARITY_COLUMNS[:2])]
             )  # fmt: skip
@@ -155,7 +155,7 @@ def trainings_table(block: Block) -> Table:
                 )
                 told += f"; {' to '.join(ends)}"
             cells.append(told)
-        rows.append([f"`{system}`", people, *cells])
+        rows.append([code(system), people, *cells])
     return Table(["system", "voices", *(column.title for column in _SHOWN)], rows, 2)
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report.results import Figure, Timing
-from local.report.words import MOS_READING, UTILITY, UTILITY_METRICS
+from local.report.words import MOS_READING, UTILITY, UTILITY_METRICS, markdown_table
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
@@ -156,13 +156,8 @@ class Table:
     n_names: int = 2
 
     def markdown(self) -> str:
-        """The table in Markdown; bars in cells are escaped."""
-        if not self.rows:
-            return MISSING.capitalize() + "."
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return "\n".join(
-            "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines
-        )
+        """The table in Markdown."""
+        return markdown_table(self.header, self.rows) if self.rows else MISSING.capitalize() + "."
 
 
 def group(figures: Iterable[Figure]) -> Figures:

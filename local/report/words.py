@@ -36,6 +36,40 @@ class Use:
         return number(self.scale * value, self.digits) + (self.unit if math.isfinite(value) else "")
 
 
+class Marked(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def code(text: str) -> Marked:
+    """A name in the letters of code."""
+    ticks = "``" if "`" in text else "`"
+    return Marked(ticks + " ".join(text.splitlines()).replace("|", r"\|") + ticks)
+
+
+# Underscores within words mean nothing in Markdown; & begins an entity only before its name.
+_MEANING = re.compile(r"[\\|`*<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
+
+
+def plain(text: str) -> str:
+    """A name or sentence in Markdown, which shows it as it is, on one line.
+
+    >>> plain("a|b_c<d>")
+    'a\\\\|b_c\\\\<d>'
+    """
+    if isinstance(text, Marked):
+        return text
+    return _MEANING.sub(r"\\\g<0>", " ".join(text.splitlines()))
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells show what they hold, whoever named it."""
+    lines = [[plain(text) for text in line] for line in (header, *rows)]
+    lines.insert(1, ["---"] * len(header))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 UTILITY_METRICS = {
     "wer": Use(
         "word error rate", "how many words the recogniser gets wrong; less is better", False

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from steps.asr.ctc_units import KINDS
-from steps.speaker.config import CHOICES, AugmentConfig, FeatureConfig
+from steps.speaker.config import CHOICES, AugmentConfig, FeatureConfig, check_features
 from utils.cli import UserError
-from utils.settings import parse_settings, read_settings
+from utils.settings import check_sizes, parse_settings, read_settings
 from utils.tables import StrPath, atomic_write
 
 
@@ -94,22 +94,14 @@ def read_config(path: StrPath) -> CtcConfig:
 
 def _check_values(config: CtcConfig, path: str) -> None:
     network, training = config.network, config.training
-    at_least_one = {
-        "network": (network, ("channels", "kernel", "stride")),
-        "training": (
-            training,
-            ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints"),
-        ),
-        "search": (config.search, ("beam", "tokens")),
-    }
-    for where, (section, names) in at_least_one.items():
-        for name in names:
-            if getattr(section, name) < 1:
-                raise UserError(f"{path}: {where}.{name}: at least 1 is needed")
-    if network.kernel % 2 == 0 or any(dilation < 1 for dilation in network.dilations):
-        raise UserError(f"{path}: network: an odd kernel and dilations from 1 on are needed")
-    if network.lstm < 0:
-        raise UserError(f"{path}: network.lstm: at least 0 is needed")
+    check_sizes(network, path, "network", may_be_0=("lstm",))
+    check_sizes(config.search, path, "search")
+    check_features(config.features, config.augmentation, path)
+    for name in ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints"):
+        if getattr(training, name) < 1:
+            raise UserError(f"{path}: training.{name}: at least 1 is needed")
+    if network.kernel % 2 == 0:
+        raise UserError(f"{path}: network.kernel: an odd kernel is needed")
     if not 0 <= network.dropout < 1:
         raise UserError(f"{path}: network.dropout: from 0 to below 1 is needed")
     if not 0 < training.warm_up < 1:
@@ -118,9 +110,6 @@ def _check_values(config: CtcConfig, path: str) -> None:
         raise UserError(f"{path}: search.lm_weight: above 0 is needed, or grammars do not count")
     if not 0 <= training.valid_share <= 0.5:
         raise UserError(f"{path}: training.valid_share: a part, from 0 to 0.5, is needed")
-    speeds = config.augmentation.speeds
-    if not speeds or not all(0.5 <= speed <= 2.0 for speed in speeds):
-        raise UserError(f"{path}: augmentation.speeds: numbers between 0.5 and 2 are needed")
 
 
 def with_steps(config: CtcConfig, steps: int) -> CtcConfig:

@@ -29,7 +29,7 @@ from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.weights import fill_network
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import parse_settings
+from utils.settings import check_sizes, parse_settings
 from utils.tables import StrPath
 
 Float32 = npt.NDArray[np.float32]
@@ -100,13 +100,11 @@ def read_mlp_settings(values: dict[str, object], path: StrPath) -> MlpSettings:
 
 
 def check_network(distribution: str, network: object, path: StrPath) -> None:
-    """A known distribution, and sizes from 1 on."""
+    """A known distribution, and sizes."""
     if distribution not in DISTRIBUTIONS:
         known = ", ".join(DISTRIBUTIONS)
         raise UserError(f"{path}: network.distribution: {distribution!r}; known: {known}")
-    for name, value in vars(network).items():
-        if isinstance(value, int) and value < 1:
-            raise UserError(f"{path}: network.{name}: at least 1 is needed")
+    check_sizes(network, path, "network")
 
 
 def check_training(training: TripletSettings, path: StrPath) -> None:

@@ -98,8 +98,8 @@ def read_diff_settings(values: dict[str, object], path: StrPath) -> DiffSettings
     check_training(training, path)
     if solver.steps < 1:
         raise UserError(f"{path}: solver.steps: at least 1 is needed")
-    if min(network.sizes) < 1 or network.channels % 8:
-        raise UserError(f"{path}: network: sizes from 1 on and channels in eights are needed")
+    if network.channels % 8:
+        raise UserError(f"{path}: network.channels: {network.channels}; eights are needed")
     if not 0 <= training.average < 1:
         raise UserError(f"{path}: training.average: from 0 to below 1 is expected")
     return settings

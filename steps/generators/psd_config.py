@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of PSD (steps/generators/distribution.py), without what trains its networks."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from steps.generators.affinity import check_distance
 from steps.generators.base import require
 from steps.generators.clusters import ClusterSettings
 from steps.generators.frames import UNCERTAINTIES
-from utils.settings import parse_settings
+from utils.settings import check_sizes, parse_settings
 from utils.tables import StrPath
 
 METHODS = ("closed", "network")
@@ -68,6 +68,7 @@ def parse_psd(values: dict[str, object], path: StrPath) -> PsdSettings:
     for name in ("clusters", "max_iterations"):
         require(getattr(settings, name) > 0, path, name, getattr(settings, name), "above 0")
     require(0.5 <= settings.damping < 1, path, "damping", settings.damping, "0.5 to below 1")
-    for name, value in asdict(settings.network).items():
-        require(value > 0, path, f"network.{name}", value, "a number above 0")
+    check_sizes(settings.network, path, "generator.network")
+    rate = settings.network.learning_rate
+    require(rate > 0, path, "network.learning_rate", rate, "a number above 0")
     return settings

@@ -26,7 +26,7 @@ from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_netw
 from steps.weights import fill_network
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import parse_settings
+from utils.settings import check_sizes, parse_settings
 from utils.tables import StrPath
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
@@ -71,7 +71,8 @@ class WganConfig:
     training: WganTraining = field(default_factory=WganTraining)
 
 
-def _parse_config(values: dict[str, object], path: StrPath) -> WganConfig:
+def read_config(values: dict[str, object], path: StrPath) -> WganConfig:
+    """Checked; UserError names file and setting."""
     config = parse_settings(WganConfig, values, path)
     network, training = config.network, config.training
 
@@ -80,6 +81,7 @@ def _parse_config(values: dict[str, object], path: StrPath) -> WganConfig:
             raise UserError(f"{path}: {setting}: {value!r}; {expected} is expected")
 
     check(network.arch in ARCHITECTURES, "network.arch", network.arch, " or ".join(ARCHITECTURES))
+    check_sizes(network, path, "network")
     check(network.noise > 1, "network.noise", network.noise, "at least 2")
     known = " or ".join(DISTRIBUTIONS)
     check(
@@ -155,7 +157,7 @@ class WganTrainer:
         device: str,
     ) -> "WganTrainer":
         """See trained.TrainerKind."""
-        config = _parse_config(values, path)
+        config = read_config(values, path)
         if len(data.vectors) < config.training.batch:
             raise UserError(
                 f"{path}: training.batch: {config.training.batch}, but there are "
@@ -172,7 +174,7 @@ class WganTrainer:
         n_speakers: int,  # noqa: ARG003
     ) -> WganModel:
         """See trained.TrainerKind."""
-        config = _parse_config(values, path).network
+        config = read_config(values, path).network
         weights = dict(weights)
         try:
             mean, deviation = weights.pop("mean"), weights.pop("deviation")

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from steps.speaker.lda import clamp_dimension, train_lda
+from steps.speaker.lda import clamp_dimension, class_statistics, train_lda
 from steps.speaker.plda import (
     Plda,
     read_plda,
@@ -30,6 +30,7 @@ from utils.archives import (
 )
 from utils.cli import UserError
 
+LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
@@ -207,10 +208,20 @@ def train_backend(
         )
     x = np.stack(list(vectors.values())).astype(np.float64)
     mean = x.mean(axis=0)
+    _check_varies(x, classes)
     dim = clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
     transform = train_lda(x - mean, classes, dim)
     projected = scale_to_length((x - mean) @ transform.T, np.sqrt(dim))
     return PldaBackend(mean, transform, train_plda(projected, classes))
+
+
+def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
+    """ArithmeticError where x-vectors (n, D) of each speaker differ by rounding (float32) only."""
+    means, _, scatter = class_statistics(x, classes)
+    if np.trace(scatter) <= LEAST_VARIATION * np.square(x).sum():
+        raise ArithmeticError("all x-vectors of each speaker are equal")
+    if np.square(means - means.mean(axis=0)).sum() <= LEAST_VARIATION * np.square(means).sum():
+        raise ArithmeticError("the mean x-vectors of all speakers are equal")
 
 
 def write_backend(folder: Path, backend: PldaBackend) -> None:

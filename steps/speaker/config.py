@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from utils.cli import UserError
-from utils.settings import parse_settings, read_settings
+from utils.settings import check_sizes, parse_settings, read_settings
 from utils.tables import StrPath, atomic_write
 
 
@@ -121,7 +121,6 @@ class EncoderConfig:
     fine_tuning: FineTuningConfig = field(default_factory=FineTuningConfig)
 
 
-LARGEST = 65536  # of a layer: channels, bins, frames of a kernel
 CHOICES = {
     "encoder": ("ecapa", "xvector"),
     "network.pooling": ("attention", "xi"),
@@ -185,7 +184,8 @@ def read_config(path: StrPath) -> EncoderConfig:
 
 def _check_values(config: EncoderConfig, path: str) -> None:
     network, training, augment = config.network, config.training, config.augmentation
-    _check_sizes(network, config.features.bins, path)
+    check_sizes(network, path, "network")
+    check_features(config.features, augment, path)
     if not len(network.channels) == len(network.kernel_sizes) == len(network.dilations):
         raise UserError(f"{path}: network: channels, kernel_sizes and dilations differ in length")
     if config.encoder == "ecapa" and any(
@@ -203,17 +203,11 @@ def _check_values(config: EncoderConfig, path: str) -> None:
     for name in positive:
         if getattr(training, name) < 1:
             raise UserError(f"{path}: training.{name}: at least 1 is needed")
+
+
+def check_features(features: FeatureConfig, augment: AugmentConfig, path: StrPath) -> None:
+    """What encoders and recognisers share, but for the names of choices."""
+    check_sizes(features, path, "features")
+    check_sizes(augment, path, "augmentation", may_be_0=vars(augment))
     if not augment.speeds or not all(0.5 <= speed <= 2.0 for speed in augment.speeds):
         raise UserError(f"{path}: augmentation.speeds: numbers between 0.5 and 2 are needed")
-
-
-def _check_sizes(network: NetworkConfig, bins: int, path: str) -> None:
-    """No layer of nothing, and none that no memory holds."""
-    lists = ("channels", "kernel_sizes", "dilations")
-    singles = ("embedding", "attention_channels", "se_channels", "res2net_scale", "xi_hidden")
-    sizes = {name: getattr(network, name) for name in lists}
-    sizes |= {name: (getattr(network, name),) for name in singles}
-    for name, values in {**sizes, "features.bins": (bins,)}.items():
-        where = name if "." in name else f"network.{name}"
-        if not values or not all(1 <= size <= LARGEST for size in values):
-            raise UserError(f"{path}: {where}: sizes from 1 to {LARGEST} are needed")

@@ -7,14 +7,13 @@ new for each, Psi diagonal. `transform` is the inverse of A, so that u = transfo
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from steps.speaker.lda import class_statistics
 from utils.cli import UserError
-from utils.tables import StrPath, atomic_write
+from utils.tables import StrPath, atomic_write, read_bytes
 
 Float64 = npt.NDArray[np.float64]
 N_ITERATIONS = 10  # Kaldi's --num-em-iters
@@ -140,10 +139,7 @@ def write_plda(path: StrPath, plda: Plda) -> None:
 
 def read_plda(path: StrPath) -> Plda:
     """Read Kaldi's object, binary (single or double) or text; UserError for anything else."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    data = read_bytes(path)
     try:
         plda = Plda(*(_parse_binary(data) if data.startswith(b"\0B") else _parse_text(data)))
         d = len(plda.mean)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from steps.synthesis.nsf_config import parse_config
 from steps.synthesis.world import CODE_DIM
 from utils.cli import UserError
+from utils.settings import check_sizes
 from utils.tables import StrPath
 
 
@@ -96,11 +97,10 @@ def _check_network(config: B1bConfig, path: StrPath) -> None:
     network = config.network
     if not 1 <= config.cepstra < CODE_DIM:
         raise UserError(f"{path}: cepstra: {config.cepstra}; 1 to {CODE_DIM - 1} are possible")
-    if network.channels < 2 or network.channels % 2:
+    check_sizes(network, path, "network")
+    check_sizes(config.discriminators, path, "discriminators")
+    if network.channels % 2:
         raise UserError(f"{path}: network.channels: {network.channels}; an even number is needed")
-    for name in ("harmonics", "blocks", "layers", "noise_layers", "narrow"):
-        if getattr(network, name) < 1:
-            raise UserError(f"{path}: network.{name}: at least 1 is needed")
     if max(network.layers, network.noise_layers) > 12:
         raise UserError(f"{path}: network.layers and noise_layers: 12 are the most")
     if network.taps < 3 or network.taps % 2 == 0:
@@ -108,14 +108,12 @@ def _check_network(config: B1bConfig, path: StrPath) -> None:
 
 
 def _check_discriminators(config: DiscriminatorConfig, path: StrPath) -> None:
-    if not config.periods or min(config.periods) < 2:
+    if min(config.periods) < 2:
         raise UserError(f"{path}: discriminators.periods: whole numbers from 2 are needed")
-    if config.scales < 1:
-        raise UserError(f"{path}: discriminators.scales: at least 1 is needed")
-    if len(config.period_channels) != 5 or min(config.period_channels) < 1:
+    if len(config.period_channels) != 5:
         raise UserError(f"{path}: discriminators.period_channels: five numbers from 1 are needed")
     scale = config.scale_channels
-    if len(scale) != 7 or min(scale) < 1 or any(n % 16 for n in scale):
+    if len(scale) != 7 or any(n % 16 for n in scale):
         raise UserError(f"{path}: discriminators.scale_channels: seven multiples of 16 are needed")
 
 

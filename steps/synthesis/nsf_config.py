@@ -10,7 +10,7 @@ import yaml
 
 from steps.synthesis.world import CODE_DIM
 from utils.cli import UserError
-from utils.settings import parse_settings, read_settings
+from utils.settings import check_sizes, parse_settings, read_settings
 from utils.tables import StrPath, atomic_write
 
 if TYPE_CHECKING:
@@ -116,20 +116,13 @@ def _check_network(config: NsfConfig, path: StrPath) -> None:
     network = config.network
     if not 1 <= config.cepstra < CODE_DIM:
         raise UserError(f"{path}: cepstra: {config.cepstra}; 1 to {CODE_DIM - 1} are possible")
-    for name in ("channels", "condition", "encoder_channels"):
-        if getattr(network, name) < 1:
-            raise UserError(f"{path}: network.{name}: at least 1 is needed")
+    check_sizes(network, path, "network", may_be_0=("bottleneck",))
     if min(network.bands, network.noise_bands) < 2:
         raise UserError(f"{path}: network.bands and noise_bands: at least 2 are needed")
-    if network.kernel < 1 or network.kernel % 2 == 0:
+    if network.kernel % 2 == 0:
         raise UserError(f"{path}: network.kernel: {network.kernel}; an odd number is needed")
-    if not network.dilations or min(network.dilations) < 1:
-        raise UserError(f"{path}: network.dilations: whole numbers from 1 are needed, one a layer")
-    if network.bottleneck < 0 or network.levels < 3 or network.levels % 2 == 0:
-        raise UserError(
-            f"{path}: network.bottleneck {network.bottleneck}, levels {network.levels}; 0 or more "
-            "values of an odd number of levels, 3 at least, are needed"
-        )
+    if network.levels < 3 or network.levels % 2 == 0:
+        raise UserError(f"{path}: network.levels: an odd number of levels is needed, 3 at least")
 
 
 def _check_training(config: NsfConfig, path: StrPath) -> None:

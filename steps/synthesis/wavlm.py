@@ -24,6 +24,7 @@ from steps.audio import SAMPLE_RATE
 from steps.speaker.encoders import check_device
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import FrameIndex, average, spread
+from steps.weights import fill_network, load_state
 from utils.archives import ObjectReader
 from utils.cli import UserError
 from utils.tables import StrPath, read_id_lists, read_map, sort_ids
@@ -155,9 +156,8 @@ class Vocoder(nn.Module):
     def load(cls, path: Path, device: str = "cpu") -> "Vocoder":
         """From a checkpoint of kNN-VC; UserError for another file."""
         try:
-            saved = torch.load(path, map_location="cpu", weights_only=True)
             vocoder = cls()
-            vocoder.load_state_dict(fold_weight_norm(saved["generator"]))
+            fill_network(vocoder, fold_weight_norm(load_state(path)["generator"]), path)
         except Exception as error:  # of many kinds, as above
             raise UserError(
                 f"{path}: no vocoder of kNN-VC ({_first_line(error)}); it is at "
