@@ -31,7 +31,8 @@ from steps.generators.idmap import MlpTrainer
 from steps.generators.idmap_diff import DiffTrainer
 from steps.generators.idmap_speakers import IdMapGenerator, IdMapSettings
 from steps.generators.registry import load_generator
-from steps.generators.trained import Model, TrainedFolder, TrainingVectors
+from steps.generators.trained import TrainedFolder
+from steps.generators.training import Model, TrainingVectors
 
 D, SPEAKERS, UTTERANCES = 512, 247, 8
 ONE_BY_ONE, MANY, RUNS = 100, 10_000, 7
@@ -106,9 +107,9 @@ def report(name: str, data: TrainingVectors, average: float) -> bool:
     if "--train" in sys.argv:
         started = time.process_time()
         for step in range(20):
-            trainer.update(step)
-        seconds = (time.process_time() - started) / 20 * trainer.loop.steps
-        print(f"{name}: {seconds:.0f} CPU-s to train {trainer.loop.steps} steps (20 timed)")
+            trainer.learn(step)
+        seconds = (time.process_time() - started) / 20 * trainer.plan.steps
+        print(f"{name}: {seconds:.0f} CPU-s to train {trainer.plan.steps} steps (20 timed)")
         if name == "idmap_mlp" and seconds > 180:
             return False
     return one <= most * average and 1e5 * many <= longest

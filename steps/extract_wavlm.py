@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError(f"{args.data / 'spk2gender'}: is missing; targets are drawn by gender")
     if is_there(args.out / "world.scp"):
         raise UserError(f"{args.out}: holds a pool of WORLD frames; take another folder")
-    from steps.speaker.encoders import check_device
+    from steps.learning.devices import check_device
     from steps.synthesis.extraction import measure_all
     from steps.synthesis.wavlm import WAVLM_URL, WavLMFeatures, fetch, trim
 

@@ -4,7 +4,7 @@
 
 CONF is a YAML file such as conf/encoders/ecapa_mini.yaml; DATA needs wav.scp and utt2spk (audio of
 another rate is resampled to 16 kHz). OUT gets encoder.yaml (the settings and what was trained on),
-valid_eer.tsv (validation EER in percent against steps), checkpoints/ and, last, final.pt.
+training.tsv (loss and validation EER in percent against steps), checkpoints/ and, last, final.pt.
 
 With --init-from MODEL (another such OUT, of the same network) the training goes on from MODEL's
 network instead of random weights, with a new classifier, for fewer steps and at a lower rate: the
@@ -23,6 +23,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.learning.settings import with_steps
 from steps.options import add_training
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.speaker.config import fine_tuned, read_config, with_steps
+    from steps.speaker.config import fine_tuned, read_config
 
     if args.workers < 0:
         raise UserError(f"--workers {args.workers}: 0 or more are needed")
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             logging.warning("%s: no spklist: whom it learnt from is not known", args.init_from)
         check_unseen(before or [], args.init_from, args.not_speakers_of)
 
-    from steps.speaker.corpus import load_training_audio
+    from steps.learning.audio import load_training_audio
     from steps.speaker.training import train_encoder
 
     audio = load_training_audio(

@@ -58,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_vectors_as_frames(values, args.conf, vectors, utt2spk, args.out)
         return 0
 
-    from steps.generators.trained import make_training_vectors, train_generator
+    from steps.generators.trained import train_generator
+    from steps.generators.training import make_training_vectors
 
     training = make_training_vectors(vectors, utt2spk)
     train_generator(values, args.conf, training, args.out, seed=args.seed, device=args.device)

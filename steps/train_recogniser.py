@@ -4,8 +4,8 @@
 
 CONF is a YAML file such as conf/asr/ctc_mini.yaml; DATA needs wav.scp, utt2spk and text (audio of
 another rate is resampled to 16 kHz). OUT gets recogniser.yaml (the settings and what was trained
-on), valid_wer.tsv (errors on held-out speakers, as shares, against steps), checkpoints/ and, last,
-final.pt. steps/decode.py hears with it: --model OUT ctc.
+on), training.tsv (losses, and errors on held-out speakers, as shares, against steps), checkpoints/
+and, last, final.pt. steps/decode.py hears with it: --model OUT ctc.
 
 A stopped training goes on from its last checkpoint when the same command is given again, and ends
 with the same network as one that was not stopped. One thread computes.
@@ -19,6 +19,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.learning.settings import with_steps
 from steps.options import add_training
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.asr.ctc_config import read_config, with_steps
+    from steps.asr.ctc_config import read_config
 
     config = read_config(args.conf)
     if args.steps is not None:
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
 
     from steps.asr.ctc_training import Material, train_ctc
-    from steps.speaker.corpus import load_training_audio
+    from steps.learning.audio import load_training_audio
 
     audio = load_training_audio(
         data.wav,

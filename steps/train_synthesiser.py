@@ -5,8 +5,9 @@
 CONF is a YAML file such as conf/synthesisers/nsf_mini.yaml, whose `synthesiser` is nsf or b1b
 (docs/voice_conversion.md); DATA needs wav.scp and utt2spk; POOL is
 a folder of steps/make_voice_pool.py with the WORLD frames of these utterances and the x-vectors of
-these speakers. OUT gets synthesiser.yaml (the settings and what was trained on), valid_loss.tsv
-(log-mel distance on held-out speakers against steps), checkpoints/ and, last, final.pt.
+these speakers. OUT gets synthesiser.yaml (the settings and what was trained on), training.tsv
+(losses, and log-mel distance on held-out speakers, against steps), checkpoints/ and, last,
+final.pt.
 
 A stopped training goes on from its last checkpoint when the same command is given again, and ends
 with the same network as one that was not stopped.
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = read_b1b_config(args.conf) if is_b1b else read_config(args.conf)
     data = load_data_dir(args.data)
 
-    from steps.speaker.corpus import load_training_audio
+    from steps.learning.audio import load_training_audio
     from steps.synthesis.b1b_training import train_b1b
     from steps.synthesis.nsf_training import train_nsf
 

@@ -12,7 +12,7 @@ import torch
 import yaml
 from test_nsf import RATE, keep, voice
 
-from steps.speaker.corpus import load_training_audio
+from steps.learning.audio import load_training_audio
 from steps.synthesis.b1b import (
     B1bNetwork,
     B1bSynthesiser,
@@ -265,8 +265,8 @@ def make_trainer(pool: Path) -> tuple[B1bTrainer, BatchMaker]:
     )
     voices = Voices.load(pool, audio)
     ones = np.ones(8 + N_XVECTOR + 1)
-    trainer = B1bTrainer(config, 0, "cpu", N_XVECTOR, (0 * ones, ones))
-    return trainer, BatchMaker(audio, voices, config, 0)
+    make = BatchMaker(audio, voices, config, 0)
+    return B1bTrainer(config, 0, "cpu", make, None, N_XVECTOR, (0 * ones, ones)), make
 
 
 def test_every_parameter_has_a_finite_gradient(pool: Path) -> None:
@@ -300,9 +300,9 @@ def test_training_lowers_the_spectral_loss(pool: Path) -> None:
     batch = make(0)
     right = torch.from_numpy(batch.right)
     losses = []
-    for _ in range(12):
+    for step in range(12):
         losses.append(float(trainer.generator_loss(trainer.say(batch, "x"), right)[1].detach()))
-        trainer.update(batch)
+        trainer.update(step, batch)
     assert losses[-1] < 0.9 * losses[0]
 
 

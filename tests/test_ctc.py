@@ -12,11 +12,11 @@ import torch
 import yaml
 
 from local.metrics.wer import error_figures
-from steps.asr.ctc_batches import BatchMaker, fitting_speeds
+from steps.asr.ctc_batches import Batch, BatchMaker, fitting_speeds
 from steps.asr.ctc_config import CtcConfig, NetworkConfig, SearchConfig, read_config
 from steps.asr.ctc_network import CtcNetwork
 from steps.asr.ctc_search import WordSearch
-from steps.asr.ctc_training import Material, select_usable
+from steps.asr.ctc_training import CtcTrainer, Material, select_usable
 from steps.asr.ctc_units import Units, frames_needed
 from steps.asr.ctc_weights import best_weights, try_weights
 from steps.asr.language import Language, read_source, trigram
@@ -24,8 +24,8 @@ from steps.asr.text import normalise
 from steps.asr.word_models import IMPOSSIBLE, make_word_model
 from steps.choose_search import main as choose
 from steps.decode import main as decode
+from steps.learning.audio import TrainingAudio
 from steps.make_lang import main as make_lang
-from steps.speaker.corpus import TrainingAudio
 from steps.train_recogniser import main as train
 from utils.cli import UserError
 from utils.tables import read_map
@@ -292,13 +292,17 @@ def test_a_resumed_training_ends_the_same_to_the_bit(
 ) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert train([str(conf), str(data), str(whole)]) == 0
-    assert len((whole / "valid_wer.tsv").read_text().splitlines()) == 3
+    assert len((whole / "training.tsv").read_text().splitlines()) == 3
+    update = CtcTrainer.update
 
-    with monkeypatch.context() as patched:
-        patched.setattr("steps.asr.ctc_training.LOG_EVERY", 3)
-        patched.setattr("steps.asr.ctc_training.logging.info", _killer(" of %d, loss"))
-        with pytest.raises(KeyboardInterrupt):
-            train([str(conf), str(data), str(parts)])
+    def stop_at_three(trainer: CtcTrainer, step: int, batch: Batch) -> dict[str, float]:
+        if step == 3:
+            raise KeyboardInterrupt
+        return update(trainer, step, batch)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(CtcTrainer, "update", stop_at_three)
+        train([str(conf), str(data), str(parts)])
     assert sorted(path.name for path in (parts / "checkpoints").iterdir()) == ["step-00000002.pt"]
     assert not (parts / "final.pt").exists()
     assert train([str(conf), str(data), str(parts)]) == 0
@@ -308,14 +312,6 @@ def test_a_resumed_training_ends_the_same_to_the_bit(
     # With another seed it is another network, and not made of this one's checkpoints.
     with pytest.raises(UserError, match="other settings, seed or data"):
         train(["--seed", "1", str(conf), str(data), str(parts)])
-
-
-def _killer(when: str):  # type: ignore[no-untyped-def]
-    def log(message: str, *args: object) -> None:
-        if when in message:
-            raise KeyboardInterrupt
-
-    return log
 
 
 def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:

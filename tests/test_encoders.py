@@ -17,8 +17,11 @@ import torch
 import yaml
 
 from steps import extract_xvectors, train_encoder
+from steps.activity import keep_speech
+from steps.learning.audio import TrainingAudio, hold_out, load_training_audio
+from steps.learning.batches import Prefetcher
+from steps.learning.loop import count_parameters, learning_rate
 from steps.speaker import encoders, layers
-from steps.speaker.activity import keep_speech
 from steps.speaker.augmentation import (
     add_at_snr,
     change_speed,
@@ -26,20 +29,20 @@ from steps.speaker.augmentation import (
     mask_features,
     power,
 )
-from steps.speaker.batches import BatchMaker, Prefetcher
-from steps.speaker.config import AugmentConfig, FeatureConfig, read_config, to_plain
-from steps.speaker.corpus import TrainingAudio, hold_out, load_training_audio
+from steps.speaker.batches import BatchMaker
+from steps.speaker.config import AugmentConfig, FeatureConfig, read_config
 from steps.speaker.encoders import NetworkEncoder, load_encoder
 from steps.speaker.extraction import cut
 from steps.speaker.features import Features, sliding_mean
-from steps.speaker.networks import EncoderNetwork, TrainingHead, count_parameters
-from steps.speaker.training import Trainer, learning_rate, margin
+from steps.speaker.networks import EncoderNetwork, TrainingHead
+from steps.speaker.training import EncoderTrainer, margin
 from steps.speaker.validation import equal_error_rate, make_validation_set
 from tests.waiting import ended, wait_for
 from utils import merge_split_dirs, split_data_dir
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
+from utils.settings import to_plain
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -170,7 +173,7 @@ def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"training__stepz": 3}, r"training\.stepz: unknown setting; known: steps, batch"),
+        ({"training__stepz": 3}, r"training\.stepz: unknown setting; known: steps, log_every"),
         ({"training__steps": "many"}, r"training\.steps: 'many'; a whole number is expected"),
         ({"training__steps": 0}, r"training\.steps: at least 1"),
         ({"training__steps": True}, r"training\.steps: True; a whole number is expected"),
@@ -213,7 +216,7 @@ def assert_same_weights(one, other):
 
 def test_training_leaves_a_usable_encoder(conf, data, tmp_path):
     run_training(conf(), data, tmp_path / "enc")
-    curve = (tmp_path / "enc" / "valid_eer.tsv").read_text().splitlines()
+    curve = (tmp_path / "enc" / "training.tsv").read_text().splitlines()
     assert curve[0].startswith("#step") and [line.split("\t")[0] for line in curve[1:]] == [
         "3",
         "6",
@@ -230,25 +233,22 @@ def test_a_stopped_training_ends_like_one_that_was_not(conf, data, tmp_path, mon
     """Also: the number of worker processes changes nothing."""
     path = conf(training__keep="best")
     run_training(path, data, tmp_path / "whole", "--workers", "2")
-    update = Trainer.update
+    update = EncoderTrainer.update
 
-    def stop_at_three(self, batch):
-        if self.step == 3:
+    def stop_at_three(self, step, batch):
+        if step == 3:
             raise KeyboardInterrupt
-        update(self, batch)
+        return update(self, step, batch)
 
-    monkeypatch.setattr(Trainer, "update", stop_at_three)
+    monkeypatch.setattr(EncoderTrainer, "update", stop_at_three)
     with pytest.raises(KeyboardInterrupt):
         run_training(path, data, tmp_path / "stopped")
     assert not (tmp_path / "stopped" / "final.pt").exists()
-    monkeypatch.setattr(Trainer, "update", update)
+    monkeypatch.setattr(EncoderTrainer, "update", update)
     run_training(path, data, tmp_path / "stopped", "--workers", "0")
     assert_same_weights(weights(tmp_path / "whole"), weights(tmp_path / "stopped"))
     curves = [
-        [
-            line.split("\t")[::3]
-            for line in (tmp_path / d / "valid_eer.tsv").read_text().splitlines()
-        ]
+        [line.split("\t")[::2] for line in (tmp_path / d / "training.tsv").read_text().splitlines()]
         for d in ("whole", "stopped")
     ]
     assert curves[0] == curves[1]

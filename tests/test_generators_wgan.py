@@ -10,7 +10,8 @@ from steps.anonymisers.source import Resources
 from steps.anonymisers.strategy import Key
 from steps.generators.optimal_transport import quadratic_cost, solve_duals
 from steps.generators.registry import describe_generator, load_generator
-from steps.generators.trained import load_trained, make_training_vectors, train_generator
+from steps.generators.trained import load_trained, train_generator
+from steps.generators.training import make_training_vectors
 from steps.generators.wgan import WganTrainer
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.generators.wgan_speakers import WganSettings, WganSpeakers
@@ -176,13 +177,13 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -
 
     whole = trainer()
     for step in range(6):
-        whole.update(step)
+        whole.learn(step)
     first, second = trainer(), trainer()
     for step in range(3):
-        first.update(step)
+        first.learn(step)
     second.restore(first.state())
     for step in range(3, 6):
-        second.update(step)
+        second.learn(step)
     weights = whole.weights()
     assert all(torch.equal(weights[name], value) for name, value in second.weights().items())
 
@@ -204,7 +205,7 @@ def test_dimensions_that_never_change_do_not_take_over_the_generated_vectors() -
     data.vectors[:, 3] = 1.0 + 1e-4 * np.arange(len(data.vectors)) / len(data.vectors)
     trainer = WganTrainer.from_settings(settings(), "f", data, 0, "cpu")
     for step in range(12):
-        trainer.update(step)
+        trainer.learn(step)
     made = trainer.model().vectors(np.arange(50, dtype=np.int64))
     assert (made[:, 2] == 4.0).all()
     assert made[:, 3].std() < 0.1 * np.delete(made, [2, 3], axis=1).std(axis=0).mean()

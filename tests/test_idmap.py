@@ -29,7 +29,8 @@ from steps.generators.idmap_diff import (
     to_score,
 )
 from steps.generators.registry import describe_generator, load_generator
-from steps.generators.trained import TrainingVectors, sanity_figures, train_generator
+from steps.generators.trained import train_generator
+from steps.generators.training import TrainingVectors, sanity_figures
 from utils.cli import UserError
 from utils.settings import parse_settings
 
@@ -200,7 +201,7 @@ def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) 
     made = trainer.from_settings(values, "x", data, seed=0, device="cpu")
     before = sanity_figures(made.model(), data)["cosine_seen"]
     for step in range(steps):
-        made.update(step)
+        made.learn(step)
     after = sanity_figures(made.model(), data)
     assert after["cosine_seen"] > 0.9 > 0.6 > before
 
@@ -211,7 +212,7 @@ def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
     values["training"] = {"loss": "wgan_qc", "identities": 8, "auxiliaries": 4}
     made = MlpTrainer.from_settings(values, "x", data, seed=0, device="cpu")
     before = sanity_figures(made.model(), data)["norm_ratio"]
-    figures = [made.update(step) for step in range(200)]
+    figures = [made.learn(step) for step in range(200)]
     assert all(np.isfinite(list(f.values())).all() for f in figures)
     after = sanity_figures(made.model(), data)["norm_ratio"]
     assert after > 3 * before and before < 0.1  # at first the network puts out next to nothing

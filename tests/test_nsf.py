@@ -12,7 +12,7 @@ import torch
 import yaml
 from conftest import RunProgram
 
-from steps.speaker.corpus import load_training_audio
+from steps.learning.audio import load_training_audio
 from steps.synthesis.base import Target
 from steps.synthesis.content import (
     analyse_content,
@@ -36,7 +36,7 @@ from steps.synthesis.nsf_config import (
     TrainingConfig,
     read_config,
 )
-from steps.synthesis.nsf_training import Adversary, Trainer, train_nsf
+from steps.synthesis.nsf_training import Adversary, NsfTrainer, train_nsf
 from steps.synthesis.spectral_loss import SpectralLoss
 from steps.synthesis.training import BatchMaker, Voices
 from steps.synthesis.world import analyse, extract_f0, pack
@@ -223,11 +223,11 @@ def test_training_lowers_the_loss(pool: Path) -> None:
     )
     voices, config = Voices.load(pool, audio), settings()
     make = BatchMaker(audio, voices, config, 0)
-    trainer = Trainer(config, 0, "cpu", np.stack(list(voices.xvectors.values())))
-    before = trainer.validate(make(1000))
+    trainer = NsfTrainer(config, 0, "cpu", make, make(1000))
+    before = trainer.validate()["valid_log_mel"]
     for step in range(30):
-        trainer.update(make(step))
-    assert trainer.validate(make(1000)) < 0.6 * before
+        trainer.update(step, make(step))
+    assert trainer.validate()["valid_log_mel"] < 0.6 * before
 
 
 @pytest.mark.slow

@@ -10,19 +10,15 @@ import yaml
 from conftest import RunProgram
 
 from steps.generate_speakers import main as generate
-from steps.generators.trained import (
-    TrainingVectors,
-    load_trained,
-    make_training_vectors,
-    norm_problem,
-    train_generator,
-)
+from steps.generators.idmap import TripletTrainer
+from steps.generators.trained import load_trained, train_generator
+from steps.generators.training import TrainingVectors, make_training_vectors, norm_problem
 from steps.measure_capacity import main as measure
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
 
 SMALL = {"identity": 24, "width": 32}
-LOOP = {"steps": 60, "log_every": 7, "check_every": 25, "checkpoint_every": 10}
+LOOP = {"steps": 60, "log_every": 7, "valid_every": 25, "checkpoint_every": 10}
 RATE = {"learning_rate": 0.003}
 MLP = {"generator": "idmap_mlp", "network": SMALL, "training": {**LOOP, **RATE}}
 DIFF = {
@@ -62,17 +58,15 @@ def test_a_stopped_training_ends_with_the_same_bits(
 ) -> None:
     monkeypatch.setattr("steps.generators.trained.norm_problem", lambda *_: "")
     train_generator(values, "conf", data(), tmp_path / "whole", seed=0)
-    from steps.generators.trained import _Run
+    batch = TripletTrainer.batch
 
-    update = _Run._update
-
-    def stop_at_37(run: _Run) -> None:
-        if run.step == 37:
+    def stop_at_37(trainer: TripletTrainer, step: int) -> object:
+        if step == 37:
             raise Stopped
-        update(run)
+        return batch(trainer, step)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(_Run, "_update", stop_at_37)
+        patch.setattr(TripletTrainer, "batch", stop_at_37)
         train_generator(values, "conf", data(), tmp_path / "parts", seed=0)
     assert not (tmp_path / "parts" / "final.pt").exists()
     train_generator(values, "conf", data(), tmp_path / "parts", seed=0)
@@ -100,7 +94,7 @@ def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path: Path) -> No
     checked = [row["step"] for row in cells if row["norm_ratio"]]
     assert checked == ["25", "50", "60", "75", "80"]
     assert float(cells[-1]["loss"]) < 0.5 * float(cells[0]["loss"])
-    with pytest.raises(UserError, match=r"training.steps: 70, but .* is at 80; remove"):
+    with pytest.raises(UserError, match=r"training.steps: 70, but it is at step 80; remove"):
         train_generator(steps(MLP, 70), "conf", data(), tmp_path, seed=0)
 
 
@@ -185,7 +179,7 @@ def test_the_programs_train_generate_and_measure(
     arguments = (tmp_path / "conf.yaml", tmp_path / "xvectors", tmp_path / "data")
     done = run_program("steps/train_generator.py", *arguments, tmp_path / "g")
     assert done.returncode == 0, done.stderr
-    assert "check at step 60: 200 unseen indices" in done.stderr
+    assert "check: 200 unseen indices" in done.stderr
     known = yaml.safe_load((tmp_path / "g" / "generator.yaml").read_text())["trained"]
     assert (known["speakers"], known["utterances"], known["dimension"]) == (12, 48, 16)
 

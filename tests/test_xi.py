@@ -11,12 +11,13 @@ from torch import Tensor
 from steps.audio import read_audio
 from steps.extract_frames import main
 from steps.generators.frames import read_frames
-from steps.speaker.checkpoints import save_atomically
-from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig, write_config
+from steps.learning.checkpoints import save_atomically
+from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig
 from steps.speaker.encoders import load_encoder
 from steps.speaker.networks import EncoderNetwork
 from steps.speaker.xi import Posterior, XiPooling, pool_frames
 from utils.cli import UserError
+from utils.settings import to_plain, write_settings
 
 
 def pool(
@@ -123,7 +124,7 @@ def test_frames_of_a_data_directory_are_what_psd_reads(make_data_dir, tmp_path: 
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1}, seconds=0.4)
     folder = tmp_path / "encoder"
     folder.mkdir()
-    write_config(folder / "encoder.yaml", encoder_config())
+    write_settings(folder / "encoder.yaml", to_plain(encoder_config()))
     save_atomically(folder / "final.pt", encoder(True).state_dict())
     assert main([str(folder), str(data), str(tmp_path / "out")]) == 0
     table = read_frames(tmp_path / "out", None, "given")
@@ -134,7 +135,7 @@ def test_frames_of_a_data_directory_are_what_psd_reads(make_data_dir, tmp_path: 
     np.testing.assert_allclose(table.frames.means[0], means.mean(axis=0), rtol=1e-3, atol=1e-5)
     expected = variances.mean(axis=0) + means.var(axis=0)
     np.testing.assert_allclose(table.frames.variances[0], expected, rtol=1e-3)
-    write_config(folder / "encoder.yaml", encoder_config(pooling="attention"))
+    write_settings(folder / "encoder.yaml", to_plain(encoder_config(pooling="attention")))
     other = EncoderNetwork(encoder_config(pooling="attention"))
     save_atomically(folder / "final.pt", other.state_dict())
     with pytest.raises(UserError, match="xi pooling is needed"):

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import yaml
 
 from utils.cli import UserError
-from utils.tables import StrPath, read_bytes
+from utils.tables import StrPath, atomic_write, read_bytes
 
 T = TypeVar("T")
 Kind = TypeVar("Kind", dict[str, Any], list[Any])
@@ -158,3 +158,15 @@ def _convert_list(
     if any_length:
         kinds = kinds[:1] * len(value)
     return tuple(_convert(kind, item, path, where) for kind, item in zip(kinds, value, strict=True))
+
+
+def to_plain(settings: object) -> dict[str, Any]:
+    """A dataclass of settings as dicts, lists and numbers."""
+    found: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))  # type: ignore[call-overload]
+    return found
+
+
+def write_settings(path: StrPath, settings: dict[str, Any], **more: object) -> None:
+    """Write settings, and what else is to be known, as YAML."""
+    with atomic_write(path) as stream:
+        yaml.safe_dump({**settings, **more}, stream, sort_keys=False)

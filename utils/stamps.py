@@ -72,9 +72,6 @@ NOT_CONTENT = (
     "pseudo.tsv",
     "seconds.tsv",
     "training.tsv",
-    "valid_eer.tsv",
-    "valid_loss.tsv",
-    "valid_wer.tsv",
 )
 
 

@@ -15,7 +15,7 @@ from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
 from steps.asr.language import Language
 from steps.audio import FloatArray
-from steps.speaker.encoders import check_device
+from steps.learning.devices import check_device
 from steps.speaker.features import Features
 from steps.weights import fill_network, load_state
 from utils.cli import UserError

@@ -12,8 +12,8 @@ from steps.asr.ctc_config import CtcConfig
 from steps.asr.ctc_units import frames_needed
 from steps.asr.signal import PADDING, condition
 from steps.audio import SAMPLE_RATE
+from steps.learning.audio import TrainingAudio
 from steps.speaker.augmentation import augment, change_speed, mask_features
-from steps.speaker.corpus import TrainingAudio
 from steps.speaker.features import Features
 from utils.seeds import make_rng
 

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of the CTC recogniser (conf/asr/*.yaml) as checked values."""
 
-import dataclasses
-import json
 from dataclasses import dataclass, field
-from typing import Any
-
-import yaml
 
 from steps.asr.ctc_units import KINDS
+from steps.learning.settings import LoopSettings, check_loop
 from steps.speaker.config import CHOICES, AugmentConfig, FeatureConfig, check_features
 from utils.cli import UserError
 from utils.settings import check_sizes, parse_settings, read_settings
-from utils.tables import StrPath, atomic_write
+from utils.tables import StrPath
 
 
 @dataclass(frozen=True)
@@ -31,10 +27,9 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """How it is trained. Fractions are of all steps."""
+class TrainingConfig(LoopSettings):
+    """How it is trained. Fractions are of all steps. Best is what has the fewest words wrong."""
 
-    steps: int
     batch: int = 8  # utterances a step
     learning_rate: float = 3e-3
     warm_up: float = 0.1
@@ -42,9 +37,6 @@ class TrainingConfig:
     gradient_norm: float = 5.0
     valid_speakers: int = 8
     valid_share: float = 0.1  # of the speakers, at most
-    valid_every: int = 250
-    checkpoint_every: int = 250
-    keep_checkpoints: int = 2
     cache_gb: float = 1.0  # decoded audio up to this size is held in memory
     minimum_seconds: float = 0.1  # shorter training utterances are left out, counted
 
@@ -97,9 +89,9 @@ def _check_values(config: CtcConfig, path: str) -> None:
     check_sizes(network, path, "network", may_be_0=("lstm",))
     check_sizes(config.search, path, "search")
     check_features(config.features, config.augmentation, path)
-    for name in ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints"):
-        if getattr(training, name) < 1:
-            raise UserError(f"{path}: training.{name}: at least 1 is needed")
+    check_loop(training, path)
+    if training.batch < 1:
+        raise UserError(f"{path}: training.batch: at least 1 is needed")
     if network.kernel % 2 == 0:
         raise UserError(f"{path}: network.kernel: an odd kernel is needed")
     if not 0 <= network.dropout < 1:
@@ -110,22 +102,3 @@ def _check_values(config: CtcConfig, path: str) -> None:
         raise UserError(f"{path}: search.lm_weight: above 0 is needed, or grammars do not count")
     if not 0 <= training.valid_share <= 0.5:
         raise UserError(f"{path}: training.valid_share: a part, from 0 to 0.5, is needed")
-
-
-def with_steps(config: CtcConfig, steps: int) -> CtcConfig:
-    """The same with another number of training steps; UserError below 1."""
-    if steps < 1:
-        raise UserError(f"--steps {steps}: at least 1 is needed")
-    return dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
-
-
-def to_plain(config: CtcConfig) -> dict[str, Any]:
-    """The settings as dicts, lists and numbers."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
-    return plain
-
-
-def write_config(path: StrPath, config: CtcConfig, trained: dict[str, object]) -> None:
-    """Write the settings, and what else is to be known of the recogniser, as YAML."""
-    with atomic_write(path) as stream:
-        yaml.safe_dump({**to_plain(config), "trained": trained}, stream, sort_keys=False)

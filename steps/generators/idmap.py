@@ -5,35 +5,34 @@ In training, index s goes to the mean x-vector of speaker s, whatever utterance 
 is the auxiliary input. In use, the auxiliary input is fixed, and indices are new ones.
 """
 
-import dataclasses
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from steps.generators.base import FloatArray
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
-from steps.generators.trained import (
+from steps.generators.training import (
     NORM_RATIO,
-    LoopSettings,
+    Float32,
+    GeneratorLoop,
+    GeneratorTrainer,
+    IntArray,
     Model,
     TrainingVectors,
-    check_loop,
 )
 from steps.generators.wgan_networks import critic_loss, make_networks
+from steps.learning.loop import descend
+from steps.learning.settings import check_loop
 from steps.weights import fill_network
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import check_sizes, parse_settings
+from utils.settings import check_sizes, parse_settings, to_plain
 from utils.tables import StrPath
-
-Float32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 LOSSES = ("idmap", "wgan_qc")
 BLOCK = 1024  # vectors computed at a time
@@ -56,7 +55,7 @@ class NetworkSettings:
 
 
 @dataclass(frozen=True)
-class TripletSettings(LoopSettings):
+class TripletSettings(GeneratorLoop):
     """A batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
 
     identities: int = 16
@@ -205,7 +204,7 @@ def single(array: FloatArray) -> Float32:
 
 
 class MlpModel:
-    """IDMap-MLP in use; see `trained.Model`. Weights are taken as they are at the time."""
+    """IDMap-MLP in use; see `training.Model`. Weights are taken as they are at the time."""
 
     norm_limits = NEW_NORM_RATIO
 
@@ -220,7 +219,7 @@ class MlpModel:
         ]
 
     def vectors(self, indices: IntArray) -> Float32:
-        """See trained.Model."""
+        """See training.Model."""
         out = np.empty((len(indices), self.dimension), np.float32)
         for start in range(0, len(indices), BLOCK):
             block = indices[start : start + BLOCK]
@@ -268,23 +267,24 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
     )
 
 
-class TripletTrainer(ABC):
-    """What the trainings of both networks share: settings, data, optimiser, and their state.
+class TripletTrainer(GeneratorTrainer):
+    """What the trainings of both networks share: settings, data, optimiser.
 
     generator: its name. A network has a `conditioner`; `settings.network` says how identity vectors
     are made, `settings.training` how it is trained.
     """
 
     generator: ClassVar[str]
+    plan: TripletSettings
 
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
         torch.manual_seed(derive_seed(seed, self.generator, "weights") % 2**63)  # torch draws them
         network = self.make_network(settings, data.dimension)
-        self._settings, self._network = settings, network
-        self.loop, self.data = settings.training, data
+        self._settings, self.plan, self.data = settings, settings.training, data
+        self.seed, self.device = seed, device
         place = make_rng(seed, "idmap", "auxiliary").integers(len(data.vectors))
         network.conditioner.fixed.copy_(torch.from_numpy(data.vectors[place]))
-        self.network = network.to(device)
+        self.network: Any = network.to(device)
         self.optimiser = self.make_optimiser(network)
         self.sampler = TripletSampler(data, settings.training, seed)
         self.vectors = torch.from_numpy(data.vectors).to(device)
@@ -303,14 +303,14 @@ class TripletTrainer(ABC):
         seed: int,
         device: str,
     ) -> Self:
-        """See trained.TrainerKind."""
+        """See GeneratorTrainer."""
         return cls(cls.read(values, path), data, seed=seed, device=device)
 
     @classmethod
     def load(
         cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
     ) -> Model:
-        """See trained.TrainerKind."""
+        """See GeneratorTrainer."""
         settings = cls.read(values, path)
         network = cls.make_network(settings, saved_dimension(weights, path))
         fill_network(network, weights, Path(path).with_name("final.pt"))
@@ -334,28 +334,20 @@ class TripletTrainer(ABC):
     def make_optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
         """AdamW with the rates of the settings."""
         return torch.optim.AdamW(
-            network.parameters(), self.loop.learning_rate, weight_decay=self.loop.weight_decay
+            network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
 
-    def descend(self, network: nn.Module, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-        """One step of the optimiser."""
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(network.parameters(), self.loop.gradient_norm)
-        optimiser.step()
+    def batch(self, step: int) -> tuple[IntArray, IntArray]:
+        """See Trainer: speakers and utterances of others."""
+        return self.sampler.draw(step)
 
-    def state(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        return {"network": self.network.state_dict(), "optimiser": self.optimiser.state_dict()}
+    def model(self) -> Model:
+        """See GeneratorTrainer."""
+        return self.make_model(self._settings, self.network, len(self.data.speakers))
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """See trained.Trainer."""
-        self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-
-    def weights(self) -> dict[str, Tensor]:
-        """See trained.Trainer."""
-        return dict(self.network.state_dict())
+    def settings(self) -> dict[str, Any]:
+        """See GeneratorTrainer."""
+        return to_plain(self._settings)
 
 
 class MlpTrainer(TripletTrainer):
@@ -368,10 +360,11 @@ class MlpTrainer(TripletTrainer):
         self, settings: MlpSettings, data: TrainingVectors, *, seed: int, device: str
     ) -> None:
         super().__init__(settings, data, seed=seed, device=device)
-        self._critic: nn.Module | None = None
+        self.critic: nn.Module | None = None
         if settings.training.loss == "wgan_qc":
-            self._critic = make_networks("mlp", 1, data.dimension)[1].to(device)
-            self._critic_optimiser = self.make_optimiser(self._critic)
+            self.critic = make_networks("mlp", 1, data.dimension)[1].to(device)
+            self.critic_optimiser = self.make_optimiser(self.critic)
+            self.saved = (*self.saved, "critic", "critic_optimiser")
 
     @staticmethod
     def make_network(settings: MlpSettings, dimension: int) -> MlpNetwork:
@@ -383,51 +376,28 @@ class MlpTrainer(TripletTrainer):
         """See TripletTrainer."""
         return MlpModel(settings.network, network, n_speakers)
 
-    def update(self, step: int) -> dict[str, float]:
-        """See trained.Trainer."""
+    def update(self, step: int, batch: tuple[IntArray, IntArray]) -> dict[str, float]:  # noqa: ARG002
+        """See Trainer."""
         self.network.train()
-        speakers, utterances = self.sampler.draw(step)
+        speakers, utterances = batch
         x = self.means[speakers][:, None]
         y = self.network(self._identities[speakers], self.vectors[utterances])
         loss, cosine, distance = mlp_loss(y, x, self._settings.training.alpha)
         figures = {"cosine": cosine, "distance": distance}
-        if self._critic is None:
-            figures = {"loss": float(loss.detach()), **figures}
-        else:
-            loss, critic_value = self._adversarial_loss(self._critic, x, y)
+        if self.critic is not None:
+            loss, critic_value = self._adversarial_loss(self.critic, x, y)
             figures = {"critic_loss": critic_value, **figures}
-        self.descend(self.network, self.optimiser, loss)
-        return figures
+        found = descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
+        return figures if self.critic is not None else {"loss": found, **figures}
 
     def _adversarial_loss(self, critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
         """-mean D(y) after a step of the critic D of WGAN-QC on (x, y); nothing ties y to its x."""
         real = x.expand_as(y).flatten(0, 1)
         learned = critic_loss(critic, real, y.flatten(0, 1), self._settings.training.gamma)
-        self.descend(critic, self._critic_optimiser, learned.total)
-        return -critic(y.flatten(0, 1)).mean(), float(learned.total.detach())
-
-    def model(self) -> MlpModel:
-        """See trained.Trainer."""
-        return self.make_model(self._settings, self._network, len(self.data.speakers))
-
-    def state(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        state = super().state()
-        if self._critic is not None:
-            state["critic"] = self._critic.state_dict()
-            state["critic_optimiser"] = self._critic_optimiser.state_dict()
-        return state
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """See trained.Trainer."""
-        super().restore(state)
-        if self._critic is not None:
-            self._critic.load_state_dict(state["critic"])
-            self._critic_optimiser.load_state_dict(state["critic_optimiser"])
-
-    def settings(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        return dataclasses.asdict(self._settings)
+        found = descend(
+            learned.total, self.critic_optimiser, critic.parameters(), self.plan.gradient_norm
+        )
+        return -critic(y.flatten(0, 1)).mean(), found
 
 
 def saved_dimension(weights: dict[str, Tensor], path: StrPath) -> int:

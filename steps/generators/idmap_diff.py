@@ -6,7 +6,6 @@ index is one voice.
 """
 
 import copy
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,16 +19,15 @@ from steps.generators.idmap import (
     BLOCK,
     NEW_NORM_RATIO,
     Conditioner,
-    Float32,
-    IntArray,
     TripletSettings,
     TripletTrainer,
     check_network,
     check_training,
     to_numpy,
 )
-from steps.generators.trained import TrainingVectors
+from steps.generators.training import Float32, IntArray, TrainingVectors
 from steps.generators.unet import Unet1d, VectorUnet
+from steps.learning.loop import descend
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -136,7 +134,7 @@ def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
 
 
 class DiffModel:
-    """IDMap-Diff in use; see `trained.Model`. Weights are taken as they are at the time."""
+    """IDMap-Diff in use; see `training.Model`. Weights are taken as they are at the time."""
 
     norm_limits = NEW_NORM_RATIO
 
@@ -148,7 +146,7 @@ class DiffModel:
         self._network = network.unet.in_use(network.conditioner)
 
     def vectors(self, indices: IntArray) -> Float32:
-        """See trained.Model."""
+        """See training.Model."""
         out = np.empty((len(indices), self.dimension), np.float32)
         for start in range(0, len(indices), BLOCK):
             block = indices[start : start + BLOCK]
@@ -180,9 +178,10 @@ def index_noise(indices: IntArray, n_noises: int, dimension: int) -> Float32:
 
 
 class DiffTrainer(TripletTrainer):
-    """IDMap-Diff under training; see trained.Trainer."""
+    """IDMap-Diff under training."""
 
     generator = "idmap_diff"
+    saved = ("network", "optimiser", "average")
     read = staticmethod(read_diff_settings)
 
     def __init__(
@@ -191,11 +190,10 @@ class DiffTrainer(TripletTrainer):
         super().__init__(settings, data, seed=seed, device=device)
         deviation = data.means.std(axis=0)
         scale = np.maximum(deviation, 0.01 * deviation.mean())
-        self._network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
-        self._network.scale.copy_(torch.from_numpy(scale))
-        self._seed = seed
-        self._average = copy.deepcopy(self._network)
-        self._targets = self._network.standardise(self.means)
+        self.network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
+        self.network.scale.copy_(torch.from_numpy(scale))
+        self.average = copy.deepcopy(self.network)
+        self._targets = self.network.standardise(self.means)
 
     @staticmethod
     def make_network(settings: DiffSettings, dimension: int) -> DiffNetwork:
@@ -207,60 +205,46 @@ class DiffTrainer(TripletTrainer):
         """See TripletTrainer."""
         return DiffModel(settings, network, n_speakers)
 
-    def update(self, step: int) -> dict[str, float]:
-        """See trained.Trainer. The loss is Eq. (7), the mean squared error of the noise, where
+    def update(self, step: int, batch: tuple[IntArray, IntArray]) -> dict[str, float]:
+        """See Trainer. The loss is Eq. (7), the mean squared error of the noise, where
         the network predicts noise; else that of the clean vector, which is another loss.
         """
-        self._network.train()
-        speakers, utterances = self.sampler.draw(step)
+        self.network.train()
+        speakers, utterances = batch
         x = self._targets[speakers].repeat_interleave(utterances.shape[1], dim=0)
-        z = self._network.conditioner(self._identities[speakers], self.vectors[utterances])
-        rng = make_rng(self._seed, "idmap", "diffusion", str(step))
+        z = self.network.conditioner(self._identities[speakers], self.vectors[utterances])
+        rng = make_rng(self.seed, "idmap", "diffusion", str(step))
         t = torch.from_numpy(rng.uniform(EARLIEST, 1.0, len(x)).astype(np.float32)).to(x.device)
         noise = torch.from_numpy(rng.standard_normal(x.shape, dtype=np.float32)).to(x.device)
         g = torch.exp(_log_gamma(t))[:, None]
         q = g * x + (1.0 - g * g).sqrt() * noise
-        output = self._network.unet(q, z.flatten(0, 1), t)
+        output = self.network.unet(q, z.flatten(0, 1), t)
         wanted = noise if self._settings.network.predicts == "noise" else x
         loss = (output - wanted).square().mean()
-        self.descend(self._network, self.optimiser, loss)
+        parameters, limit = self.network.parameters(), self.plan.gradient_norm
+        found = descend(loss, self.optimiser, parameters, limit)
         self._update_average(step)
-        return {"loss": float(loss.detach())}
+        return {"loss": found}
 
     @torch.no_grad()
     def _update_average(self, step: int) -> None:
         """Moving average of weights, shorter at the beginning; statistics are taken as they are."""
         keep = min(self._settings.training.average, (1 + step) / (10 + step))
-        new = self._network.state_dict()
-        for name, value in self._average.state_dict().items():
+        new = self.network.state_dict()
+        for name, value in self.average.state_dict().items():
             if value.is_floating_point() and "running" not in name:
                 value.lerp_(new[name], 1.0 - keep)
             else:
                 value.copy_(new[name])
 
     def model(self) -> DiffModel:
-        """See trained.Trainer."""
-        network = copy.deepcopy(self._average).cpu()
+        """See GeneratorTrainer."""
+        network = copy.deepcopy(self.average).cpu()
         return self.make_model(self._settings, network, len(self.data.speakers))
 
-    def state(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        return {**super().state(), "average": self._average.state_dict()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """See trained.Trainer."""
-        super().restore(state)
-        self._average.load_state_dict(state["average"])
-
     def weights(self) -> dict[str, Tensor]:
-        """See trained.Trainer."""
-        return dict(self._average.state_dict())
-
-    def settings(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        plain = dataclasses.asdict(self._settings)
-        plain["network"]["sizes"] = list(self._settings.network.sizes)
-        return plain
+        """See Trainer."""
+        return dict(self.average.state_dict())
 
 
 def _log_gamma(t: Tensor) -> Tensor:

@@ -145,7 +145,7 @@ class IdMapGenerator:
 
         norm_ratio in the columns is that of the network's own vector.
         """
-        from steps.generators.trained import is_within
+        from steps.generators.training import is_within
 
         model = self._trained.model
         names = [key_name(self._seed, self._draw, key.parts) for key in keys]

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from steps.generators.idmap import (
     Conditioner,
-    Float32,
     FoldedConditioner,
     affine,
     single,
     to_numpy,
 )
+from steps.generators.training import Float32
 
 TIMES = 64  # sines and as many cosines of t
 Denoiser = Callable[[Float32, float], Float32]

@@ -6,7 +6,7 @@ potentials says in which direction real x-vectors lie.
 """
 
 import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,21 @@ import torch
 from torch import Tensor, nn
 
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
-from steps.generators.trained import (
+from steps.generators.training import (
     NORM_RATIO,
     Float32,
+    GeneratorLoop,
+    GeneratorTrainer,
     IntArray,
-    LoopSettings,
     TrainingVectors,
 )
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
+from steps.learning.loop import descend
+from steps.learning.settings import check_loop
 from steps.weights import fill_network
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import check_sizes, parse_settings
+from utils.settings import check_sizes, parse_settings, to_plain
 from utils.tables import StrPath
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
@@ -46,7 +49,7 @@ class WganNetwork:
 
 
 @dataclass(frozen=True)
-class WganTraining(LoopSettings):
+class WganTraining(GeneratorLoop):
     """batch: real and as many generated vectors. gamma: of the gradient term. Adam throughout.
 
     average: share that the moving average of the generator keeps at each step; 0: the last one.
@@ -75,6 +78,7 @@ def read_config(values: dict[str, object], path: StrPath) -> WganConfig:
     """Checked; UserError names file and setting."""
     config = parse_settings(WganConfig, values, path)
     network, training = config.network, config.training
+    check_loop(training, path)
 
     def check(holds: bool, setting: str, value: object, expected: str) -> None:
         if not holds:
@@ -98,7 +102,7 @@ def read_config(values: dict[str, object], path: StrPath) -> WganConfig:
 
 
 class WganModel:
-    """The generator in use; see trained.Model. No index stands for a training speaker."""
+    """The generator in use; see training.Model. No index stands for a training speaker."""
 
     n_seen = 0
     norm_limits = NORM_RATIO
@@ -112,7 +116,7 @@ class WganModel:
 
     @torch.inference_mode()
     def vectors(self, indices: IntArray) -> Float32:
-        """See trained.Model. One by one: how a batch is multiplied may depend on its size."""
+        """See training.Model. One by one: how a batch is multiplied may depend on its size."""
         noise = torch.from_numpy(
             identity_vectors(indices, self._config.noise, self._config.distribution)
         )
@@ -122,11 +126,15 @@ class WganModel:
         return made
 
 
-class WganTrainer:
-    """See trained.Trainer. X-vectors are trained on with mean 0 and variance 1 by dimension."""
+class WganTrainer(GeneratorTrainer):
+    """See GeneratorTrainer. X-vectors are trained on with mean 0 and variance 1 by dimension."""
+
+    saved = ("network", "_critic", "_average", "_optimiser", "_critic_optimiser")
+    plan: WganTraining
 
     def __init__(self, config: WganConfig, data: TrainingVectors, seed: int, device: str) -> None:
-        self.config, self.loop, self._seed, self._device = config, config.training, seed, device
+        self.config, self.plan, self.data = config, config.training, data
+        self.seed, self.device = seed, device
         vectors = data.vectors.astype(np.float64)
         mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
         # Never blown up by a dimension that hardly changes; one that never does stays at the mean.
@@ -139,13 +147,12 @@ class WganTrainer:
         torch.manual_seed(derive_seed(seed, "wgan weights") % 2**63)
         network = config.network
         generator, critic = make_networks(network.arch, network.noise, data.dimension)
-        self._generator, self._critic = generator.to(device), critic.to(device)
-        self._average = copy.deepcopy(self._generator)
-        training = config.training
-        self._optimisers = [
-            torch.optim.Adam(part.parameters(), training.learning_rate, training.betas)
-            for part in (self._generator, self._critic)
-        ]
+        self.network, self._critic = generator.to(device), critic.to(device)
+        self._average = copy.deepcopy(self.network)
+        self._optimiser, self._critic_optimiser = (
+            torch.optim.Adam(part.parameters(), self.plan.learning_rate, self.plan.betas)
+            for part in (self.network, self._critic)
+        )
 
     @classmethod
     def from_settings(
@@ -156,7 +163,7 @@ class WganTrainer:
         seed: int,
         device: str,
     ) -> "WganTrainer":
-        """See trained.TrainerKind."""
+        """See GeneratorTrainer."""
         config = read_config(values, path)
         if len(data.vectors) < config.training.batch:
             raise UserError(
@@ -173,7 +180,7 @@ class WganTrainer:
         weights: dict[str, Tensor],
         n_speakers: int,  # noqa: ARG003
     ) -> WganModel:
-        """See trained.TrainerKind."""
+        """See GeneratorTrainer."""
         config = read_config(values, path).network
         weights = dict(weights)
         try:
@@ -184,80 +191,55 @@ class WganTrainer:
         fill_network(network, weights, Path(path).with_name("final.pt"))
         return WganModel(config, network, mean, deviation)
 
-    def update(self, step: int) -> dict[str, float]:
-        """See trained.Trainer. One step of the critic, then one of the generator."""
-        training = self.config.training
-        rng = make_rng(self._seed, "wgan", f"step {step}")
-        rows = rng.choice(len(self._real), training.batch, replace=False)
-        real = self._real[torch.from_numpy(rows)].to(self._device)
-        self._generator.train()
-        fake = self._generator(self._noise(rng))
-        loss = critic_loss(self._critic, real, fake, training.gamma)
-        of_generator, of_critic = self._optimisers
-        self._step(of_critic, loss.total)
-        if training.new_noise:
-            fake = self._generator(self._noise(rng))
-        generator_loss = -self._critic(fake).mean()
-        self._step(of_generator, generator_loss)
+    def batch(self, step: int) -> np.random.Generator:
+        """See Trainer: what draws the x-vectors and the noise of a step."""
+        return make_rng(self.seed, "wgan", f"step {step}")
+
+    def update(self, step: int, batch: np.random.Generator) -> dict[str, float]:  # noqa: ARG002
+        """See Trainer. One step of the critic, then one of the generator."""
+        rows = batch.choice(len(self._real), self.plan.batch, replace=False)
+        real = self._real[torch.from_numpy(rows)].to(self.device)
+        self.network.train()
+        fake = self.network(self._noise(batch))
+        loss = critic_loss(self._critic, real, fake, self.plan.gamma)
+        critic = descend(loss.total, self._critic_optimiser)
+        if self.plan.new_noise:
+            fake = self.network(self._noise(batch))
+        generator = descend(-self._critic(fake).mean(), self._optimiser)
         self._update_average()
         return {
-            "critic_loss": float(loss.total.detach()),
+            "critic_loss": critic,
             "regression": loss.regression,
             "transport": loss.transport,
-            "generator_loss": float(generator_loss.detach()),
+            "generator_loss": generator,
         }
 
     def _noise(self, rng: np.random.Generator) -> Tensor:
-        indices = rng.integers(END, size=self.config.training.batch, dtype=np.int64)
+        indices = rng.integers(END, size=self.plan.batch, dtype=np.int64)
         config = self.config.network
         noise = identity_vectors(indices, config.noise, config.distribution)
-        return torch.from_numpy(noise).to(self._device)
-
-    @staticmethod
-    def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        return torch.from_numpy(noise).to(self.device)
 
     @torch.no_grad()
     def _update_average(self) -> None:
         """Weights are averaged; running statistics of batch normalisation are averages already."""
-        keep = self.config.training.average
-        new = self._generator
+        keep = self.plan.average
+        new = self.network
         for kept, weight in zip(self._average.parameters(), new.parameters(), strict=True):
             kept.lerp_(weight, 1.0 - keep)
         for running, statistic in zip(self._average.buffers(), new.buffers(), strict=True):
             running.copy_(statistic)
 
     def model(self) -> WganModel:
-        """See trained.Trainer."""
+        """See GeneratorTrainer."""
         network = copy.deepcopy(self._average)
         return WganModel(self.config.network, network, self._mean, self._deviation)
 
-    def state(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        return {
-            "networks": [part.state_dict() for part in self._parts()],
-            "optimisers": [optimiser.state_dict() for optimiser in self._optimisers],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """See trained.Trainer."""
-        for part, saved in zip(self._parts(), state["networks"], strict=True):
-            part.load_state_dict(saved)
-        for optimiser, saved in zip(self._optimisers, state["optimisers"], strict=True):
-            optimiser.load_state_dict(saved)
-
-    def _parts(self) -> tuple[nn.Module, ...]:
-        return self._generator, self._critic, self._average
-
     def weights(self) -> dict[str, Tensor]:
-        """See trained.Trainer."""
+        """See GeneratorTrainer."""
         own = {"mean": self._mean, "deviation": self._deviation}
         return {**self._average.state_dict(), **own}
 
     def settings(self) -> dict[str, Any]:
-        """See trained.Trainer."""
-        values = asdict(self.config)
-        values["training"]["betas"] = list(self.config.training.betas)
-        return values
+        """See GeneratorTrainer."""
+        return to_plain(self.config)

@@ -20,7 +20,7 @@ from utils.settings import parse_settings
 from utils.tables import StrPath
 
 if TYPE_CHECKING:
-    from steps.generators.trained import Model
+    from steps.generators.training import Model
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,12 @@ default.
 """
 
 import dataclasses
-import typing
 from dataclasses import dataclass, field
-from typing import Any
 
-import yaml
-
+from steps.learning.settings import LoopSettings, check_loop
 from utils.cli import UserError
 from utils.settings import check_sizes, parse_settings, read_settings
-from utils.tables import StrPath, atomic_write
+from utils.tables import StrPath
 
 
 @dataclass(frozen=True)
@@ -73,10 +70,9 @@ class AugmentConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """How the encoder is trained. Fractions are of all steps."""
+class TrainingConfig(LoopSettings):
+    """How the encoder is trained. Fractions are of all steps. Best is the one of least EER."""
 
-    steps: int
     batch: int = 32  # crops a step
     crop_seconds: tuple[float, float] = (2.0, 2.0)  # drawn once a step
     loss: str = "aam"  # aam (additive angular margin) or softmax
@@ -91,12 +87,8 @@ class TrainingConfig:
     momentum: float = 0.5  # sgd only
     gradient_norm: float = 5.0
     precision: str = "float32"  # float32, bfloat16, or auto: bfloat16 where it is fast
-    keep: str = "final"  # final, or best by validation EER
     valid_speakers: int = 16
     valid_segments: int = 6  # a speaker
-    valid_every: int = 250
-    checkpoint_every: int = 250
-    keep_checkpoints: int = 2
     cache_gb: float = 1.0  # decoded audio up to this size is held in memory
     minimum_seconds: float = 0.5  # shorter training utterances are left out, counted
 
@@ -129,7 +121,6 @@ CHOICES = {
     "training.loss": ("aam", "softmax"),
     "training.optimiser": ("adamw", "adam", "sgd"),
     "training.precision": ("float32", "bfloat16", "auto"),
-    "training.keep": ("final", "best"),
 }
 
 
@@ -141,30 +132,6 @@ def fine_tuned(config: EncoderConfig) -> EncoderConfig:
         training, steps=steps, learning_rate=training.learning_rate * part.learning_rate
     )
     return dataclasses.replace(config, training=changed)
-
-
-def with_steps(config: EncoderConfig, steps: int) -> EncoderConfig:
-    """The same with another number of training steps; UserError below 1."""
-    if steps < 1:
-        raise UserError(f"--steps {steps}: at least 1 is needed")
-    return dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
-
-
-def write_config(path: StrPath, config: EncoderConfig, **more: object) -> None:
-    """Write the settings, and what else is to be known of the encoder, as YAML."""
-    with atomic_write(path) as stream:
-        yaml.safe_dump({**to_plain(config), **more}, stream, sort_keys=False)
-
-
-def to_plain(config: EncoderConfig) -> dict[str, Any]:
-    """The settings as dicts, lists and numbers."""
-
-    def plain(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items()}
-        return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-    return typing.cast(dict[str, Any], plain(dataclasses.asdict(config)))
 
 
 def read_config(path: StrPath) -> EncoderConfig:
@@ -199,10 +166,9 @@ def _check_values(config: EncoderConfig, path: str) -> None:
     for name in ("steps", "learning_rate"):
         if not 0 < getattr(config.fine_tuning, name) <= 1:
             raise UserError(f"{path}: fine_tuning.{name}: a part, above 0 and at most 1, is needed")
-    positive = ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints")
-    for name in positive:
-        if getattr(training, name) < 1:
-            raise UserError(f"{path}: training.{name}: at least 1 is needed")
+    check_loop(training, path)
+    if training.batch < 1:
+        raise UserError(f"{path}: training.batch: at least 1 is needed")
 
 
 def check_features(features: FeatureConfig, augment: AugmentConfig, path: StrPath) -> None:

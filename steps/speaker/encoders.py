@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from steps.activity import keep_speech
 from steps.audio import SAMPLE_RATE
-from steps.speaker.activity import keep_speech
+from steps.learning.devices import check_device
 from steps.speaker.config import EncoderConfig, read_config
 from steps.speaker.features import Features
 from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
@@ -193,9 +194,3 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
     network = EncoderNetwork(config)
     fill_network(network, load_state(folder / "final.pt"), folder / "final.pt")
     return config, network
-
-
-def check_device(device: str) -> None:
-    """UserError where `cuda` is asked for and not there."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: no CUDA device is visible here; use --device cpu")

@@ -156,8 +156,3 @@ class TrainingHead(nn.Module):
         loss = LogSoftmaxWrapper(AdditiveAngularMargin(margin, self.training_config.scale))
         value: Tensor = loss(outputs, classes.unsqueeze(1))
         return value
-
-
-def count_parameters(module: nn.Module) -> int:
-    """Number of trained numbers."""
-    return sum(p.numel() for p in module.parameters())

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE
-from steps.speaker.corpus import TrainingAudio
+from steps.learning.audio import TrainingAudio
 from utils.seeds import make_rng
 
 Samples = npt.NDArray[np.float32]

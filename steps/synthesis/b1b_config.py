@@ -4,6 +4,7 @@
 import math
 from dataclasses import dataclass, field
 
+from steps.learning.settings import LoopSettings, check_loop
 from steps.synthesis.nsf_config import parse_config
 from steps.synthesis.world import CODE_DIM
 from utils.cli import UserError
@@ -49,19 +50,17 @@ class BendConfig:
 
 
 @dataclass(frozen=True)
-class B1bTraining:
+class B1bTraining(LoopSettings):
     """How it is trained; weights are of parts of the generator's loss."""
 
-    steps: int
+    valid_every: int = 1000
+    checkpoint_every: int = 1000
     batch: int = 32  # crops a step
     segment_frames: int = 32  # of a crop
     learning_rate: float = 1e-4
     feature_weight: float = 2.0
     spectral_weight: float = 45.0
     valid_speakers: int = 40
-    valid_every: int = 1000
-    checkpoint_every: int = 1000
-    keep_checkpoints: int = 2
     cache_gb: float = 8.0  # decoded audio up to this size is held in memory
 
     @property
@@ -119,9 +118,9 @@ def _check_discriminators(config: DiscriminatorConfig, path: StrPath) -> None:
 
 def _check_training(config: B1bConfig, path: StrPath) -> None:
     training, augment = config.training, config.augmentation
-    for name in ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints"):
-        if getattr(training, name) < 1:
-            raise UserError(f"{path}: training.{name}: at least 1 is needed")
+    check_loop(training, path)
+    if training.batch < 1:
+        raise UserError(f"{path}: training.batch: at least 1 is needed")
     if not 16 <= training.segment_frames <= 3000:
         raise UserError(f"{path}: training.segment_frames: 16 to 3000 are possible")
     if not training.learning_rate > 0 or not math.isfinite(training.learning_rate):

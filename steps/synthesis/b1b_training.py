@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steps.speaker.corpus import TrainingAudio
+from steps.learning.audio import TrainingAudio
+from steps.learning.loop import descend
 from steps.synthesis.b1b import B1bNetwork, input_statistics, make_sources
 from steps.synthesis.b1b_config import B1bConfig
 from steps.synthesis.content import extract_content
@@ -24,9 +25,9 @@ from steps.synthesis.trained import Float32, FloatArray
 from steps.synthesis.training import (
     AnyTrainer,
     Batch,
+    BatchMaker,
     Run,
     Voices,
-    moving_average,
     run_training,
 )
 from steps.synthesis.world import unpack
@@ -36,21 +37,17 @@ from utils.tables import StrPath
 
 @dataclass
 class B1bTrainer(AnyTrainer):
-    """B1.b's structure under training.
+    """B1.b's structure under training. statistics: of the network's inputs
+    (`b1b.input_statistics`)."""
 
-    `loss` is the distance of log power spectra, `guess` the discriminators' loss. statistics: of
-    the network's inputs (`b1b.input_statistics`).
-    """
-
-    saved = ("network", "discriminators", "optimiser", "opponent")
-
-    config: B1bConfig
     n_xvector: int
     statistics: tuple[FloatArray, FloatArray]
+    saved = ("network", "discriminators", "optimiser", "opponent")
 
     def __post_init__(self) -> None:
         torch.manual_seed(derive_seed(self.seed, "b1b-weights") % 2**63)
         config = self.config
+        self.plan = config.training
         self.network = B1bNetwork(config.network, 1 + config.cepstra, self.n_xvector)
         self.network.set_statistics(*self.statistics)
         self.network.to(self.device)
@@ -61,24 +58,23 @@ class B1bTrainer(AnyTrainer):
         self.spectral = LogPowerLoss()
         self.distance = SpectralLoss().to(self.device)
 
-    def update(self, batch: Batch) -> None:
-        """One step of the discriminators, then one of the generator."""
+    def update(self, step: int, batch: Batch) -> dict[str, float]:
+        """See Trainer. One step of the discriminators, then one of the generator.
+
+        loss: the distance of log power spectra.
+        """
         self.network.train()
         right = torch.from_numpy(batch.right).to(self.device)
-        made = self.say(batch, f"step {self.step}")
+        made = self.say(batch, f"step {step}")
         guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
-        self.opponent.zero_grad()
-        guess.backward()  # type: ignore[no-untyped-call]
-        self.opponent.step()
-        loss, distance = self.generator_loss(made, right)
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        self.check_finite("discriminators' loss", guess)
-        self.check_finite("generator's loss", loss)
-        self.loss = moving_average(self.loss, float(distance.detach()))
-        self.guess = moving_average(self.guess, float(guess.detach()))
-        self.step += 1
+        discriminators = descend(guess, self.opponent)
+        whole, distance = self.generator_loss(made, right)
+        generator = descend(whole, self.optimiser)
+        return {
+            "loss": float(distance.detach()),
+            "generator_loss": generator,
+            "discriminator_loss": discriminators,
+        }
 
     def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Of signals (B, n): the whole, and the spectral distance without its weight."""
@@ -136,9 +132,9 @@ def train_b1b(
 ) -> None:
     """Train on `audio` and what `pool` knows of it; leaves what `nsf_training.train_nsf` does."""
 
-    def begin(training: TrainingAudio, voices: Voices) -> B1bTrainer:
-        statistics = input_statistics(training_frames(training, voices, config.cepstra))
-        n_xvector = len(voices.xvectors[training.speakers[0]])
-        return B1bTrainer(config, seed, device, n_xvector, statistics)
+    def begin(make: BatchMaker, valid: Batch | None) -> B1bTrainer:
+        statistics = input_statistics(training_frames(make.audio, make.voices, config.cepstra))
+        n_xvector = len(make.voices.xvectors[audio.speakers[0]])
+        return B1bTrainer(config, seed, device, make, valid, n_xvector, statistics)
 
     run_training(Run(config, audio, pool, out, seed, device), begin)

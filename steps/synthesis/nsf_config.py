@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of the neural source-filter (conf/synthesisers/*.yaml) as checked values."""
 
-import dataclasses
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import yaml
-
+from steps.learning.settings import LoopSettings, check_loop
 from steps.synthesis.world import CODE_DIM
 from utils.cli import UserError
 from utils.settings import check_sizes, parse_settings, read_settings
-from utils.tables import StrPath, atomic_write
+from utils.tables import StrPath
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    pass
 
 T = TypeVar("T")
 
@@ -51,10 +48,10 @@ class AugmentConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """How it is trained. Fractions are of all steps."""
+class TrainingConfig(LoopSettings):
+    """How it is trained. Fractions are of all steps. Best is what is nearest in log mels."""
 
-    steps: int
+    valid_every: int = 500
     batch: int = 8  # crops a step
     crop_seconds: float = 2.0
     learning_rate: float = 2e-3
@@ -64,9 +61,6 @@ class TrainingConfig:
     gradient_norm: float = 5.0
     mel_weight: float = 1.0
     valid_speakers: int = 8
-    valid_every: int = 500
-    checkpoint_every: int = 250
-    keep_checkpoints: int = 2
     cache_gb: float = 1.0  # decoded audio up to this size is held in memory
 
 
@@ -79,18 +73,6 @@ class NsfConfig:
     cepstra: int = 20
     network: NetworkConfig = field(default_factory=NetworkConfig)
     augmentation: AugmentConfig = field(default_factory=AugmentConfig)
-
-
-def to_plain(config: "DataclassInstance") -> dict[str, Any]:
-    """The settings of any structure as dicts, lists and numbers."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
-    return plain
-
-
-def write_config(path: StrPath, config: "DataclassInstance", **more: object) -> None:
-    """Write the settings, and what else is to be known of the synthesiser, as YAML."""
-    with atomic_write(path) as stream:
-        yaml.safe_dump({**to_plain(config), **more}, stream, sort_keys=False)
 
 
 def parse_config(kind: type[T], path: StrPath) -> T:
@@ -127,9 +109,9 @@ def _check_network(config: NsfConfig, path: StrPath) -> None:
 
 def _check_training(config: NsfConfig, path: StrPath) -> None:
     training, augment = config.training, config.augmentation
-    for name in ("steps", "batch", "valid_every", "checkpoint_every", "keep_checkpoints"):
-        if getattr(training, name) < 1:
-            raise UserError(f"{path}: training.{name}: at least 1 is needed")
+    check_loop(training, path)
+    if training.batch < 1:
+        raise UserError(f"{path}: training.batch: at least 1 is needed")
     if not 0.2 <= training.crop_seconds <= 30:
         raise UserError(f"{path}: training.crop_seconds: 0.2 to 30 s are possible")
     for name, largest in (

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of the neural source-filter."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,31 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steps.speaker.corpus import TrainingAudio
+from steps.learning.audio import TrainingAudio
+from steps.learning.loop import descend, learning_rate, set_rate
 from steps.synthesis.nsf import NsfNetwork, render
-from steps.synthesis.nsf_config import NsfConfig, TrainingConfig
+from steps.synthesis.nsf_config import NsfConfig
 from steps.synthesis.spectral_loss import SpectralLoss
-from steps.synthesis.trained import Float32
-from steps.synthesis.training import (
-    AnyTrainer,
-    Batch,
-    Run,
-    Voices,
-    moving_average,
-    run_training,
-)
+from steps.synthesis.training import AnyTrainer, Batch, BatchMaker, Run, run_training
 from utils.seeds import derive_seed, make_rng
 from utils.tables import StrPath
-
-
-def learning_rate(config: TrainingConfig, step: int) -> float:
-    """Linear rise over `warm_up`, then half a cosine down to `final_rate`."""
-    n_warm = max(1, round(config.warm_up * config.steps))
-    if step < n_warm:
-        return config.learning_rate * (step + 1) / n_warm
-    progress = (step - n_warm) / max(1, config.steps - n_warm)
-    cosine = 0.5 * (1 + math.cos(math.pi * progress))
-    return config.final_rate + (config.learning_rate - config.final_rate) * cosine
 
 
 class Adversary(nn.Module):
@@ -62,60 +44,53 @@ class Adversary(nn.Module):
 
 
 @dataclass
-class Trainer(AnyTrainer):
-    """The small source-filter under training; `guess` is 1 - cosine of the adversary's guesses."""
+class NsfTrainer(AnyTrainer):
+    """The small source-filter under training."""
 
     saved = ("network", "adversary", "optimiser")
 
-    config: NsfConfig
-    xvectors: Float32  # (S, d) unit, of the training speakers
-
     def __post_init__(self) -> None:
         torch.manual_seed(derive_seed(self.seed, "nsf-weights") % 2**63)
-        n_xvector = self.xvectors.shape[1]
+        xvectors = self.make.voices.matrix(self.make.audio.speakers)
+        n_xvector = xvectors.shape[1]
+        self.plan = training = self.config.training
         self.network = NsfNetwork(self.config.network, self.config.cepstra, n_xvector)
-        self.network.set_speakers(self.xvectors)
+        self.network.set_speakers(xvectors)
         self.network.to(self.device)
-        self.distance = SpectralLoss(self.config.training.mel_weight).to(self.device)
+        self.distance = SpectralLoss(training.mel_weight).to(self.device)
         self.adversary = Adversary(1 + self.config.network.bottleneck, n_xvector).to(self.device)
         parameters = [*self.network.parameters(), *self.adversary.parameters()]
-        training = self.config.training
         self.optimiser = torch.optim.AdamW(
             parameters, training.learning_rate, weight_decay=training.weight_decay
         )
 
-    def update(self, batch: Batch) -> None:
-        """One step."""
+    def update(self, step: int, batch: Batch) -> dict[str, float]:
+        """See Trainer. adversary: 1 - cosine of its guesses with the speaker."""
         self.network.train()
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.config.training, self.step)
+        set_rate(self.optimiser, learning_rate(self.plan, step))
         x = batch.to(self.device)
         place = self.network.place(x["xvectors"])
         codes = self.network.encode(x["content"])
-        signals = self._say(x, codes, place + self._speaker_noise(batch).to(self.device))
-        distance: Tensor = self.distance(signals, x["right"])
-        loss = distance
-        if weight := self._adversary_weight():
+        noise = self._speaker_noise(step, batch).to(self.device)
+        distance: Tensor = self.distance(self._say(x, codes, place + noise), x["right"])
+        figures, loss = {"loss": float(distance.detach())}, distance
+        if weight := self._adversary_weight(step):
             guess = self.adversary(codes, place, weight)
+            figures["adversary"] = float(guess.detach())
             loss = distance + guess
-            self.guess = moving_average(self.guess, float(guess.detach()))
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.training.gradient_norm)
-        self.optimiser.step()
-        self.check_finite("loss", loss)
-        self.loss = moving_average(self.loss, float(distance.detach()))
-        self.step += 1
+        descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
+        return figures
 
-    def _speaker_noise(self, batch: Batch) -> Tensor:
-        rng = make_rng(self.seed, "nsf-speaker-noise", str(self.step))
+    def _speaker_noise(self, step: int, batch: Batch) -> Tensor:
+        rng = make_rng(self.seed, "nsf-speaker-noise", str(step))
         noise = rng.standard_normal(batch.xvectors.shape, dtype=np.float32)
         return torch.from_numpy(noise * np.float32(self.config.augmentation.xvector_noise))
 
-    def _adversary_weight(self) -> float:
+    def _adversary_weight(self, step: int) -> float:
         """By how much the gradient counts at this step."""
-        grown = min(1.0, self.step / max(1.0, 0.2 * self.config.training.steps))
-        return self.config.augmentation.adversary * grown
+        grown = min(1.0, step / max(1.0, 0.2 * self.plan.steps))
+        weight: float = self.config.augmentation.adversary * grown
+        return weight
 
     def _say(self, x: dict[str, Tensor], codes: Tensor, speaker: Tensor) -> Tensor:
         filters = self.network(codes, x["f0"], speaker)
@@ -140,11 +115,10 @@ def train_nsf(
 ) -> None:
     """Train on `audio` and what `pool` knows of it.
 
-    `out` gets valid_loss.tsv, checkpoints/, synthesiser.yaml; final.pt last.
+    `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """
 
-    def begin(training: TrainingAudio, voices: Voices) -> Trainer:
-        xvectors = np.stack([voices.xvectors[speaker] for speaker in training.speakers])
-        return Trainer(config, seed, device, xvectors)
+    def begin(make: BatchMaker, valid: Batch | None) -> NsfTrainer:
+        return NsfTrainer(config, seed, device, make, valid)
 
     run_training(Run(config, audio, pool, out, seed, device), begin)

@@ -1,44 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a synthesiser of any structure: every utterance is said again in its own voice.
+"""Training of a synthesiser of any structure: every utterance is said again in its own voice."""
 
-All that is random is a function of (seed, step), so a run that was stopped and resumed ends with
-the same network, to the bit, on the same machine.
-"""
-
-import hashlib
-import json
 import logging
 import math
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from steps.learning.audio import TrainingAudio, hold_out
+from steps.learning.devices import check_device
+from steps.learning.loop import Trainer, train
+from steps.learning.settings import identity
 from steps.speaker.averaging import read_xvectors
-from steps.speaker.checkpoints import Checkpoints, save_atomically
-from steps.speaker.corpus import TrainingAudio, hold_out
-from steps.speaker.encoders import check_device
-from steps.synthesis.b1b_config import B1bConfig, B1bTraining
+from steps.synthesis.b1b_config import B1bConfig
 from steps.synthesis.content import draw_warp, extract_content
 from steps.synthesis.nsf import pulse_train
-from steps.synthesis.nsf_config import NsfConfig, TrainingConfig, to_plain, write_config
+from steps.synthesis.nsf_config import NsfConfig
 from steps.synthesis.trained import FULL_LEVEL, Float32, unit_length
 from steps.synthesis.world import HOP, unpack
 from utils.archives import ObjectReader
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.tables import StrPath, atomic_write
+from utils.settings import to_plain
+from utils.tables import StrPath
 
 Config = NsfConfig | B1bConfig
 
-LOG_EVERY = 50
-VALID_HEADER = "#step\tseconds_cpu\ttrain_loss\tvalid_log_mel\n"
 _VALID_CROPS = 2  # a held-out speaker
 
 
@@ -64,6 +57,10 @@ class Voices:
                 raise UserError(f"{path}: {missing[0]} is not in it; make the pool of this data")
         unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
         return cls(frames, unit)
+
+    def matrix(self, speakers: Sequence[str]) -> Float32:
+        """Unit x-vectors (S, d) of some speakers."""
+        return np.stack([self.xvectors[speaker] for speaker in speakers])
 
 
 @dataclass(frozen=True)
@@ -146,85 +143,41 @@ def stack(batches: list[Batch]) -> Batch:
 
 
 @dataclass
-class AnyTrainer(ABC):
-    """The state of a training of any structure; `step` is the next one.
+class AnyTrainer(Trainer):
+    """A synthesiser of any structure under training, on crops; valid: of held-out speakers.
 
-    Moving averages: `loss`, of the spectra, and `guess`, of who works against the network.
-    `restore` takes what `state` gave.
+    The network has n_xvector, the values of its x-vectors.
     """
-
-    saved: ClassVar[tuple[str, ...]]  # the attributes that have a state
 
     config: Any
     seed: int
     device: str
-    network: Any = field(init=False, repr=False)  # an nn.Module with n_xvector
-    step: int = field(default=0, kw_only=True)
-    loss: float = field(default=math.nan, kw_only=True)
-    guess: float = field(default=math.nan, kw_only=True)
-    cpu_seconds: float = field(default=0.0, kw_only=True)  # of this process, over all runs
-    curve: list[tuple[int, float, float, float]] = field(default_factory=list, kw_only=True)
+    make: BatchMaker
+    valid: Batch | None
+    best_by = "valid_log_mel"
 
-    @abstractmethod
-    def update(self, batch: Batch) -> None:
-        """One step."""
+    def batch(self, step: int) -> Batch:
+        """See Trainer."""
+        return self.make(step)
 
     @abstractmethod
     def distance_on(self, batch: Batch) -> float:
         """Log-mel distance of what the network makes of a batch, in nepers."""
 
     @torch.no_grad()
-    def validate(self, batch: Batch) -> float:
-        """`distance_on` held-out speakers; notes it in the curve."""
+    def validate(self) -> dict[str, float]:
+        """See Trainer."""
+        if self.valid is None:
+            return {}
         self.network.eval()
-        distance = self.distance_on(batch)
-        self.curve.append((self.step, self.cpu_seconds, self.loss, distance))
-        return distance
-
-    def check_finite(self, what: str, loss: Tensor) -> None:
-        """FloatingPointError where a training has lost its way."""
-        if not math.isfinite(float(loss.detach())):
-            raise FloatingPointError(f"the {what} is {float(loss.detach())} at step {self.step}")
-
-    def state(self) -> dict[str, Any]:
-        """All that a resumed run needs."""
-        return {name: getattr(self, name).state_dict() for name in self.saved} | {
-            "progress": {
-                "step": self.step,
-                "loss": self.loss,
-                "guess": self.guess,
-                "cpu_seconds": self.cpu_seconds,
-                "curve": [list(point) for point in self.curve],
-            },
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        for name in self.saved:
-            getattr(self, name).load_state_dict(state[name])
-        progress = state["progress"]
-        self.step, self.loss, self.guess = progress["step"], progress["loss"], progress["guess"]
-        self.cpu_seconds = progress["cpu_seconds"]
-        self.curve = [tuple(point) for point in progress["curve"]]
-
-
-def moving_average(old: float, new: float) -> float:
-    """Of a figure of each step; NaN before the first."""
-    return new if math.isnan(old) else 0.98 * old + 0.02 * new
-
-
-def identity(config: Config, audio: TrainingAudio, voices: Voices, seed: int) -> str:
-    """Digest of what fixes a training: settings, seed, utterances with lengths, x-vectors."""
-    parts = [to_plain(config), seed, audio.spk2utt, audio.lengths]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    for speaker in audio.speakers:
-        digest.update(voices.xvectors[speaker].tobytes())
-    return digest.hexdigest()
+        distance = self.distance_on(self.valid)
+        logging.info("validation log-mel distance %.3f", distance)
+        return {"valid_log_mel": distance}
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is trained on what; see `train_nsf`."""
+    """What is trained on what; see `nsf_training.train_nsf`."""
 
     config: Config
     audio: TrainingAudio
@@ -234,104 +187,32 @@ class Run:
     device: str
 
 
-def run_training(run: Run, begin: Callable[[TrainingAudio, Voices], AnyTrainer]) -> None:
+def run_training(run: Run, begin: Callable[[BatchMaker, Batch | None], AnyTrainer]) -> None:
     """The training of any structure, from its last checkpoint on.
 
-    begin: makes the trainer, at step 0, of the audio that is not held out.
+    begin: makes the trainer, at step 0, of the crops of the speakers that are not held out, and
+    crops of those that are.
     """
     torch.set_num_threads(1)
     check_device(run.device)
-    config = run.config
+    config, seed = run.config, run.seed
     voices = Voices.load(run.pool, run.audio)
-    training, held = hold_out(run.audio, config.training.valid_speakers, run.seed)
-    make = BatchMaker(training, voices, config, run.seed)
-    valid = _validation_batch(BatchMaker(run.audio, voices, config, run.seed), held)
-    trainer = begin(training, voices)
-    n_parameters = sum(p.numel() for p in trainer.network.parameters())
-    logging.info(
-        "training on %d speakers, %.2f h; validation on %d others: %s",
-        len(training.speakers),
-        training.seconds / 3600,
-        len(held),
-        " ".join(held) or "none",
+    audio, held = hold_out(run.audio, config.training.valid_speakers, seed)
+    valid = _validation_batch(BatchMaker(run.audio, voices, config, seed), held)
+    trainer = begin(BatchMaker(audio, voices, config, seed), valid)
+    settings = to_plain(config)
+    xvectors = voices.matrix(run.audio.speakers).tobytes()
+    parts = (seed, run.audio.spk2utt, run.audio.lengths, xvectors)
+    train(trainer, run.out, identity(settings, *parts)).finish(
+        "synthesiser.yaml",
+        settings,
+        speakers=len(audio.speakers),
+        hours=round(audio.seconds / 3600, 3),
+        xvector_dimensions=trainer.network.n_xvector,
     )
-    logging.info("network: %.2f M parameters on %s", n_parameters / 1e6, run.device)
-    checkpoints = Checkpoints(
-        run.out / "checkpoints",
-        identity(config, run.audio, voices, run.seed),
-        config.training.keep_checkpoints,
-    )
-    if (state := checkpoints.load_last()) is not None:
-        trainer.restore(state)
-        logging.info("resumed at step %d", trainer.step)
-    (run.out / "final.pt").unlink(missing_ok=True)
-    _take_steps(trainer, config.training, make, valid, checkpoints, run.out)
-    _finish(trainer, run, training, n_parameters)
 
 
 def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
     rng = make_rng(make.seed, "nsf-validation")
     crops = [make.crop(rng, speaker, warp=False) for speaker in held for _ in range(_VALID_CROPS)]
     return stack(crops) if crops else None
-
-
-def _take_steps(
-    trainer: AnyTrainer,
-    plan: TrainingConfig | B1bTraining,
-    make: BatchMaker,
-    valid: Batch | None,
-    checkpoints: Checkpoints,
-    out: Path,
-) -> None:
-    started, first = time.monotonic(), trainer.step
-    cpu_before, cpu_started = trainer.cpu_seconds, time.process_time()
-    while trainer.step < plan.steps:
-        trainer.update(make(trainer.step))
-        trainer.cpu_seconds = cpu_before + time.process_time() - cpu_started
-        last = trainer.step == plan.steps
-        if trainer.step % LOG_EVERY == 0 or last:
-            _report_progress(trainer, plan.steps, first, time.monotonic() - started)
-        if valid is not None and (trainer.step % plan.valid_every == 0 or last):
-            distance = trainer.validate(valid)
-            logging.info("step %d: validation log-mel distance %.3f", trainer.step, distance)
-            _write_curve(trainer, out)
-        if trainer.step % plan.checkpoint_every == 0 or last:
-            checkpoints.save(trainer.step, trainer.state())
-
-
-def _report_progress(trainer: AnyTrainer, n_steps: int, first: int, seconds: float) -> None:
-    speed = (trainer.step - first) / seconds
-    logging.info(
-        "step %d of %d, loss %.3f%s, %.2f steps/s, %.0f s left",
-        trainer.step,
-        n_steps,
-        trainer.loss,
-        "" if math.isnan(trainer.guess) else f", adversary {trainer.guess:.3f}",
-        speed,
-        (n_steps - trainer.step) / speed,
-    )
-
-
-def _write_curve(trainer: AnyTrainer, out: Path) -> None:
-    with atomic_write(out / "valid_loss.tsv") as stream:
-        stream.write(VALID_HEADER)
-        stream.writelines(
-            f"{step}\t{cpu:.1f}\t{loss:.4f}\t{distance:.4f}\n"
-            for step, cpu, loss, distance in trainer.curve
-        )
-
-
-def _finish(trainer: AnyTrainer, run: Run, audio: TrainingAudio, n_parameters: int) -> None:
-    trained = {
-        "step": trainer.step,
-        "seed": trainer.seed,
-        "speakers": len(audio.speakers),
-        "hours": round(audio.seconds / 3600, 3),
-        "parameters": n_parameters,
-        "xvector_dimensions": trainer.network.n_xvector,
-        "device": trainer.device,
-    }
-    write_config(run.out / "synthesiser.yaml", run.config, trained=trained)
-    weights = {name: value.cpu() for name, value in trainer.network.state_dict().items()}
-    save_atomically(run.out / "final.pt", weights)
-    logging.info("done: %s (%.1f s of CPU time)", run.out / "final.pt", trainer.cpu_seconds)

@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
-from steps.speaker.encoders import check_device
+from steps.learning.devices import check_device
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import FrameIndex, average, spread
 from steps.weights import fill_network, load_state

@@ -11,6 +11,8 @@ from steps.weights import load_state
 from utils.cli import UserError
 from utils.tables import atomic_write
 
+FORMAT = 2  # of the state; before the trainings had one loop, each had a format of its own
+
 
 def save_atomically(path: Path, state: object) -> None:
     """torch.save beside `path`, then rename."""
@@ -33,7 +35,8 @@ class Checkpoints:
 
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write one, then remove the oldest beyond `keep`."""
-        save_atomically(self.folder / f"step-{step:08d}.pt", {**state, "identity": self.identity})
+        known = {"identity": self.identity, "format": FORMAT}
+        save_atomically(self.folder / f"step-{step:08d}.pt", {**state, **known})
         for old in self._steps()[: -self.keep]:
             old.unlink()
 
@@ -42,9 +45,11 @@ class Checkpoints:
         if not (paths := self._steps()):
             return None
         state = load_state(paths[-1])
-        if state.get("identity") != self.identity:
-            raise UserError(
-                f"{paths[-1]}: of a training with other settings, seed or data; remove "
-                f"{self.folder} to begin anew"
-            )
+        why = ""
+        if state.get("format") != FORMAT:
+            why = "written by another version of this program"
+        elif state.get("identity") != self.identity:
+            why = "of a training with other settings, seed or data"
+        if why:
+            raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
         return state

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 
+from steps.activity import keep_speech
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.speaker.activity import keep_speech
 from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -152,11 +152,18 @@ def hold_out(
     """Audio without `n_speakers` speakers drawn from `seed`, and these speakers.
 
     At most that share of the speakers is held out, and two at least or none: of a tenth, a corpus
-    of fewer than 20 speakers has none.
+    of fewer than 20 speakers has none. The log tells.
     """
     order = make_rng(seed, "encoder-held-out").permutation(len(audio.speakers))
     n_held = min(n_speakers, int(share * len(audio.speakers) + 1e-9))
     n_held = n_held if n_held >= 2 else 0
     held = sort_ids(audio.speakers[i] for i in order[:n_held])
-    kept = [spk for spk in audio.speakers if spk not in set(held)]
-    return audio.subset(kept), held
+    training = audio.subset([spk for spk in audio.speakers if spk not in set(held)])
+    logging.info(
+        "training on %d speakers, %.2f h; validation on %d others: %s",
+        len(training.speakers),
+        training.seconds / 3600,
+        len(held),
+        " ".join(held) or "none, there are too few speakers to hold any out",
+    )
+    return training, held

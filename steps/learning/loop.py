@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
+
+A network is trained by a `Trainer`: a model, a loss and a data set. All that is random in a step
+is a function of (seed, step), so that a training that was stopped and resumed ends with the same
+network, to the bit, on the same machine.
+"""
+
+import logging
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steps.learning.batches import Prefetcher
+from steps.learning.checkpoints import Checkpoints, save_atomically
+from steps.learning.settings import LoopSettings
+from utils.cli import UserError
+from utils.settings import write_settings
+from utils.tables import atomic_write
+
+PROGRESS = ("step", "cpu_seconds", "sums", "rows", "best")  # of a checkpoint
+
+
+class Trainer(ABC):
+    """A network under training.
+
+    plan: how long. network: what is trained. saved: names of the attributes that have a state
+    (networks, optimisers, schedules). best_by: the figure of `validate` that is least for the best
+    network; empty where none says that.
+    """
+
+    plan: Any  # LoopSettings, and what a loss needs beside
+    seed: int
+    device: str
+    network: Any  # nn.Module
+    saved: tuple[str, ...] = ("network", "optimiser")
+    best_by = ""
+
+    def batch(self, step: int) -> Any:  # noqa: ARG002
+        """The data of a step, a function of (seed, step); may be made ahead in other processes."""
+        return None
+
+    @abstractmethod
+    def update(self, step: int, batch: Any) -> dict[str, float]:
+        """Step 0, 1, ...; its losses by name, for the log."""
+
+    def validate(self) -> dict[str, float]:
+        """Figures of the network as it is now; none where nothing was held out."""
+        return {}
+
+    def weights(self) -> dict[str, Tensor]:
+        """What final.pt holds."""
+        return dict(self.network.state_dict())
+
+    def learn(self, step: int) -> dict[str, float]:
+        """A step with its batch."""
+        return self.update(step, self.batch(step))
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed training needs."""
+        return {name: getattr(self, name).state_dict() for name in self.saved}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        for name in self.saved:
+            getattr(self, name).load_state_dict(state[name])
+
+
+@dataclass
+class Training:
+    """A training as it goes: where it is, what it cost, its table.
+
+    sums: of each loss since the last row, and how many. rows: of training.tsv. best: `figure`,
+    `step` and, where the settings say that the best is kept, `weights` of the best validation.
+    """
+
+    trainer: Trainer
+    out: Path
+    checkpoints: Checkpoints
+    step: int = 0
+    cpu_seconds: float = 0.0  # of this process, over all runs
+    sums: dict[str, tuple[float, int]] = field(default_factory=dict)
+    rows: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, Any] | None = None
+
+    def resume(self) -> None:
+        """From the last checkpoint, where there is one."""
+        if (state := self.checkpoints.load_last()) is None:
+            return
+        for name in PROGRESS:
+            setattr(self, name, state["progress"][name])
+        if self.step > self.trainer.plan.steps:
+            raise UserError(
+                f"{self.out}: training.steps: {self.trainer.plan.steps}, but it is at step "
+                f"{self.step}; remove {self.checkpoints.folder} to begin anew"
+            )
+        self.trainer.restore(state["trainer"])
+        logging.info("resumed at step %d", self.step)
+
+    def run(self, n_workers: int) -> None:
+        """All steps that are left; n_workers processes make batches."""
+        plan: LoopSettings = self.trainer.plan
+        first, started = self.step, time.monotonic()
+        cpu_before = self.cpu_seconds - time.process_time()
+        ahead = Prefetcher(self.trainer.batch, range(first, plan.steps), n_workers)
+        with ahead as batches:
+            while self.step < plan.steps and not self._is_hopeless():
+                self._update(batches.get(self.step))
+                self.cpu_seconds = cpu_before + time.process_time()
+                last = self.step == plan.steps
+                if last or not (self.step % plan.log_every and self.step % plan.valid_every):
+                    self._report((self.step - first) / (time.monotonic() - started))
+                if last or self.step % plan.checkpoint_every == 0:
+                    progress = {name: getattr(self, name) for name in PROGRESS}
+                    state = {"trainer": self.trainer.state(), "progress": progress}
+                    self.checkpoints.save(self.step, state)
+
+    def _update(self, batch: Any) -> None:
+        for name, value in self.trainer.update(self.step, batch).items():
+            if not math.isfinite(value):
+                raise UserError(
+                    f"{self.out}: {name} is {value} at step {self.step}: the training has "
+                    "failed; a smaller training.learning_rate may help"
+                )
+            total, n = self.sums.get(name, (0.0, 0))
+            self.sums[name] = total + value, n + 1
+        self.step += 1
+
+    def _report(self, speed: float) -> None:
+        """A line of the log and a row of the table; validation where it is time for it."""
+        plan = self.trainer.plan
+        losses = {name: total / n for name, (total, n) in self.sums.items()}
+        self.sums = {}
+        logging.info(
+            "step %d of %d: %s; %.2f steps/s, %.0f s left",
+            self.step,
+            plan.steps,
+            ", ".join(f"{name} {value:.4f}" for name, value in losses.items()),
+            speed,
+            (plan.steps - self.step) / speed,
+        )
+        row = {"step": self.step, "cpu_seconds": round(self.cpu_seconds, 1), **losses}
+        if self.step % plan.valid_every == 0 or self.step == plan.steps:
+            row |= self._validate()
+        self.rows.append(row)
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        with atomic_write(self.out / "training.tsv") as stream:
+            stream.write("#" + "\t".join(names) + "\n")
+            for row in self.rows:
+                cells = (f"{row[name]:.6g}" if name in row else "" for name in names)
+                stream.write("\t".join(cells) + "\n")
+
+    @torch.no_grad()
+    def _validate(self) -> dict[str, float]:
+        figures = self.trainer.validate()
+        figure = figures.get(self.trainer.best_by, math.nan)
+        if figure < (math.inf if self.best is None else self.best["figure"]):
+            self.best = {"figure": figure, "step": self.step}
+            if self.trainer.plan.keep == "best":
+                weights = self.trainer.weights()
+                self.best["weights"] = {name: value.clone() for name, value in weights.items()}
+        return figures
+
+    def _is_hopeless(self) -> bool:
+        """Whether no validation was better for as long as `patience` allows."""
+        patience: int = self.trainer.plan.patience
+        if not patience or self.best is None:
+            return False
+        of = self.trainer.best_by
+        best: int = self.best["step"]
+        since = sum(of in row and row["step"] > best for row in self.rows)
+        if since >= patience:
+            logging.info("no better validation since step %d: ends early", best)
+        return since >= patience
+
+    def finish(self, name: str, settings: dict[str, Any], **known: object) -> None:
+        """Write the settings with what is known of the training to the file `name`, then final.pt.
+
+        Where the best was to be kept and no validation told which that is, the last is kept.
+        """
+        kept, step, weights = "final", self.step, self.trainer.weights()
+        if self.trainer.plan.keep == "best":
+            if self.best is None:
+                logging.warning("training.keep: no validation told which is best: the last is kept")
+            else:
+                kept, step, weights = "best", self.best["step"], self.best["weights"]
+        trained = {
+            "step": step,
+            "kept": kept,
+            "seed": self.trainer.seed,
+            "device": self.trainer.device,
+            "parameters": count_parameters(self.trainer.network),
+            **known,
+        }
+        write_settings(self.out / name, settings, trained=trained)
+        save_atomically(self.out / "final.pt", {name: part.cpu() for name, part in weights.items()})
+        logging.info(
+            "done: %s (step %d, %.1f s of CPU time without workers)",
+            self.out / "final.pt",
+            step,
+            self.cpu_seconds,
+        )
+
+
+def train(trainer: Trainer, out: Path, identity: str, n_workers: int = 0) -> Training:
+    """Train from the last checkpoint in out/checkpoints on; `out` gets training.tsv.
+
+    identity: of `settings.identity`. UserError where a loss is no number, and for checkpoints of
+    another training. `Training.finish` writes the rest.
+    """
+    size = count_parameters(trainer.network) / 1e6
+    logging.info("network: %.2f M parameters on %s", size, trainer.device)
+    keep = trainer.plan.keep_checkpoints
+    training = Training(trainer, out, Checkpoints(out / "checkpoints", identity, keep))
+    training.resume()
+    (out / "final.pt").unlink(missing_ok=True)
+    training.run(n_workers)
+    return training
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Trained values."""
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def descend(
+    loss: Tensor,
+    optimiser: torch.optim.Optimizer,
+    parameters: Iterable[Tensor] = (),
+    gradient_norm: float = math.inf,
+) -> float:
+    """One step of the optimiser down `loss`, which is returned as a number.
+
+    The gradient of `parameters` together is made no longer than `gradient_norm`.
+    """
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    if gradient_norm < math.inf:
+        nn.utils.clip_grad_norm_(parameters, gradient_norm)
+    optimiser.step()
+    return float(loss.detach())
+
+
+def learning_rate(config: Any, step: int) -> float:
+    """Linear rise to `learning_rate` over the part `warm_up` of all steps, then half a cosine down
+    to `final_rate`."""
+    n_warm = max(1, round(config.warm_up * config.steps))
+    peak: float = config.learning_rate
+    if step < n_warm:
+        return float(peak * (step + 1) / n_warm)
+    progress = (step - n_warm) / max(1, config.steps - n_warm)
+    final: float = config.final_rate
+    cosine = 0.5 * (1 + math.cos(math.pi * progress))
+    return final + (peak - final) * cosine
+
+
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """For the next step."""
+    for group in optimiser.param_groups:
+        group["lr"] = rate
