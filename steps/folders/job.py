@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be protected: the audio files of a folder, who shares a voice, and what is done."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import soundfile
+
+from utils.cli import UserError
+from utils.tables import read_lines, read_map, split_key
+
+PER = ("file", "folder", "speaker")
+JOURNAL = ".protected.jsonl"  # in the output: which settings, which files
+_ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
+# Formats of libsndfile that need more than a suffix to be read.
+_HEADERLESS = {"RAW"}
+_SCRYPT = {"n": 2**14, "r": 8, "p": 1}
+
+
+def audio_format(path: Path) -> str | None:
+    """libsndfile's name of the format that a suffix stands for; None for what is no audio."""
+    name = path.suffix[1:].upper()
+    name = _ALIASES.get(name, name)
+    return name if name in soundfile.available_formats() and name not in _HEADERLESS else None
+
+
+def find_audio(folder: Path) -> tuple[list[Path], int]:
+    """Audio files under a folder, relative to it and sorted, and how many others there are.
+
+    Hidden files and folders do not count. UserError where there is none.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: is no folder")
+    files = [
+        path.relative_to(folder)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
+    ]
+    audio = [path for path in files if audio_format(path)]
+    if not audio:
+        raise UserError(f"{folder}: holds no audio file that libsndfile reads")
+    return audio, len(files) - len(audio)
+
+
+def group_files(
+    files: Sequence[Path], per: str, speakers: Mapping[str, str] | None = None
+) -> dict[str, list[Path]]:
+    """Who shares a pseudo-speaker -> their files, in the order of the files.
+
+    per: `file`, `folder`, or `speaker`, who is what stands before the first `-` or `_` of a file's
+    name, or what `speakers` says of its path. UserError for a file of which neither tells.
+    """
+    groups: dict[str, list[Path]] = {}
+    for path in files:
+        name = path.as_posix()
+        if per == "folder":
+            name = path.parent.as_posix()
+        elif per == "speaker":
+            name = _speaker(path, speakers)
+        groups.setdefault(name, []).append(path)
+    return groups
+
+
+def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
+    if speakers is not None:
+        if path.as_posix() not in speakers:
+            raise UserError(f"{path}: the table of speakers does not name it")
+        return speakers[path.as_posix()]
+    head = path.stem.replace("_", "-").partition("-")
+    if not head[0] or not head[1]:
+        raise UserError(
+            f"{path}: its name does not begin with a speaker (<speaker>-<rest>); "
+            "give --speakers TABLE, or --per folder"
+        )
+    return head[0]
+
+
+def read_speakers(path: Path) -> dict[str, str]:
+    """A table `<file> <speaker>`, files relative to the folder; UserError for a line that is not
+    so. A tab may stand between them, where names of files hold blanks."""
+    if not any("\t" in line for _, line in read_lines(path)):
+        return read_map(path)
+    found: dict[str, str] = {}
+    for number, line in read_lines(path):
+        name, _, speaker = line.rstrip().partition("\t")
+        if not name or not speaker or name in found:
+            raise UserError(f"{path}:{number}: not `<file> TAB <speaker>`, or a file twice")
+        found[name] = speaker
+    return found
+
+
+def read_key(path: Path) -> str:
+    """The secret in the first line of a file; UserError for a file without one."""
+    for _, line in read_lines(path):
+        if split_key(line)[0]:
+            return line.strip()
+    raise UserError(f"{path}: holds no key")
+
+
+def draw_key() -> str:
+    """A fresh secret of 128 bits."""
+    return secrets.token_hex(16)
+
+
+def key_number(key: str) -> int:
+    """The seed of all draws that a key stands for."""
+    return int.from_bytes(hashlib.sha256(key.encode("utf-8")).digest(), "big")
+
+
+@dataclass
+class Journal:
+    """What an earlier run with the same settings has finished; appended to as files are done.
+
+    Lines of JSON: first the settings, with a salted fingerprint (scrypt) of a key that was given,
+    then a file a line with the size and time of its source. It does not hold the key.
+    """
+
+    path: Path
+    done: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, out: Path, settings: Mapping[str, object], key: str | None) -> "Journal":
+        """Begin or go on; UserError where OUT holds what other settings or another key made.
+
+        key: None where it is drawn afresh, so that no two runs have the same.
+        """
+        path = out / JOURNAL
+        if not path.exists():
+            salt = secrets.token_hex(16)
+            journal = cls(path)
+            journal._append({"settings": dict(settings), "key": _fingerprint(key, salt)})
+            return journal
+        head, *rows = [_object(line, path, number) for number, line in read_lines(path)]
+        known = head.get("key")
+        salt = str(known).partition(":")[0]
+        if head.get("settings") != dict(settings) or known != _fingerprint(key, salt):
+            what = "another key" if head.get("settings") == dict(settings) else "other settings"
+            raise UserError(
+                f"{path.parent}: holds speech that was protected with {what}; "
+                "choose another output folder"
+            )
+        return cls(path, {str(row["file"]): row["source"] for row in rows if "file" in row})
+
+    def has(self, name: Path, source: Path, made: Path) -> bool:
+        """Whether a file is done, and neither it nor its source has changed or gone since."""
+        return made.is_file() and self.done.get(name.as_posix()) == _state(source)
+
+    def add(self, name: Path, source: Path) -> None:
+        """A file is done."""
+        self.done[name.as_posix()] = _state(source)
+        self._append({"file": name.as_posix(), "source": self.done[name.as_posix()]})
+
+    def _append(self, row: Mapping[str, object]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row, sort_keys=True) + "\n")
+
+
+def _object(line: str, path: Path, number: int) -> dict[str, object]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = {}  # the last line of a run that was killed
+    if not isinstance(found, dict) or (number == 1 and "settings" not in found):
+        raise UserError(f"{path}:{number}: is damaged; remove the file to begin anew")
+    return found
+
+
+def _fingerprint(key: str | None, salt: str) -> str:
+    if key is None:
+        return "fresh"
+    return (
+        f"{salt}:{hashlib.scrypt(key.encode('utf-8'), salt=bytes.fromhex(salt), **_SCRYPT).hex()}"
+    )
+
+
+def _state(source: Path) -> list[int]:
+    found = source.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
+def unfinished(
+    groups: Mapping[str, Sequence[Path]], ready: Iterable[Path], *, fresh: bool
+) -> Iterator[tuple[str, list[Path]]]:
+    """Groups and those of their files that are to be made.
+
+    fresh: the key is new, so that a group of which anything is missing is made anew as a whole.
+    """
+    there = set(ready)
+    for name, files in groups.items():
+        missing = [path for path in files if path not in there]
+        if missing:
+            yield name, list(files) if fresh else missing

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A system in a folder of its own: system.yaml, what it needs, and what was measured of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
+from steps.anonymisers.source import Resources
+from utils.cli import UserError
+from utils.digests import contents, digest_file, digest_json
+from utils.tables import is_there, read_lines
+
+LIMITS = "limits.txt"
+# What holds for every system; a folder's limits.txt says it with figures.
+UNMEASURED = (
+    "This hides the voice. It does not hide what is said, names that are spoken, and timing:",
+    "whoever knows a speaker by the way of speaking may know them still.",
+    "Whoever has the key and the models can find out which voice became which.",
+    "No figures belong to this system: measure it on speech like yours before you rely on it",
+    "(docs/recipe.md).",
+)
+_LEARNT = ("f0", "pool", "synthesiser", "generator")  # what a folder of audio, or the system, has
+
+
+@dataclass(frozen=True)
+class System:
+    """A system that is ready. digest: of all that its speech depends on but the key."""
+
+    anonymiser: Anonymiser
+    digest: str
+    limits: Sequence[str]
+
+
+def load_system(path: Path, seed: int) -> System:
+    """Of a folder or a yaml file; UserError for one that is not there, or needs more than a folder
+    of audio can give."""
+    folder = path if path.is_dir() else None
+    conf = path if folder is None else folder / "system.yaml"
+    if not conf.is_file():
+        raise UserError(
+            f"{conf}: is missing; a system is a yaml file, or a folder with system.yaml"
+        )
+    found = {
+        need: folder / need for need in _LEARNT if folder is not None and (folder / need).is_dir()
+    }
+    for need in (need.split(":")[0] for need in describe_system(conf).needs):
+        if need not in _LEARNT:
+            raise UserError(
+                f"{conf}: this system wants {need} of every speaker, which a folder of audio does "
+                "not give; use a recipe (run.sh), or another system"
+            )
+    resources = Resources(
+        pool=found.get("pool"),
+        f0=path,  # learnt of each group of files; that it is given lets a system ask for it
+        synthesiser=found.get("synthesiser"),
+        generator=found.get("generator"),
+    )
+    anonymiser = load_anonymiser(conf, seed=seed, resources=resources)
+    if folder is None:
+        return System(anonymiser, digest_file(conf), UNMEASURED)
+    told = folder / LIMITS
+    limits = [line.rstrip("\n") for _, line in read_lines(told)] if is_there(told) else UNMEASURED
+    return System(anonymiser, digest_json(contents(folder, ours=False)), limits)

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Protect the speech of any folder: no lists, no transcripts, no training.
+
+OUT gets every audio file of IN that libsndfile reads, under the same name in the same sub-folder,
+at 16 kHz. SYSTEM is a folder with system.yaml and what that needs (pool, synthesiser, generator),
+such as models/bn, or a system's yaml file that needs nothing. Files of any length are gone through
+in pieces; silence stays silence. A run that was killed goes on where it was.
+
+Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
+knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
+drawn, and forgotten unless --write-key names a file.
+
+Exit status 3: some files could not be protected; they are named, and the others are done.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import LossError, UserError, make_parser, run_program
+from utils.progress import progress
+from utils.tables import atomic_write
+
+DEFAULT = Path(__file__).resolve().parents[1] / "models/bn"
+SHOWN = 10  # files that failed
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--system", type=Path, default=DEFAULT, metavar="SYSTEM", help="how speech is protected"
+    )
+    parser.add_argument(
+        "--per", choices=("file", "folder", "speaker"), default="file",
+        help="what shares a pseudo-speaker: nothing, the files of a sub-folder, or those whose "
+        "names begin alike (<speaker>-<rest>)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--speakers", type=Path, metavar="TABLE",
+        help="lines `<file> <speaker>` instead of the names of files, for --per speaker; a tab "
+        "stands between them where file names hold blanks",
+    )  # fmt: skip
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument(
+        "--key", metavar="TEXT", help="the key; others may see it in a list of processes"
+    )
+    keys.add_argument(
+        "--key-file", type=Path, metavar="FILE", help="a file with the key in its first line"
+    )
+    keys.add_argument(
+        "--write-key", type=Path, metavar="FILE",
+        help="write the key that is drawn to a file, outside of OUT; with it a run can be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--channels", choices=("mix", "each"), default="mix",
+        help="several channels are mixed down, or each is protected for itself with one voice",
+    )  # fmt: skip
+    parser.add_argument("source", type=Path, metavar="IN")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.folders.job import (
+        Journal,
+        draw_key,
+        find_audio,
+        group_files,
+        key_number,
+        read_key,
+        read_speakers,
+        unfinished,
+    )
+    from steps.folders.protect import Work
+    from steps.folders.stream import Recording
+    from steps.folders.system import load_system
+
+    _check_folders(args.source, args.out, args.write_key)
+    if args.speakers and args.per != "speaker":
+        raise UserError("--speakers is for --per speaker")
+    audio, n_other = find_audio(args.source)
+    groups = group_files(audio, args.per, args.speakers and read_speakers(args.speakers))
+    given = args.key if args.key_file is None else read_key(args.key_file)
+    key = draw_key() if given is None else given
+    system = load_system(args.system, key_number(key))
+    settings = {"system": system.digest, "per": args.per, "channels": args.channels}
+    journal = Journal.open(args.out, settings, given)
+    if args.write_key:
+        with atomic_write(args.write_key) as stream:
+            stream.write(f"{key}\n")
+        args.write_key.chmod(0o600)
+    ready = [p for p in audio if journal.has(p, args.source / p, args.out / p)]
+    todo = list(unfinished(groups, ready, fresh=given is None))
+    files = [path for _, group in todo for path in group]
+    print(f"{args.source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
+          f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+    seconds = 0.0
+    for path in files:
+        with contextlib.suppress(UserError):  # said when its turn comes
+            seconds += Recording.open(args.source / path).seconds
+    ticks = _Ticks(seconds)
+    work = Work(args.source, args.out, args.channels)
+    failed: dict[Path, str] = {}
+    for name, group in todo:
+        failed |= work.protect_group(
+            name, group, system.anonymiser,
+            lambda path: journal.add(path, args.source / path), ticks.tick,
+        )  # fmt: skip
+    ticks.end()
+    for reason in list(failed.values())[:SHOWN]:
+        print(f"protect_folder.py: {reason}", file=sys.stderr)
+    print(f"{args.out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
+          f"{len({name for name, _ in todo})} pseudo-speakers")  # fmt: skip
+    print("\n".join(system.limits))
+    if failed:
+        raise LossError(
+            f"{args.out}: {len(failed)} of {len(audio)} files are not protected (above)"
+        )
+    return 0
+
+
+def _check_folders(source: Path, out: Path, key: Path | None) -> None:
+    inside, made = source.resolve(), out.resolve()
+    if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
+        raise UserError(f"{out}: lies in {source}, or the other way round; choose a folder apart")
+    if key is not None and key.resolve().is_relative_to(made):
+        raise UserError(
+            f"{key}: the key must not lie beside what it protects; choose another place"
+        )
+
+
+class _Ticks:
+    """A bar of seconds of audio."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._told = 0.0, 0
+        wrap = progress("protect", unit="seconds of audio")
+        self._bar: Iterator[int] = iter(wrap(range(round(seconds))))
+
+    def tick(self, seconds: float) -> None:
+        """So much more is done."""
+        self._seconds += seconds
+        while self._told < int(self._seconds):
+            self._told += 1
+            next(self._bar, None)
+
+    def end(self) -> None:
+        """All is done."""
+        for _ in self._bar:
+            pass
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,244 @@
+"""Folders of audio, protected as they are: names, lengths, seams, keys, resuming, bad files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from steps.anonymisers.mcadams import transform
+from steps.folders.stream import Recording, convert_stream, pieces
+from steps.protect_folder import main
+from utils.cli import LossError, UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
+
+
+def speechlike(seconds: float, seed: int = 0) -> np.ndarray:
+    """Bursts of vowels and noise with pauses, at 16 kHz."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(seconds * 16000)) / 16000
+    phase = 2 * np.pi * np.cumsum(120 + 20 * np.sin(2 * np.pi * 0.7 * t)) / 16000
+    vowel = sum(np.sin(k * phase) / k for k in range(1, 20))
+    gate = np.clip(np.sin(2 * np.pi * 0.9 * t + rng.uniform(0, 6)) * 4, 0, 1)
+    return 0.1 * gate * vowel + 1e-3 * rng.standard_normal(len(t))
+
+
+def write(path: Path, samples: np.ndarray, rate: int = 16000) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, samples, rate)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "in"
+    write(made / "anna-1.wav", speechlike(1.5))
+    write(made / "anna-2.flac", speechlike(1.2, 1), 22050)
+    write(made / "sub dir/bert-1.ogg", np.stack([speechlike(1), speechlike(1, 2)], 1))
+    write(made / "sub dir/bert-2.wav", np.zeros(8000))
+    (made / "notes.txt").write_text("names of people\n")
+    return made
+
+
+def run(*words: object) -> int:
+    return main([str(word) for word in ("--system", SYSTEM, *words)])
+
+
+def samples(path: Path) -> np.ndarray:
+    found, rate = soundfile.read(path)
+    assert rate == 16000
+    return np.asarray(found)
+
+
+def test_a_folder_keeps_names_lengths_and_silence(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("--key", "k", folder, out) == 0
+    names = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
+    assert names == {
+        ".protected.jsonl", "anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg", "sub dir/bert-2.wav",
+    }  # fmt: skip
+    assert len(samples(out / "anna-1.wav")) == 24000
+    assert abs(len(samples(out / "anna-2.flac")) - 1.2 * 16000 * 16000 / 22050) < 1
+    assert samples(out / "sub dir/bert-1.ogg").ndim == 1
+    assert not samples(out / "sub dir/bert-2.wav").any()
+    source, made = samples(folder / "anna-1.wav"), samples(out / "anna-1.wav")
+    assert np.abs(source - made).max() > 0.01
+    assert np.isclose(np.mean(source**2), np.mean(made**2), rtol=0.01)
+
+
+def test_each_channel_may_be_protected_for_itself(folder: Path, tmp_path: Path) -> None:
+    assert run("--key", "k", "--channels", "each", folder, tmp_path / "out") == 0
+    assert samples(tmp_path / "out/sub dir/bert-1.ogg").shape == (16000, 2)
+
+
+def coefficients(
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch, *words: object
+) -> dict[str, float]:
+    """alpha by file, in the order of groups."""
+    from steps.anonymisers import b2
+
+    drawn: list[float] = []
+    plain = b2.McAdams.coefficient
+
+    def spy(self: b2.McAdams, key: object) -> float:
+        drawn.append(plain(self, key))  # type: ignore[arg-type]
+        return drawn[-1]
+
+    monkeypatch.setattr(b2.McAdams, "coefficient", spy)
+    run(*words, folder, out)
+    monkeypatch.undo()
+    loud = ("anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg")  # silence asks for none
+    return dict(zip(loud, drawn, strict=True))
+
+
+def test_who_shares_a_voice_and_what_the_key_decides(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(out: str, *words: object) -> dict[str, float]:
+        return coefficients(folder, tmp_path / out, monkeypatch, *words)
+
+    per_file = of("1", "--key", "k")
+    assert len(set(per_file.values())) == 3
+    per_speaker = of("2", "--key", "k", "--per", "speaker")
+    assert per_speaker["anna-1.wav"] == per_speaker["anna-2.flac"]
+    assert per_speaker["anna-1.wav"] != per_speaker["sub dir/bert-1.ogg"]
+    assert of("3", "--key", "k", "--per", "speaker") == per_speaker
+    assert of("4", "--key", "other", "--per", "speaker") != per_speaker
+    table = tmp_path / "speakers"
+    table.write_text(
+        "anna-1.wav\tx\nanna-2.flac\ty\nsub dir/bert-1.ogg\tx\nsub dir/bert-2.wav\ty\n"
+    )
+    by_table = of("5", "--key", "k", "--per", "speaker", "--speakers", table)
+    first, second, third = by_table.values()  # x: anna-1 and bert-1, then y: anna-2
+    assert first == second != third
+    fresh, again = of("6"), of("7")
+    assert not set(fresh.values()) & set(again.values())
+
+
+def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    assert run("--write-key", key, folder, tmp_path / "out") == 0
+    assert key.stat().st_mode & 0o077 == 0
+    secret = key.read_text().strip()
+    everything = b"".join(p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file())
+    assert secret.encode() not in everything
+    assert run("--key-file", key, folder, tmp_path / "again") == 0
+    for name in ("anna-1.wav", "sub dir/bert-1.ogg"):
+        assert (samples(tmp_path / "out" / name) == samples(tmp_path / "again" / name)).all()
+    with pytest.raises(UserError, match="must not lie beside"):
+        run("--write-key", tmp_path / "out/key", folder, tmp_path / "out")
+
+
+def test_a_run_that_was_killed_goes_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steps.folders import protect
+
+    out, n_written = tmp_path / "out", 0
+    plain = protect.Work._write
+
+    def dies(self: protect.Work, *args: object) -> None:
+        nonlocal n_written
+        if n_written == 1:
+            raise KeyboardInterrupt
+        n_written += 1
+        plain(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(protect.Work, "_write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run("--key", "k", folder, out)
+    monkeypatch.undo()
+    first = (out / "anna-1.wav").stat().st_mtime_ns
+    assert run("--key", "k", folder, out) == 0
+    assert (out / "anna-1.wav").stat().st_mtime_ns == first
+    assert run("--key", "k", folder, tmp_path / "whole") == 0
+    for path in (tmp_path / "whole").rglob("*.wav"):
+        assert path.read_bytes() == (out / path.relative_to(tmp_path / "whole")).read_bytes()
+    write(folder / "anna-1.wav", speechlike(1.5, 7))  # another recording under the old name
+    assert run("--key", "k", folder, out) == 0
+    assert (out / "anna-1.wav").stat().st_mtime_ns != first
+    with pytest.raises(UserError, match="another key"):
+        run("--key", "other", folder, out)
+    with pytest.raises(UserError, match="other settings"):
+        run("--key", "k", "--per", "folder", folder, out)
+
+
+def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("--per", "speaker", folder, out) == 0
+    before = (out / "anna-1.wav").read_bytes()
+    (out / "anna-2.flac").unlink()
+    assert run("--per", "speaker", folder, out) == 0
+    assert (out / "anna-1.wav").read_bytes() != before
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "anna-0.wav").write_bytes(b"RIFF no audio")
+    cut = (folder / "anna-1.wav").read_bytes()
+    (folder / "anna-3.wav").write_bytes(cut[: len(cut) // 2])
+    (folder / "empty-1.wav").write_bytes(b"")
+    with pytest.raises(LossError, match="of 7 files are not protected"):
+        run("--key", "k", folder, tmp_path / "out")
+    said = capsys.readouterr().err
+    assert "anna-0.wav" in said
+    assert "empty-1.wav" in said
+    assert (tmp_path / "out/anna-1.wav").is_file()
+    assert not (tmp_path / "out/anna-0.wav").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--per", "speaker", "IN", "OUT"), "does not begin with a speaker"),
+        (("--speakers", "IN/notes.txt", "IN", "OUT"), "for --per speaker"),
+        (("IN", "IN/out"), "lies in"),
+        (("IN", "."), "lies in"),
+        (("nowhere", "OUT"), "is no folder"),
+        (("EMPTY", "OUT"), "holds no audio file"),
+        (("--system", "nowhere.yaml", "IN", "OUT"), "is missing"),
+        (("--system", "XV", "IN", "OUT"), "wants xvectors"),
+        (("--key-file", "EMPTY/key", "IN", "OUT"), "cannot be read"),
+    ],
+)
+def test_bad_input_is_one_line(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder / "nobody.wav").write_bytes((folder / "anna-1.wav").read_bytes())
+    (tmp_path / "empty").mkdir()
+    named = {"IN": "in", "OUT": "out", "EMPTY": "empty", "XV": str(SYSTEM.with_name("b1.yaml"))}
+    paths = {"IN/notes.txt": "in/notes.txt", "IN/out": "in/out", "EMPTY/key": "empty/key", **named}
+    told = [paths.get(word, word) for word in words]
+    with pytest.raises(UserError, match=said):
+        run(*told)
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").rglob("*.wav"))
+
+
+def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    soundfile.write(tmp_path / "x.wav", 0.1 * rng.standard_normal(44100 * 45), 44100, "FLOAT")
+    recording = Recording.open(tmp_path / "x.wav")
+    whole = recording.read(0, len(recording))
+    assert len(whole) == 45 * 16000
+    assert (np.concatenate(list(recording.blocks())) == whole).all()
+    assert (recording.read(16001, 32003) == whole[16001:32003]).all()
+
+
+def test_pieces_follow_one_another_and_seams_are_like_the_middle() -> None:
+    wave = speechlike(24)
+    blocks = [wave[i : i + 50000] for i in range(0, len(wave), 50000)]
+    parts = list(pieces(blocks, 6.0))
+    assert len(parts) > 3
+    assert (np.concatenate([stretch[own] for stretch, own in parts]) == wave).all()
+    assert max(len(stretch) for stretch, _ in parts) <= 7.1 * 16000
+    seams = np.cumsum([own.stop - own.start for _, own in parts])[:-1]
+    apart = np.concatenate(list(convert_stream(blocks, lambda s: transform(s, 0.8).samples, 6.0)))
+    whole = np.concatenate(list(convert_stream([wave], lambda s: transform(s, 0.8).samples, 99.0)))
+    assert len(apart) == len(wave)
+    wrong = np.abs(apart - whole) / np.abs(whole).std()
+    near = np.concatenate([wrong[seam - 800 : seam + 800] for seam in seams])
+    assert near.mean() < 0.05
+    assert np.abs(np.diff(apart))[[s - 1 for s in seams]].max() <= np.abs(np.diff(whole)).max()
