@@ -18,7 +18,7 @@ from steps.generators.base import GENDERS, Generator, add_note
 from steps.generators.gender import POLICIES, choose_gender
 from steps.generators.pool import PoolGenerator
 from steps.generators.registry import describe_generator, load_generator
-from steps.synthesis.base import SOURCE_SHARE, F0Map, Synthesiser, Target
+from steps.synthesis.base import REMAINS, SOURCE_SHARE, F0Map, Synthesiser, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.voice_pool import VoicePool
@@ -35,6 +35,8 @@ NOTES = {
     "not those of the challenge's B1.",
     "nsf": "B1 with this project's own neural source-filter synthesiser and x-vectors; the figures "
     "are not those of the challenge's B1.",
+    "bn": "Speech generated from a recogniser's content, F0 and a pseudo x-vector, as papers 001 "
+    "and 004 describe it, by this project's own network and the WORLD vocoder.",
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 ANY = "any"  # gender: voices are chosen without regard to it
@@ -59,6 +61,7 @@ class Settings:
     source_share: float = SOURCE_SHARE
     content_scale: float = 0.0
     content_bend: float = 0.0
+    keep: tuple[str, ...] = ()
     peak: float = 0.95
 
 
@@ -287,7 +290,7 @@ def _load_synthesiser(
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
     from steps.synthesis.trained import load_synthesiser  # loads torch
 
-    return load_synthesiser(resources.folder("synthesiser", str(path)))
+    return load_synthesiser(resources.folder("synthesiser", str(path)), settings.keep)
 
 
 def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[str, ...]]:
@@ -323,11 +326,17 @@ def _check(settings: Settings, path: StrPath) -> None:
         value = getattr(settings, name)
         if value is not None and value not in known:
             raise UserError(f"{path}: {name}: {value!r} is unknown; known: {', '.join(known)}")
-    if not re.fullmatch("world|nsf(_.+)?", settings.synthesiser):
+    if not re.fullmatch("world|nsf(_.+)?|bn(_.+)?", settings.synthesiser):
         raise UserError(
             f"{path}: synthesiser: {settings.synthesiser!r} is unknown; known: world, and "
-            "nsf_<name> for what conf/synthesisers/nsf_<name>.yaml trains"
+            "nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains"
         )
+    for name in settings.keep:
+        if name not in REMAINS or not settings.synthesiser.startswith("bn"):
+            raise UserError(
+                f"{path}: keep: {name}: with synthesiser: bn_<name>, these of the source may stay: "
+                f"{', '.join(REMAINS)}; no other synthesiser has a choice"
+            )
     for name in ("neighbours", "k", "max_frames"):
         value = getattr(settings, name)
         if value is not None and value < 1:
@@ -340,11 +349,8 @@ def _check(settings: Settings, path: StrPath) -> None:
             raise UserError(
                 f"{path}: {name}: {value:g}; it must be from 0 to {_LARGEST_BEND:g} (of log Hz)"
             )
-        if value and settings.synthesiser == "world":
-            raise UserError(
-                f"{path}: {name}: {value:g}: frames of the pool are matched as they are; it is of "
-                "synthesiser: nsf_<name>"
-            )
+        if value and not settings.synthesiser.startswith("nsf"):
+            raise UserError(f"{path}: {name}: {value:g}: it is of synthesiser: nsf_<name>")
     if not settings.temperature > 0:
         raise UserError(f"{path}: temperature: {settings.temperature:g}; it must be above 0")
     if not 0 < settings.peak <= 1:

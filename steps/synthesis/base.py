@@ -11,6 +11,8 @@ import numpy.typing as npt
 from steps.synthesis.f0 import F0Stats
 
 FloatArray = npt.NDArray[np.float64]
+REMAINS = ("energy", "aperiodicity")
+"""What of the source a synthesiser on a recogniser's content may keep beside F0 and timing."""
 SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
 F0Map = Callable[[FloatArray], FloatArray]

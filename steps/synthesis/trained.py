@@ -3,7 +3,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -27,10 +27,18 @@ FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in 
 _LARGEST_PEAK = 0.99
 
 
-def load_synthesiser(folder: StrPath) -> Synthesiser:
-    """Of whatever structure its synthesiser.yaml names; UserError where it is not such a folder."""
+def load_synthesiser(folder: StrPath, keep: Sequence[str] = ()) -> Synthesiser:
+    """Of whatever structure its synthesiser.yaml names; UserError where it is not such a folder.
+
+    keep: what stays the source's (`bn.REMAINS`), of what a structure may keep.
+    """
     settings, _ = trained_files(Path(folder))
-    if read_settings(settings).get("synthesiser") == "b1b":
+    kind = read_settings(settings).get("synthesiser")
+    if kind == "bn":
+        from steps.synthesis.bn import BnSynthesiser
+
+        return BnSynthesiser.load(folder, keep)
+    if kind == "b1b":
         from steps.synthesis.b1b import B1bSynthesiser
 
         return B1bSynthesiser.load(folder)

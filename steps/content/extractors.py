@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Content of speech as frames of a recogniser's encoder, behind one interface.
+
+Papers 001 and 004 take bottleneck features of an acoustic model. Here: `moonshine`, the encoder of
+the English recogniser that comes in a wheel, and `hub:<model>:<layer>`, a layer of HuBERT, WavLM or
+wav2vec 2.0 in Hugging Face's form.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.audio import SAMPLE_RATE
+from utils.cli import UserError
+
+FloatArray = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+
+NAMES = "moonshine, hub:<model>:<layer>"
+LONGEST = 20.0  # seconds that are given to an encoder at once
+_OVERLAP = 2.0  # seconds of context on either side of longer speech
+_HUB = re.compile(r"hub:(?P<model>.+):(?P<layer>\d+)")
+_HUB_HOP, _HUB_FIELD = 320, 400  # samples of the convolutions of HuBERT, WavLM and wav2vec 2.0
+
+
+class ContentExtractor(Protocol):
+    """An encoder. width: values a frame. hop, first: samples (16 kHz) between the middles of two
+    frames, and before that of the first. digest: of its weights."""
+
+    width: int
+    hop: int
+    first: int
+    digest: str
+
+    def __call__(self, wave: FloatArray) -> Float32:
+        """Speech (n,) float64 at 16 kHz -> frames (T, width); T is 0 where it is too short."""
+        ...
+
+
+class Moonshine:
+    """The last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
+
+    def __init__(self) -> None:
+        from steps.asr.moonshine import ENCODER, FIELD, FRAME, MoonshineEncoder, find_model
+
+        model = find_model()
+        self._encode = MoonshineEncoder(model)
+        self._field = FIELD
+        self.hop, self.first = FRAME, FIELD // 2
+        self.digest = model.digests[ENCODER]
+        self.width = 288
+
+    def __call__(self, wave: FloatArray) -> Float32:
+        """See ContentExtractor."""
+        return in_windows(self._frames, wave, self.hop, self.width)
+
+    def _frames(self, wave: FloatArray) -> Float32:
+        if len(wave) < self._field:
+            return np.zeros((0, self.width), np.float32)
+        return self._encode(wave)
+
+
+class Hub:
+    """A hidden layer (0: what the convolutions give) of a model of the Hugging Face hub, or of a
+    folder of one."""
+
+    hop, first = _HUB_HOP, _HUB_FIELD // 2
+
+    def __init__(self, model: str, layer: int, device: str = "cpu") -> None:
+        """UserError where it cannot be had, or has not that many layers."""
+        from transformers import AutoModel
+
+        try:
+            self._model = AutoModel.from_pretrained(model).to(device).eval()
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(f"content: hub:{model}: cannot be loaded: {reason}") from error
+        self._device, self._layer = device, layer
+        n_layers = int(self._model.config.num_hidden_layers)
+        if layer > n_layers:
+            raise UserError(f"content: hub:{model}:{layer}: the model has {n_layers} layers")
+        self.width = int(self._model.config.hidden_size)
+        state = self._model.state_dict()
+        parts = (state[name].cpu().numpy().tobytes() for name in sorted(state))
+        self.digest = hashlib.sha256(b"".join(parts)).hexdigest()
+
+    def __call__(self, wave: FloatArray) -> Float32:
+        """See ContentExtractor."""
+        return in_windows(self._frames, wave, self.hop, self.width)
+
+    def _frames(self, wave: FloatArray) -> Float32:
+        import torch
+
+        if len(wave) < _HUB_FIELD:
+            return np.zeros((0, self.width), np.float32)
+        values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self._device)
+        with torch.no_grad():
+            found = self._model(values, output_hidden_states=True).hidden_states[self._layer]
+        frames: Float32 = found[0].cpu().numpy()
+        return frames
+
+
+def in_windows(
+    encode: Callable[[FloatArray], Float32], wave: FloatArray, hop: int, width: int
+) -> Float32:
+    """Frames of speech of any length: of windows with context on either side, which is left out.
+
+    encode: frames (T, width) of a signal of at most LONGEST seconds.
+    """
+    step = round((LONGEST - 2 * _OVERLAP) * SAMPLE_RATE) // hop  # frames
+    context = round(_OVERLAP * SAMPLE_RATE) // hop
+    if len(wave) <= LONGEST * SAMPLE_RATE:
+        return encode(wave)
+    parts = []
+    for start in range(0, len(wave) // hop, step):
+        begin = max(0, start - context)
+        frames = encode(wave[begin * hop : (start + step + context) * hop])
+        parts.append(frames[start - begin : start - begin + step])
+    return np.concatenate([part for part in parts if len(part)] or [np.zeros((0, width))]).astype(
+        np.float32
+    )
+
+
+def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
+    """`moonshine` or `hub:<model>:<layer>`; UserError for another, or one that cannot be had."""
+    if name == "moonshine":
+        return Moonshine()
+    if match := _HUB.fullmatch(name):
+        return Hub(match["model"], int(match["layer"]), device)
+    raise UserError(f"content: {name!r} is unknown; known: {NAMES}")
+
+
+def at_frames(content: Float32, extractor: ContentExtractor, n_frames: int, hop: int) -> Float32:
+    """Content (T, d) at frames whose middles are at hop t samples: (n_frames, d), interpolated.
+
+    Before the first and after the last it stays; without any frame it is 0.
+    """
+    if not len(content):
+        return np.zeros((n_frames, extractor.width), np.float32)
+    places = (np.arange(n_frames) * hop - extractor.first) / extractor.hop
+    places = np.clip(places, 0, len(content) - 1)
+    before = np.minimum(places.astype(np.int64), max(len(content) - 2, 0))
+    after = np.minimum(before + 1, len(content) - 1)
+    share = (places - before)[:, None].astype(np.float32)
+    frames: Float32 = content[before] * (1 - share) + content[after] * share
+    return frames

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speech from a recogniser's content, F0 and an x-vector (papers 001 and 004), by way of WORLD.
+
+A network makes the envelope and the aperiodicity of each frame of 10 ms from what is said there
+(steps/content), F0, and who shall say it. Of the source nothing else remains but timing, unless
+energy or aperiodicity are asked to be kept. The variance of the envelope over an utterance is set
+to what the x-vector's speaker would have (global variance, Toda et al. 2007).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steps.content.extractors import ContentExtractor, at_frames, load_extractor
+from steps.synthesis.base import F0Map, Target
+from steps.synthesis.bn_config import BnConfig, BnNetwork, read_bn_config
+from steps.synthesis.f0 import VOICED_HZ
+from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
+from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, analyse, extract_f0, synthesise
+from utils.cli import UserError
+from utils.settings import read_settings
+from utils.tables import StrPath
+
+FloatArray = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+
+N_OUT = CODE_DIM + 1  # envelope codes, aperiodicity
+LOUD = 8.0  # below the mean log power of an utterance a frame is no speech
+ENERGY_RANGE = (-6.0, 4.0)  # deviations; of a frame's log power from the utterance's mean
+_QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is silence
+_GV_RANGE = (1.0, 1.8)  # by which a deviation may be multiplied
+
+
+class BnEnvelope(nn.Module):
+    """Content, F0, energy and x-vector -> envelope and aperiodicity, all normalised.
+
+    Buffers hold mean and deviation of content (d), of log F0, of the outputs (41; the first is
+    the deviation of log power from the utterance's mean, whose own mean is `level`).
+    """
+
+    def __init__(self, network: BnNetwork, n_content: int, n_xvector: int) -> None:
+        super().__init__()
+        width, condition = network.channels, network.condition
+        self.n_xvector = n_xvector
+        self.first = nn.Conv1d(n_content + 4, width, network.kernel, padding="same")
+        self.speaker = nn.Linear(n_xvector, condition)
+        self.gated = nn.ModuleList(
+            nn.Conv1d(width, 2 * width, network.kernel, padding="same", dilation=dilation)
+            for dilation in network.dilations
+        )
+        self.conditions = nn.ModuleList(
+            nn.Linear(condition, 2 * width) for _ in network.dilations
+        )
+        self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
+        self.before_last = nn.Conv1d(width + condition, width, 1)
+        self.last = nn.Conv1d(width, N_OUT, 1)
+        self.variance = nn.Sequential(
+            nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT)
+        )
+        for name, n in (("content", n_content), ("f0", 1), ("out", N_OUT)):
+            self.register_buffer(f"{name}_mean", torch.zeros(n))
+            self.register_buffer(f"{name}_sd", torch.ones(n))
+        self.register_buffer("level", torch.zeros(1))
+
+    def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
+        """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
+        outputs (B, 41, T)."""
+        who = torch.tanh(4 * self.speaker(speaker))
+        hidden = self.first(inputs)
+        total = torch.zeros_like(hidden)
+        for gated, condition, mixed in zip(
+            self.gated, self.conditions, self.mixed, strict=True
+        ):
+            value, gate = (gated(hidden) + condition(who)[:, :, None]).chunk(2, dim=1)
+            made = mixed(torch.tanh(value) * torch.sigmoid(gate))
+            hidden = (hidden + made) * 0.5**0.5
+            total = total + made
+        everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
+        joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
+        outputs: Tensor = self.last(functional.gelu(self.before_last(joined)))
+        return outputs
+
+    def inputs_of(
+        self, content: npt.NDArray[Any], f0: npt.NDArray[Any], energy: FloatArray | None
+    ) -> Float32:
+        """Normalised inputs (T, n_content + 4): content (T, d), voiced, log F0, energy (T,) in
+        deviations, and whether it is given."""
+        voiced = f0 > VOICED_HZ
+        log_f0 = np.log(np.where(voiced, f0, 1.0))
+        mean, sd = float(self.f0_mean), float(self.f0_sd)
+        columns = [
+            (content - self.content_mean.numpy()) / self.content_sd.numpy(),
+            voiced[:, None],
+            np.where(voiced, (log_f0 - mean) / sd, 0.0)[:, None],
+            np.zeros((len(f0), 1)) if energy is None else energy[:, None],
+            np.full((len(f0), 1), float(energy is not None)),
+        ]
+        return np.hstack(columns).astype(np.float32)
+
+    def energy_of(self, envelope: npt.NDArray[Any]) -> FloatArray:
+        """Log power (T,) of codes (T, 40) less the utterance's mean, in deviations, clipped."""
+        power = envelope[:, 0].astype(np.float64)
+        relative = (power - mean_level(power)) / float(self.out_sd[0])
+        return np.clip(relative, *ENERGY_RANGE)
+
+
+def mean_level(power: FloatArray) -> float:
+    """Mean log power of the frames that hold speech; of all where none does."""
+    sounds = power[power > SILENCE]
+    if not len(sounds):
+        return float(power.mean())
+    loud = sounds[sounds > sounds.max() - 2 * LOUD]
+    return float(loud[loud > loud.mean() - LOUD].mean())
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What is taken of the source, T frames; energy and aperiodicity where they are kept."""
+
+    f0: FloatArray
+    sounds: npt.NDArray[np.bool_]
+    energy: FloatArray | None
+    aperiodicity: FloatArray | None
+
+
+class BnSynthesiser:
+    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`."""
+
+    needs = ("synthesiser",)
+
+    def __init__(
+        self,
+        network: BnEnvelope,
+        extractor: ContentExtractor,
+        where: StrPath = "synthesiser",
+        keep: Sequence[str] = (),
+    ) -> None:
+        """keep: of base.REMAINS, what stays the source's. where: the folder, for messages."""
+        torch.set_num_threads(1)
+        self.network, self.extractor = network.eval(), extractor
+        self.keep, self._where = tuple(keep), where
+
+    @classmethod
+    def load(cls, folder: StrPath, keep: Sequence[str] = ()) -> "BnSynthesiser":
+        """What steps/train_synthesiser.py left in a folder; UserError where it is not that, or was
+        trained on content of other weights."""
+        settings, weights = trained_files(Path(folder))
+        config = read_bn_config(settings)
+        trained = read_settings(settings).get("trained")
+        extractor = load_extractor(config.content)
+        known = trained.get("content_digest") if isinstance(trained, dict) else None
+        if known != extractor.digest:
+            raise UserError(
+                f"{folder}: was trained on content of {config.content} with other weights "
+                f"({known}) than are here ({extractor.digest}); train it again"
+            )
+        return cls(
+            load_weights(weights, lambda state: make_network(config, state)),
+            extractor, folder, keep,
+        )  # fmt: skip
+
+    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+        """See Synthesiser. Of the target the x-vector counts; the mean power stays."""
+        unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
+        source = self._analyse(wave)
+        if not source.sounds.any():
+            return np.zeros(len(wave))
+        contour = f0(source.f0)
+        content = at_frames(self.extractor(wave), self.extractor, len(contour), HOP)
+        inputs = self.network.inputs_of(content, contour, source.energy)
+        with torch.no_grad():
+            made = self.network(torch.from_numpy(inputs.T.copy())[None], unit)[0].numpy().T
+            variance = self.network.variance(unit)[0].numpy()
+        made = with_variance(made.astype(np.float64), np.exp(variance), source.sounds)
+        out = synthesise(self._frames(made, contour, source), len(wave))
+        power = float(np.mean(out**2))
+        if power > 0:
+            out *= np.sqrt(float(np.mean(wave**2)) / power)
+        return limit_peak(out, self._where)
+
+    def _analyse(self, wave: FloatArray) -> _Source:
+        energy = aperiodicity = None
+        if self.keep:
+            frames = analyse(wave)
+            contour = frames.f0
+            if "energy" in self.keep:
+                energy = self.network.energy_of(frames.envelope)
+            if "aperiodicity" in self.keep:
+                aperiodicity = frames.aperiodicity
+        else:
+            contour = extract_f0(wave)
+        return _Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
+
+    def _frames(self, made: FloatArray, contour: FloatArray, source: _Source) -> WorldFrames:
+        """WORLD's frames of normalised outputs (T, 41); silence where the source has it."""
+        network = self.network
+        if source.energy is not None:
+            made[:, 0] = source.energy
+        out = made * network.out_sd.numpy() + network.out_mean.numpy()
+        envelope = out[:, :CODE_DIM]
+        envelope[:, 0] += float(network.level)
+        envelope[~source.sounds, 0] = SILENCE - 1
+        aperiodicity = np.minimum(out[:, CODE_DIM:], 0.0)
+        if source.aperiodicity is not None:
+            aperiodicity = source.aperiodicity
+        return WorldFrames(contour, envelope, aperiodicity)
+
+
+def sounding(wave: FloatArray, n_frames: int) -> npt.NDArray[np.bool_]:
+    """Which frames (T,) of a signal are no digital silence, or as good as that."""
+    total = np.concatenate(([0.0], np.cumsum(wave**2)))
+    middles = np.arange(n_frames) * HOP
+    begin = np.clip(middles - 400, 0, len(wave))
+    end = np.clip(middles + 400, 0, len(wave))
+    loud: npt.NDArray[np.bool_] = (total[end] - total[begin]) > _QUIET * 800
+    return loud
+
+
+def with_variance(
+    made: FloatArray, wanted: FloatArray, sounds: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Outputs (T, 41) whose variance over the sounding frames is raised towards `wanted` (41,).
+
+    Log power and aperiodicity stay as they are.
+    """
+    own = made[sounds]
+    factor = np.clip(np.sqrt(wanted / np.maximum(own.var(axis=0), 1e-4)), *_GV_RANGE)
+    factor[0] = factor[CODE_DIM] = 1.0
+    mean = own.mean(axis=0)
+    return mean + (made - mean) * factor
+
+
+def make_network(config: BnConfig, state: dict[str, Tensor]) -> BnEnvelope:
+    """A network of the sizes of saved weights."""
+    n_content = len(state["content_mean"])
+    return BnEnvelope(config.network, n_content, state["speaker.weight"].shape[1])
+

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of the synthesiser on a recogniser's content: every utterance in its own voice."""
+
+import copy
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steps.content.extractors import ContentExtractor, at_frames, load_extractor
+from steps.learning.audio import TrainingAudio, hold_out
+from steps.learning.devices import check_device
+from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
+from steps.learning.settings import identity
+from steps.synthesis.bn import BnEnvelope, Float32, FloatArray, mean_level
+from steps.synthesis.bn_config import BnConfig
+from steps.synthesis.content import draw_warp
+from steps.synthesis.f0 import HIGHEST_HZ, VOICED_HZ
+from steps.synthesis.training import Voices
+from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, synthesise, unpack
+from utils.seeds import derive_seed, make_rng
+from utils.settings import to_plain
+from utils.tables import StrPath
+
+WEIGHTS = np.ones(CODE_DIM + 1, np.float32)  # of the outputs in the loss
+WEIGHTS[1:14], WEIGHTS[CODE_DIM] = 2.0, 0.5
+_VARIANCE_WEIGHT = 0.1
+_VALID_CROPS = 2  # a held-out speaker
+_SMALLEST_VARIANCE = 1e-3
+_LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
+
+
+@dataclass(frozen=True)
+class Crops:
+    """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), outputs (B, T, 41) normalised,
+    sounds (B, T) 1 where there is no silence, and log variances (B, 41) of whole utterances."""
+
+    inputs: Tensor
+    xvectors: Tensor
+    outputs: Tensor
+    sounds: Tensor
+    variances: Tensor
+
+
+class Material:
+    """Utterances with their content, as it is and as another vocal tract would have said it.
+
+    What fits into cache_gb is found once, the rest each time.
+    """
+
+    def __init__(
+        self, audio: TrainingAudio, voices: Voices, config: BnConfig, seed: int, device: str
+    ) -> None:
+        self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
+        self.extractor: ContentExtractor = load_extractor(config.content, device)
+        self._content: OrderedDict[tuple[str, bool], np.ndarray] = OrderedDict()
+        self._free = int(config.training.cache_gb * 1e9)
+
+    def frames(self, utt: str) -> WorldFrames:
+        """Of the pool."""
+        return unpack(self.voices.frames.matrix(utt))
+
+    def content(self, utt: str, n_frames: int, *, warped: bool) -> Float32:
+        """(n_frames, d) at the frames of WORLD."""
+        found = self._content.get((utt, warped))
+        if found is None:
+            wave = self._warped(utt) if warped else self._read(utt)
+            found = self.extractor(wave).astype(np.float16)
+            if found.nbytes <= self._free:
+                self._free -= found.nbytes
+                self._content[utt, warped] = found
+        return at_frames(found.astype(np.float32), self.extractor, n_frames, HOP)
+
+    def _read(self, utt: str) -> FloatArray:
+        return self.audio.read(utt, 0, self.audio.lengths[utt]).astype(np.float64)
+
+    def _warped(self, utt: str) -> FloatArray:
+        """The utterance by another vocal tract, at another pitch: one of each utterance."""
+        rng, augment = make_rng(self.seed, "bn-warp", utt), self.config.augmentation
+        frames = self.frames(utt)
+        warp = draw_warp(rng, augment.scale, augment.bend)
+        factor = np.exp(rng.uniform(-augment.pitch, augment.pitch))
+        f0 = np.minimum(frames.f0 * factor, HIGHEST_HZ)
+        bent = WorldFrames(f0, frames.envelope @ warp.T, frames.aperiodicity)
+        wave = synthesise(bent, self.audio.lengths[utt])
+        peak = float(np.max(np.abs(wave), initial=0.0))
+        return wave * (0.5 / peak) if peak > 0 else wave
+
+    def utterances(self) -> Iterator[tuple[WorldFrames, Float32]]:
+        """Frames and content of all, one after the other."""
+        for utt in (utt for utts in self.audio.spk2utt.values() for utt in utts):
+            frames = self.frames(utt)
+            yield frames, self.content(utt, len(frames), warped=False)
+
+
+class CropMaker:
+    """The crops of a step: speakers in turn, an utterance and a place in it at random."""
+
+    def __init__(self, material: Material, network: BnEnvelope) -> None:
+        self.material, self.network = material, network
+        self.n_frames = round(material.config.training.crop_seconds * 100)
+
+    def __call__(self, step: int) -> Crops:
+        """The batch of step 0, 1, ..."""
+        seed, speakers = self.material.seed, self.material.audio.speakers
+        rng = make_rng(seed, "bn-batch", str(step))
+        batch, chosen = self.material.config.training.batch, []
+        for place in range(step * batch, (step + 1) * batch):
+            turn, rank = divmod(place, len(speakers))
+            order = make_rng(seed, "bn-round", str(turn)).permutation(len(speakers))
+            chosen.append(speakers[order[rank]])
+        return stack([self.crop(rng, speaker, augmented=True) for speaker in chosen])
+
+    def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> Crops:
+        """One crop (B = 1); where the utterance ends, silence follows."""
+        material, augment = self.material, self.material.config.augmentation
+        utts = material.audio.spk2utt[speaker]
+        utt = utts[int(rng.integers(len(utts)))]
+        frames = material.frames(utt)
+        warped = augmented and rng.random() < augment.warped
+        content = material.content(utt, len(frames), warped=warped)
+        start = int(rng.integers(max(1, len(frames) - self.n_frames + 1)))
+        part = slice(start, start + self.n_frames)
+        energy = self.network.energy_of(frames.envelope)
+        given = not augmented or rng.random() >= augment.no_energy
+        outputs = self.network_outputs(frames, energy)
+        inputs = self.network.inputs_of(
+            content[part], frames.f0[part], energy[part] if given else None
+        )
+        xvector = material.voices.xvectors[speaker]
+        if augmented:
+            n_content = content.shape[1]
+            inputs[:, :n_content] += augment.content_noise * rng.standard_normal(
+                (len(inputs), n_content), dtype=np.float32
+            )
+            xvector = xvector + augment.xvector_noise * rng.standard_normal(
+                len(xvector), dtype=np.float32
+            )
+        sounds = (frames.envelope[part, 0] > SILENCE).astype(np.float32)
+        pad = self.n_frames - len(inputs)
+        return Crops(
+            torch.from_numpy(np.pad(inputs, ((0, pad), (0, 0))).T[None].copy()),
+            torch.from_numpy(xvector.astype(np.float32)[None]),
+            torch.from_numpy(np.pad(outputs[part], ((0, pad), (0, 0)))[None]),
+            torch.from_numpy(np.pad(sounds, (0, pad))[None]),
+            torch.from_numpy(log_variances(outputs, frames)[None]),
+        )
+
+    def network_outputs(self, frames: WorldFrames, energy: FloatArray) -> Float32:
+        """Normalised outputs (T, 41) that are right."""
+        mean, sd = self.network.out_mean.numpy(), self.network.out_sd.numpy()
+        outputs = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd
+        outputs[:, 0] = energy
+        return outputs.astype(np.float32)
+
+
+def stack(crops: list[Crops]) -> Crops:
+    """Several as one."""
+    return Crops(*(torch.cat(part) for part in zip(*(vars(c).values() for c in crops), strict=True)))
+
+
+def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
+    """(41,) of the frames of outputs (T, 41) that hold speech."""
+    power = frames.envelope[:, 0]
+    loud = power > mean_level(power) - 4.0
+    variances: Float32 = np.log(outputs[loud].var(axis=0) + _SMALLEST_VARIANCE).astype(np.float32)
+    return variances
+
+
+def set_statistics(network: BnEnvelope, material: Material) -> None:
+    """Means and deviations over the speech of the training."""
+    content, f0, out, levels = [], [], [], []
+    for frames, values in material.utterances():
+        power = frames.envelope[:, 0]
+        loud = power > SILENCE + _LOUD_ABOVE_SILENCE
+        content.append(values[::7])
+        f0.append(np.log(frames.f0[frames.f0 > VOICED_HZ]))
+        out.append(np.hstack((frames.envelope, frames.aperiodicity))[loud])
+        levels.append(mean_level(power))
+    for name, parts in (("content", content), ("f0", f0), ("out", out)):
+        values = np.concatenate(parts).astype(np.float64)
+        mean = torch.from_numpy(np.atleast_1d(values.mean(axis=0)).astype(np.float32))
+        sd = torch.from_numpy(np.atleast_1d(values.std(axis=0) + 1e-3).astype(np.float32))
+        getattr(network, f"{name}_mean").copy_(mean)
+        getattr(network, f"{name}_sd").copy_(sd)
+    network.out_mean[0] = 0.0
+    network.level.fill_(float(np.mean(levels)))
+
+
+@dataclass
+class BnTrainer(Trainer):
+    """The network under training; see Trainer. valid: crops of held-out speakers."""
+
+    plan: object
+    seed: int
+    device: str
+    network: BnEnvelope
+    make: CropMaker
+    valid: Crops | None
+    best_by = "valid_loss"
+
+    def __post_init__(self) -> None:
+        self.optimiser = torch.optim.AdamW(
+            self.network.parameters(), self.make.material.config.training.learning_rate,
+            weight_decay=self.make.material.config.training.weight_decay,
+        )  # fmt: skip
+
+    def batch(self, step: int) -> Crops:
+        """See Trainer."""
+        return self.make(step)
+
+    def update(self, step: int, batch: Crops) -> dict[str, float]:
+        """See Trainer."""
+        plan = self.make.material.config.training
+        self.network.train()
+        set_rate(self.optimiser, learning_rate(plan, step))
+        distance = self._distance(batch)
+        missed = self.network.variance(batch.xvectors.to(self.device)) - batch.variances.to(self.device)
+        loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
+        descend(loss, self.optimiser, self.network.parameters(), plan.gradient_norm)
+        return {"loss": float(distance.detach()), "variance": float(missed.detach().abs().mean())}
+
+    def _distance(self, batch: Crops) -> Tensor:
+        """Weighted mean distance of outputs where there is speech, in deviations."""
+        made = self.network(batch.inputs.to(self.device), batch.xvectors.to(self.device))
+        weights = torch.from_numpy(WEIGHTS).to(self.device)
+        sounds = batch.sounds.to(self.device)
+        apart = (made.transpose(1, 2) - batch.outputs.to(self.device)).abs() * weights
+        total: Tensor = (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
+        return total
+
+    def validate(self) -> dict[str, float]:
+        """See Trainer: the distance on held-out speakers."""
+        if self.valid is None:
+            return {}
+        self.network.eval()
+        distance = float(self._distance(self.valid))
+        logging.info("validation distance %.4f", distance)
+        return {"valid_loss": distance}
+
+
+def train_bn(
+    config: BnConfig, audio: TrainingAudio, pool: StrPath, out: Path, *, seed: int, device: str = "cpu"
+) -> None:
+    """Train on `audio` and what `pool` knows of it.
+
+    `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
+    """
+    torch.set_num_threads(1)
+    check_device(device)
+    voices = Voices.load(pool, audio)
+    training, held = hold_out(audio, config.training.valid_speakers, seed)
+    material = Material(audio, voices, config, seed, device)
+    own = Material(training, voices, config, seed, device)
+    n_xvector = len(voices.xvectors[training.speakers[0]])
+    torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
+    network = BnEnvelope(config.network, own.extractor.width, n_xvector)
+    set_statistics(network, own)
+    rng, maker = make_rng(seed, "bn-validation"), CropMaker(material, network)
+    crops = [maker.crop(rng, who, augmented=False) for who in held for _ in range(_VALID_CROPS)]
+    trainer = BnTrainer(
+        config.training, seed, device, network.to(device), CropMaker(own, copy.deepcopy(network)),
+        stack(crops) if crops else None,
+    )  # fmt: skip
+    logging.info(
+        "training on %d speakers, %.2f h; validation on %d others: %s",
+        len(training.speakers), training.seconds / 3600, len(held), " ".join(held) or "none",
+    )  # fmt: skip
+    settings = to_plain(config)
+    digest = own.extractor.digest
+    parts = (seed, audio.spk2utt, audio.lengths, voices.matrix(audio.speakers).tobytes(), digest)
+    train(trainer, out, identity(settings, *parts)).finish(
+        "synthesiser.yaml",
+        settings,
+        speakers=len(training.speakers),
+        hours=round(training.seconds / 3600, 3),
+        xvector_dimensions=n_xvector,
+        content_digest=digest,
+    )
