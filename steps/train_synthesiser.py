@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train a neural source-filter synthesiser on the voices of a pool.
+"""Train a synthesiser on the voices of a pool.
 
-CONF is a YAML file such as conf/synthesisers/nsf_mini.yaml, whose `synthesiser` is nsf or b1b
-(docs/voice_conversion.md); DATA needs wav.scp and utt2spk; POOL is
-a folder of steps/make_voice_pool.py with the WORLD frames of these utterances and the x-vectors of
+CONF is a YAML file such as conf/synthesisers/bn_mini.yaml, whose `synthesiser` is bn, nsf or b1b
+(docs/voice_conversion.md); DATA needs wav.scp and utt2spk; POOL is a folder of
+steps/make_voice_pool.py with the WORLD frames of these utterances and the x-vectors of
 these speakers. OUT gets synthesiser.yaml (the settings and what was trained on), training.tsv
-(losses, and log-mel distance on held-out speakers, against steps), checkpoints/ and, last,
+(losses, and the distance on held-out speakers, against steps), checkpoints/ and, last,
 final.pt.
 
 A stopped training goes on from its last checkpoint when the same command is given again, and ends
@@ -17,14 +17,31 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
 from utils.settings import read_settings
+
+# What reads the settings of a structure, and what trains it.
+STRUCTURES = {
+    "bn": (
+        ("steps.synthesis.bn_config", "read_bn_config"),
+        ("steps.synthesis.bn_training", "train_bn"),
+    ),
+    "nsf": (
+        ("steps.synthesis.nsf_config", "read_config"),
+        ("steps.synthesis.nsf_training", "train_nsf"),
+    ),
+    "b1b": (
+        ("steps.synthesis.b1b_config", "read_b1b_config"),
+        ("steps.synthesis.b1b_training", "train_b1b"),
+    ),
+}
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -44,24 +61,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.synthesis.b1b_config import B1bConfig, read_b1b_config
-    from steps.synthesis.nsf_config import read_config
-
-    is_b1b = read_settings(args.conf).get("synthesiser") == "b1b"
-    config = read_b1b_config(args.conf) if is_b1b else read_config(args.conf)
+    kind = read_settings(args.conf).get("synthesiser")
+    if not isinstance(kind, str) or kind not in STRUCTURES:
+        known = ", ".join(STRUCTURES)
+        raise UserError(f"{args.conf}: synthesiser: {kind!r} is unknown; known: {known}")
+    (module, reader), (training, trainer) = STRUCTURES[kind]
+    config = getattr(import_module(module), reader)(args.conf)
     data = load_data_dir(args.data)
 
     from steps.learning.audio import load_training_audio
-    from steps.synthesis.b1b_training import train_b1b
-    from steps.synthesis.nsf_training import train_nsf
 
     audio = load_training_audio(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
-    if isinstance(config, B1bConfig):
-        train_b1b(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
-    else:
-        train_nsf(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
+    train = getattr(import_module(training), trainer)
+    train(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
     return 0
 
 

@@ -56,7 +56,7 @@ class Moonshine:
 
     def __call__(self, wave: FloatArray) -> Float32:
         """See ContentExtractor."""
-        return in_windows(self._frames, wave, self.hop, self.width)
+        return in_windows(self._frames, wave, self.hop)
 
     def _frames(self, wave: FloatArray) -> Float32:
         if len(wave) < self._field:
@@ -90,7 +90,7 @@ class Hub:
 
     def __call__(self, wave: FloatArray) -> Float32:
         """See ContentExtractor."""
-        return in_windows(self._frames, wave, self.hop, self.width)
+        return in_windows(self._frames, wave, self.hop)
 
     def _frames(self, wave: FloatArray) -> Float32:
         import torch
@@ -104,25 +104,24 @@ class Hub:
         return frames
 
 
-def in_windows(
-    encode: Callable[[FloatArray], Float32], wave: FloatArray, hop: int, width: int
-) -> Float32:
+def in_windows(encode: Callable[[FloatArray], Float32], wave: FloatArray, hop: int) -> Float32:
     """Frames of speech of any length: of windows with context on either side, which is left out.
 
-    encode: frames (T, width) of a signal of at most LONGEST seconds.
+    encode: frames (T, d) of a signal of at most LONGEST seconds.
     """
-    step = round((LONGEST - 2 * _OVERLAP) * SAMPLE_RATE) // hop  # frames
-    context = round(_OVERLAP * SAMPLE_RATE) // hop
     if len(wave) <= LONGEST * SAMPLE_RATE:
         return encode(wave)
-    parts = []
-    for start in range(0, len(wave) // hop, step):
-        begin = max(0, start - context)
-        frames = encode(wave[begin * hop : (start + step + context) * hop])
-        parts.append(frames[start - begin : start - begin + step])
-    return np.concatenate([part for part in parts if len(part)] or [np.zeros((0, width))]).astype(
-        np.float32
-    )
+    whole = round(LONGEST * SAMPLE_RATE) // hop  # frames of a window
+    context = round(_OVERLAP * SAMPLE_RATE) // hop
+    parts, done, n_frames = [], 0, len(wave) // hop + 1
+    while done < n_frames:
+        # The last window is as long as the others: what an encoder hears depends on its length.
+        begin = max(0, min(done - context, n_frames - whole))
+        frames = encode(wave[begin * hop : (begin + whole) * hop])
+        end = len(frames) if begin + whole >= n_frames else whole - context
+        parts.append(frames[done - begin : end])
+        done = begin + whole - (0 if begin + whole >= n_frames else context)
+    return np.concatenate(parts)
 
 
 def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:

@@ -23,7 +23,15 @@ from steps.synthesis.base import F0Map, Target
 from steps.synthesis.bn_config import BnConfig, BnNetwork, read_bn_config
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
-from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, analyse, extract_f0, synthesise
+from steps.synthesis.world import (
+    CODE_DIM,
+    HOP,
+    SILENCE,
+    WorldFrames,
+    analyse,
+    extract_f0,
+    synthesise,
+)
 from utils.cli import UserError
 from utils.settings import read_settings
 from utils.tables import StrPath
@@ -55,19 +63,20 @@ class BnEnvelope(nn.Module):
             nn.Conv1d(width, 2 * width, network.kernel, padding="same", dilation=dilation)
             for dilation in network.dilations
         )
-        self.conditions = nn.ModuleList(
-            nn.Linear(condition, 2 * width) for _ in network.dilations
-        )
+        self.conditions = nn.ModuleList(nn.Linear(condition, 2 * width) for _ in network.dilations)
         self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
         self.before_last = nn.Conv1d(width + condition, width, 1)
         self.last = nn.Conv1d(width, N_OUT, 1)
-        self.variance = nn.Sequential(
-            nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT)
-        )
+        self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
         for name, n in (("content", n_content), ("f0", 1), ("out", N_OUT)):
             self.register_buffer(f"{name}_mean", torch.zeros(n))
             self.register_buffer(f"{name}_sd", torch.ones(n))
         self.register_buffer("level", torch.zeros(1))
+
+    def statistic(self, name: str) -> FloatArray:
+        """A buffer as float64."""
+        found: FloatArray = self.get_buffer(name).cpu().numpy().astype(np.float64)
+        return found
 
     def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
         """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
@@ -75,9 +84,7 @@ class BnEnvelope(nn.Module):
         who = torch.tanh(4 * self.speaker(speaker))
         hidden = self.first(inputs)
         total = torch.zeros_like(hidden)
-        for gated, condition, mixed in zip(
-            self.gated, self.conditions, self.mixed, strict=True
-        ):
+        for gated, condition, mixed in zip(self.gated, self.conditions, self.mixed, strict=True):
             value, gate = (gated(hidden) + condition(who)[:, :, None]).chunk(2, dim=1)
             made = mixed(torch.tanh(value) * torch.sigmoid(gate))
             hidden = (hidden + made) * 0.5**0.5
@@ -94,9 +101,9 @@ class BnEnvelope(nn.Module):
         deviations, and whether it is given."""
         voiced = f0 > VOICED_HZ
         log_f0 = np.log(np.where(voiced, f0, 1.0))
-        mean, sd = float(self.f0_mean), float(self.f0_sd)
+        mean, sd = float(self.statistic("f0_mean")[0]), float(self.statistic("f0_sd")[0])
         columns = [
-            (content - self.content_mean.numpy()) / self.content_sd.numpy(),
+            (content - self.statistic("content_mean")) / self.statistic("content_sd"),
             voiced[:, None],
             np.where(voiced, (log_f0 - mean) / sd, 0.0)[:, None],
             np.zeros((len(f0), 1)) if energy is None else energy[:, None],
@@ -107,8 +114,9 @@ class BnEnvelope(nn.Module):
     def energy_of(self, envelope: npt.NDArray[Any]) -> FloatArray:
         """Log power (T,) of codes (T, 40) less the utterance's mean, in deviations, clipped."""
         power = envelope[:, 0].astype(np.float64)
-        relative = (power - mean_level(power)) / float(self.out_sd[0])
-        return np.clip(relative, *ENERGY_RANGE)
+        relative = (power - mean_level(power)) / self.statistic("out_sd")[0]
+        clipped: FloatArray = np.clip(relative, *ENERGY_RANGE)
+        return clipped
 
 
 def mean_level(power: FloatArray) -> float:
@@ -203,9 +211,9 @@ class BnSynthesiser:
         network = self.network
         if source.energy is not None:
             made[:, 0] = source.energy
-        out = made * network.out_sd.numpy() + network.out_mean.numpy()
+        out = made * network.statistic("out_sd") + network.statistic("out_mean")
         envelope = out[:, :CODE_DIM]
-        envelope[:, 0] += float(network.level)
+        envelope[:, 0] += network.statistic("level")[0]
         envelope[~source.sounds, 0] = SILENCE - 1
         aperiodicity = np.minimum(out[:, CODE_DIM:], 0.0)
         if source.aperiodicity is not None:
@@ -234,11 +242,11 @@ def with_variance(
     factor = np.clip(np.sqrt(wanted / np.maximum(own.var(axis=0), 1e-4)), *_GV_RANGE)
     factor[0] = factor[CODE_DIM] = 1.0
     mean = own.mean(axis=0)
-    return mean + (made - mean) * factor
+    changed: FloatArray = mean + (made - mean) * factor
+    return changed
 
 
 def make_network(config: BnConfig, state: dict[str, Tensor]) -> BnEnvelope:
     """A network of the sizes of saved weights."""
     n_content = len(state["content_mean"])
     return BnEnvelope(config.network, n_content, state["speaker.weight"].shape[1])
-

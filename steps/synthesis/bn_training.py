@@ -153,7 +153,7 @@ class CropMaker:
 
     def network_outputs(self, frames: WorldFrames, energy: FloatArray) -> Float32:
         """Normalised outputs (T, 41) that are right."""
-        mean, sd = self.network.out_mean.numpy(), self.network.out_sd.numpy()
+        mean, sd = self.network.statistic("out_mean"), self.network.statistic("out_sd")
         outputs = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd
         outputs[:, 0] = energy
         return outputs.astype(np.float32)
@@ -161,7 +161,8 @@ class CropMaker:
 
 def stack(crops: list[Crops]) -> Crops:
     """Several as one."""
-    return Crops(*(torch.cat(part) for part in zip(*(vars(c).values() for c in crops), strict=True)))
+    parts = zip(*(vars(crop).values() for crop in crops), strict=True)
+    return Crops(*(torch.cat(part) for part in parts))
 
 
 def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
@@ -186,10 +187,10 @@ def set_statistics(network: BnEnvelope, material: Material) -> None:
         values = np.concatenate(parts).astype(np.float64)
         mean = torch.from_numpy(np.atleast_1d(values.mean(axis=0)).astype(np.float32))
         sd = torch.from_numpy(np.atleast_1d(values.std(axis=0) + 1e-3).astype(np.float32))
-        getattr(network, f"{name}_mean").copy_(mean)
-        getattr(network, f"{name}_sd").copy_(sd)
-    network.out_mean[0] = 0.0
-    network.level.fill_(float(np.mean(levels)))
+        network.get_buffer(f"{name}_mean").copy_(mean)
+        network.get_buffer(f"{name}_sd").copy_(sd)
+    network.get_buffer("out_mean")[0] = 0.0
+    network.get_buffer("level").fill_(float(np.mean(levels)))
 
 
 @dataclass
@@ -220,7 +221,8 @@ class BnTrainer(Trainer):
         self.network.train()
         set_rate(self.optimiser, learning_rate(plan, step))
         distance = self._distance(batch)
-        missed = self.network.variance(batch.xvectors.to(self.device)) - batch.variances.to(self.device)
+        guess = self.network.variance(batch.xvectors.to(self.device))
+        missed = guess - batch.variances.to(self.device)
         loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
         descend(loss, self.optimiser, self.network.parameters(), plan.gradient_norm)
         return {"loss": float(distance.detach()), "variance": float(missed.detach().abs().mean())}
@@ -245,7 +247,13 @@ class BnTrainer(Trainer):
 
 
 def train_bn(
-    config: BnConfig, audio: TrainingAudio, pool: StrPath, out: Path, *, seed: int, device: str = "cpu"
+    config: BnConfig,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
 ) -> None:
     """Train on `audio` and what `pool` knows of it.
 
@@ -266,10 +274,6 @@ def train_bn(
     trainer = BnTrainer(
         config.training, seed, device, network.to(device), CropMaker(own, copy.deepcopy(network)),
         stack(crops) if crops else None,
-    )  # fmt: skip
-    logging.info(
-        "training on %d speakers, %.2f h; validation on %d others: %s",
-        len(training.speakers), training.seconds / 3600, len(held), " ".join(held) or "none",
     )  # fmt: skip
     settings = to_plain(config)
     digest = own.extractor.digest

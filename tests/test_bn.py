@@ -1,0 +1,244 @@
+"""Speech from a recogniser's content: extractors, training, conversion and its switches."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_nsf import N_XVECTOR, RATE, pool, voice
+
+from steps.content import extractors
+from steps.content.extractors import at_frames, in_windows, load_extractor
+from steps.learning.audio import load_training_audio
+from steps.synthesis import bn, bn_training
+from steps.synthesis.base import Target
+from steps.synthesis.bn import BnSynthesiser
+from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining, read_bn_config
+from steps.synthesis.f0 import compute_f0_stats, transform_linear, transform_quantised
+from steps.synthesis.trained import load_synthesiser
+from steps.synthesis.world import analyse
+from utils.cli import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
+__all__ = ["pool"]  # a fixture
+needs_wheel = pytest.mark.skipif(
+    find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
+)
+
+
+class Bands:
+    """Content without a recogniser: which of eight bands is the strongest; blind to loudness."""
+
+    width, hop, first, digest = 8, 384, 447, "bands"
+
+    def __call__(self, wave: np.ndarray) -> np.ndarray:
+        starts = range(0, len(wave) - 894, 384)
+        spectra = [np.abs(np.fft.rfft(wave[i : i + 895] * np.hanning(895)))[1:409] for i in starts]
+        bands = np.array(spectra).reshape(-1, 8, 51).sum(axis=2) + 1e-9
+        return (bands / bands.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (bn, bn_training):
+        monkeypatch.setattr(module, "load_extractor", lambda name, device="cpu": Bands())
+
+
+def settings(steps: int = 12) -> BnConfig:
+    plan = BnTraining(
+        steps=steps, batch=3, crop_seconds=0.5, valid_every=6, checkpoint_every=6, valid_speakers=2
+    )
+    return BnConfig("bn", plan, network=BnNetwork(channels=16, dilations=(1, 2), condition=8))
+
+
+def train(pool: Path, out: Path, config: BnConfig, seed: int = 0) -> None:
+    wav = dict(line.split() for line in (pool / "wav.scp").read_text().splitlines())
+    utt2spk = dict(line.split() for line in (pool / "utt2spk").read_text().splitlines())
+    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
+    bn_training.train_bn(config, audio, pool, out, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def trained(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("bn")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bn_training, "load_extractor", lambda name, device="cpu": Bands())
+        train(pool, out, settings(60))
+    return out
+
+
+def target(seed: int = 0) -> Target:
+    x = np.random.default_rng(seed).standard_normal(N_XVECTOR)
+    return Target(x, (), np.zeros(0), compute_f0_stats([np.full(50, 200.0)]))
+
+
+def test_content_stands_at_the_frames_of_world() -> None:
+    extractor = Bands()
+    ramp = np.repeat(np.arange(5, dtype=np.float32)[:, None], 8, axis=1)
+    found = at_frames(ramp, extractor, 20, 160)[:, 0]
+    middles = (np.arange(20) * 160 - 447) / 384
+    assert np.allclose(found, np.clip(middles, 0, 4), atol=1e-6)
+    assert not at_frames(ramp[:0], extractor, 4, 160).any()
+    assert (at_frames(ramp[2:3], extractor, 4, 160) == 2).all()
+
+
+def test_windows_have_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractors, "LONGEST", 8.0)
+    monkeypatch.setattr(extractors, "_OVERLAP", 1.0)
+    wave = voice(30.3, 120, 500)
+    extractor = Bands()
+    assert (in_windows(extractor, wave, 384) == extractor(wave)).all()
+
+
+@needs_wheel
+def test_the_recogniser_s_encoder_hears_long_speech_like_short_speech(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extractor = load_extractor("moonshine")
+    wave = voice(14.0, 120, 500)
+    whole = extractor(wave)
+    assert whole.shape == ((len(wave) - 895) // 384 + 1, 288)
+    monkeypatch.setattr(extractors, "LONGEST", 8.0)
+    apart = extractor(wave)
+    assert apart.shape == whole.shape
+    cosine = (apart * whole).sum(1) / np.linalg.norm(apart, axis=1) / np.linalg.norm(whole, axis=1)
+    assert cosine.mean() > 0.95
+    assert extractor(np.zeros(100)).shape == (0, 288)
+
+
+def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
+    from transformers import WavLMConfig, WavLMModel
+
+    torch.manual_seed(0)
+    WavLMModel(
+        WavLMConfig(
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
+            num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2,
+        )
+    ).save_pretrained(tmp_path)  # fmt: skip
+    extractor = load_extractor(f"hub:{tmp_path}:1")
+    assert extractor(voice(1.0, 120, 500)).shape == (49, 16)
+    assert (extractor.hop, extractor.width) == (320, 16)
+    with pytest.raises(UserError, match="has 2 layers"):
+        load_extractor(f"hub:{tmp_path}:3")
+    with pytest.raises(UserError, match="cannot be loaded"):
+        load_extractor(f"hub:{tmp_path / 'nothing'}:1")
+    with pytest.raises(UserError, match="unknown; known: moonshine, hub:"):
+        load_extractor("cepstra")
+
+
+def test_a_stopped_training_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
+    train(pool, tmp_path / "whole", settings())
+    with pytest.MonkeyPatch.context() as patch:
+        plain = bn_training.BnTrainer.update
+
+        def dies(self: bn_training.BnTrainer, step: int, batch: object) -> dict[str, float]:
+            if step == 8:
+                raise KeyboardInterrupt
+            return plain(self, step, batch)  # type: ignore[arg-type]
+
+        patch.setattr(bn_training.BnTrainer, "update", dies)
+        with pytest.raises(KeyboardInterrupt):
+            train(pool, tmp_path / "stopped", settings())
+    train(pool, tmp_path / "stopped", settings())
+    one, other = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "stopped"))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    other_seed = tmp_path / "seed"
+    train(pool, other_seed, settings(), seed=1)
+    assert not torch.equal(torch.load(other_seed / "final.pt")["last.weight"], one["last.weight"])
+
+
+def test_it_learns(trained: Path) -> None:
+    header, *rows = (trained / "training.tsv").read_text().splitlines()
+    column = header.lstrip("#").split("\t").index("loss")
+    figures = [float(row.split("\t")[column]) for row in rows]
+    assert figures[-1] < 0.95 * figures[0]
+
+
+def test_conversion_keeps_length_silence_and_power_and_draws_nothing(trained: Path) -> None:
+    synthesiser = load_synthesiser(trained)
+    wave = voice(1.0, 120, 550)
+    wave[6000:10000] = 0.0
+    made = synthesiser.convert(wave, target(), lambda f0: f0)
+    assert made.shape == wave.shape
+    assert not made[7000:9000].any()
+    assert np.isclose(np.mean(made**2), np.mean(wave**2), rtol=0.05)
+    assert (made == synthesiser.convert(wave, target(), lambda f0: f0)).all()
+    assert not np.allclose(made, synthesiser.convert(wave, target(1), lambda f0: f0))
+    assert not synthesiser.convert(np.zeros(8000), target(), lambda f0: f0).any()
+    assert synthesiser.convert(wave[:300], target(), lambda f0: f0).shape == (300,)
+
+
+def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:
+    wave = voice(1.0, 120, 550)
+    swell = wave * np.linspace(0.2, 1.0, len(wave))
+    contour = analyse(wave).f0
+    assert isinstance(load_synthesiser(trained), BnSynthesiser)
+
+    def loudness(keep: tuple[str, ...], source: np.ndarray) -> float:
+        """Second half against first, in the source's place."""
+        made = load_synthesiser(trained, keep).convert(source, target(), lambda _: contour)
+        half = RATE // 2
+        return float(np.log(np.mean(made[half:] ** 2) / np.mean(made[:half] ** 2)))
+
+    lost = loudness((), swell) - loudness((), wave)
+    kept = loudness(("energy",), swell) - loudness(("energy",), wave)
+    assert abs(lost) < 0.05
+    assert kept > 1.0
+
+
+def test_quantised_f0_has_few_steps_about_the_linear_one() -> None:
+    rng = np.random.default_rng(0)
+    contour = np.where(np.arange(400) % 50 < 10, 0.0, np.exp(4.8 + 0.2 * rng.standard_normal(400)))
+    source = compute_f0_stats([contour])
+    wanted = compute_f0_stats([np.exp(5.3 + 0.15 * rng.standard_normal(500))])
+    linear = transform_linear(contour, source, wanted)
+    made = transform_quantised(contour, source, wanted)
+    assert ((made == 0) == (contour == 0)).all()
+    assert (made == transform_quantised(contour, source, wanted)).all()
+    voiced = contour > 0
+    away = np.log(made[voiced] / linear[voiced])
+    assert 0.02 < away.std() < 0.05
+    step = wanted.sd / 3
+    quantised = wanted.mean + step * np.rint((np.log(linear[voiced]) - wanted.mean) / step)
+    assert np.isclose((np.log(made[voiced]) - quantised).std(), 0.03, rtol=0.15)
+
+
+@pytest.mark.parametrize("name", ["bn_mini", "bn_base"])
+def test_the_settings_of_the_recipes_are_read(name: str) -> None:
+    assert read_bn_config(CONF / f"{name}.yaml").content == "moonshine"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("network: {kernel: 4}", "kernel: 4; an odd number"),
+        ("network: {channels: 0}", "network.channels: 0"),
+        ("network: {dilations: []}", "dilations"),
+        ("augmentation: {warped: 2}", "augmentation.warped"),
+        ("training: {steps: 0}", "steps"),
+        ("training: {steps: 5, crop_seconds: 60}", "crop_seconds"),
+        ("training: {steps: 5, final_rate: 1}", "final_rate"),
+        ("trainig: {steps: 5}", "trainig"),
+    ],
+)
+def test_bad_settings_name_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "bn.yaml"
+    body = text if "training:" in text else f"{text}\ntraining: {{steps: 5}}"
+    path.write_text(f"synthesiser: bn\n{body}\n")
+    with pytest.raises(UserError, match=said) as error:
+        read_bn_config(path)
+    assert str(path) in str(error.value)
+
+
+def test_content_of_other_weights_is_refused(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Bands()
+    other.digest = "others"
+    monkeypatch.setattr(bn, "load_extractor", lambda name, device="cpu": other)
+    with pytest.raises(UserError, match="other weights"):
+        load_synthesiser(trained)
