@@ -15,7 +15,7 @@ from utils import merge_split_dirs
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir, select, validate_data_dir, write_data_dir
-from utils.tables import read_lines
+from utils.tables import read_lines, write_timed
 
 VALIDATE, FIX = "utils/validate_data_dir.py", "utils/fix_data_dir.py"
 SUBSET, COMBINE = "utils/subset_data_dir.py", "utils/combine_data_dirs.py"
@@ -498,8 +498,8 @@ def run_jobs(data: Path, out: Path, n: int, *, only: set[str] | None = None) -> 
             for utt in part.utt2spk:
                 if only is None or utt in only:
                     writer.write(utt, np.full(3, float(utt[-1])))
-        rows = "".join(f"{utt}\t{number}\t\n" for utt in part.utt2spk)
-        (target / "pseudo.tsv").write_text(f"#utt\tjob\tnote\n{rows}")
+        rows = ((utt, number, "") for utt in part.utt2spk)
+        write_timed(target / "pseudo.tsv", ("utt", "job", "note"), rows)
         (target / "settings.json").write_text('{"rate": 16000}\n')
 
 
@@ -521,7 +521,16 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "xvector.scp 10" in done.stdout and "0 lost" in done.stdout
     assert sorted(p.name for p in jobs.iterdir()) == [
-        *("enrolls", "pseudo.tsv", "settings.json", "spk2gender", "spk2utt", "text", "trials"),
+        *(
+            ".timed.pseudo.tsv",
+            "enrolls",
+            "pseudo.tsv",
+            "settings.json",
+            "spk2gender",
+            "spk2utt",
+            "text",
+            "trials",
+        ),
         *("utt2dur", "utt2spk", "wav.scp", "xvector.ark", "xvector.scp"),
     ]
     vectors = read_vectors("exp/xvector.scp")

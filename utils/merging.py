@@ -16,7 +16,16 @@ from utils.archives import ArchiveWriter, read_entries
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, describe_difference
 from utils.datafiles import FILES, NOTES
-from utils.tables import atomic_write, invert, read_lines, read_map, sort_ids, write_id_lists
+from utils.tables import (
+    atomic_write,
+    invert,
+    mark_timed,
+    read_lines,
+    read_map,
+    sort_ids,
+    timed_in,
+    write_id_lists,
+)
 
 _PIECE = re.compile(r"-c\d+$")
 # A part may have none of these: they name some of the utterances only.
@@ -28,13 +37,14 @@ class Merged:
     """What will be written: lines by file name and key, and headers by file name.
 
     archives: names of the .scp files whose lines point into archives of the parts.
-    settings: JSON files, which are the same in all parts.
+    settings: JSON files, which are the same in all parts. timed: names of tables of seconds.
     """
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     archives: set[str] = field(default_factory=set)
     settings: dict[str, str] = field(default_factory=dict)
+    timed: set[str] = field(default_factory=set)
 
 
 def read_parts(out: Path, n: int) -> Merged:
@@ -59,6 +69,7 @@ def read_parts(out: Path, n: int) -> Merged:
             archives |= _read_scp(part / name, merged, files[part])
         for name in files[part] - scps - archives:
             _read_part(part / name, merged)
+        merged.timed |= timed_in(part)
     if "utt2spk" in merged.tables:
         # Made again from the whole: a speaker may have been divided among the jobs.
         merged.tables.pop("spk2utt", None)
@@ -189,6 +200,8 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
             if name in merged.headers:
                 stream.write(f"{merged.headers[name]}\n")
             stream.writelines(f"{line}\n" for line in _sorted_lines(merged.tables[name]))
+    for name in merged.timed:
+        mark_timed(out / name)
     _remove_leftovers(out, n)
 
 

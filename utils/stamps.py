@@ -58,7 +58,7 @@ from utils.digests import (
 )
 from utils.orphans import refuse_living_job
 from utils.settings import read_json_object
-from utils.tables import atomic_write
+from utils.tables import atomic_write, timed_in
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
@@ -67,12 +67,6 @@ STALE = 10
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
 MEMORY = Path("exp/.digests")  # of files that have not changed
-# These hold times of computation, and nothing is made from them.
-NOT_CONTENT = (
-    "pseudo.tsv",
-    "seconds.tsv",
-    "training.tsv",
-)
 
 
 def _names_in(word: str) -> list[str]:
@@ -108,7 +102,8 @@ def digest_path(path: Path) -> str:
     ours = made is not None or (path / "utt2spk").exists()
     files = contents(path, ours=ours)
     if ours:
-        files = {name: digest for name, digest in files.items() if name not in NOT_CONTENT}
+        timed = timed_in(path)
+        files = {name: digest for name, digest in files.items() if name not in timed}
     return digest_json({"files": files, "made": made})
 
 

@@ -23,6 +23,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 ADVICE_FOR_MARK = "begins with a byte-order mark; mend: sed -i '1s/^\\xEF\\xBB\\xBF//' on the file"
 
 
+_TIMED = ".timed."  # and a file's name: that of the hidden file which says that it holds seconds
 PARTIAL = "PSEUDOVOX_PARTIAL"  # in the environment: a folder of this recipe's run alone
 _numbers = itertools.count()
 
@@ -88,6 +89,29 @@ def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
         stream.flush()
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             os.fsync(stream.fileno())
+
+
+def write_timed(path: StrPath, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table with a header that starts with #, of what was measured while a step computed.
+
+    It holds seconds, which differ each time: a hidden file beside it says so, and nothing that is
+    made of the step is stale because of it (`timed_in`).
+    """
+    target = Path(path)
+    with atomic_write(target) as stream:
+        stream.write("#" + "\t".join(columns) + "\n")
+        stream.writelines("\t".join(map(str, row)) + "\n" for row in rows)
+    mark_timed(target)
+
+
+def mark_timed(path: Path) -> None:
+    """Say of a file that it holds seconds."""
+    path.with_name(_TIMED + path.name).touch()
+
+
+def timed_in(folder: Path) -> set[str]:
+    """Names of the files of a folder that hold seconds."""
+    return {path.name.removeprefix(_TIMED) for path in folder.glob(f"{_TIMED}*")}
 
 
 def is_there(path: StrPath) -> bool:

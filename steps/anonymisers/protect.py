@@ -15,7 +15,7 @@ from steps.anonymisers.strategy import Key
 from steps.audio import read_audio, write_pcm16
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, select, write_data_dir
-from utils.tables import StrPath, atomic_write, sort_ids, write_map
+from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
 
 # What stays true of protected speech; features and voice activity of the original do not.
 KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls")
@@ -117,8 +117,5 @@ def write_protected(
 
 def write_pseudo(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
     """A header that starts with #, then a line for each utterance: id and columns between tabs."""
-    with atomic_write(path) as stream:
-        columns = list(next(iter(rows.values()), {}))
-        stream.write("\t".join(("#utt", *columns)) + "\n")
-        for utt in sort_ids(rows):
-            stream.write("\t".join((utt, *(str(value) for value in rows[utt].values()))) + "\n")
+    columns = next(iter(rows.values()), {})
+    write_timed(path, ("utt", *columns), ((utt, *rows[utt].values()) for utt in sort_ids(rows)))

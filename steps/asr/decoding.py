@@ -11,7 +11,7 @@ from steps.asr.heard import Heard
 from steps.asr.recognisers import Recogniser
 from steps.audio import FloatArray, read_audio
 from utils.datafiles import NOTES
-from utils.tables import atomic_write, is_there, sort_ids, write_map
+from utils.tables import atomic_write, is_there, sort_ids, write_map, write_timed
 
 JOURNAL = "text.partial"
 SECONDS = "seconds.tsv"  # of a recogniser's parts, by utterance
@@ -65,11 +65,11 @@ def decode_all(
     if notes:
         write_map(out / NOTES, notes)
     if parts := sorted({part for heard in found.values() for part in heard.seconds}):
-        with atomic_write(out / SECONDS) as stream:
-            stream.write("\t".join(("#utt", *parts)) + "\n")
-            for utt, heard in found.items():
-                row = (f"{heard.seconds.get(part, 0.0):.4f}" for part in parts)
-                stream.write("\t".join((utt, *row)) + "\n")
+        rows = (
+            (utt, *(f"{heard.seconds.get(part, 0.0):.4f}" for part in parts))
+            for utt, heard in found.items()
+        )
+        write_timed(out / SECONDS, ("utt", *parts), rows)
     write_map(out / "text", {utt: heard.words for utt, heard in found.items()})
     (out / JOURNAL).unlink()
     return Decoded(n_kept, notes)

@@ -23,7 +23,7 @@ from steps.learning.checkpoints import Checkpoints, save_atomically
 from steps.learning.settings import LoopSettings
 from utils.cli import UserError
 from utils.settings import write_settings
-from utils.tables import atomic_write
+from utils.tables import write_timed
 
 PROGRESS = ("step", "cpu_seconds", "sums", "rows", "best")  # of a checkpoint
 
@@ -151,11 +151,8 @@ class Training:
             row |= self._validate()
         self.rows.append(row)
         names = list(dict.fromkeys(name for row in self.rows for name in row))
-        with atomic_write(self.out / "training.tsv") as stream:
-            stream.write("#" + "\t".join(names) + "\n")
-            for row in self.rows:
-                cells = (f"{row[name]:.6g}" if name in row else "" for name in names)
-                stream.write("\t".join(cells) + "\n")
+        cells = ([f"{r[name]:.6g}" if name in r else "" for name in names] for r in self.rows)
+        write_timed(self.out / "training.tsv", names, cells)
 
     @torch.no_grad()
     def _validate(self) -> dict[str, float]:
