@@ -6,14 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 
 from utils.cli import UserError
-from utils.tables import StrPath
+from utils.tables import StrPath, replacing
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """What torch saved: tensors and plain values only (no code is run); UserError otherwise."""
+    """What torch saved: tensors and plain values only (no code is run); UserError otherwise.
+
+    Of .safetensors, numbers of half precision become float32.
+    """
     try:
+        if path.suffix == ".safetensors":
+            return {
+                name: value.float() if value.dtype == torch.float16 else value
+                for name, value in load_file(path).items()
+            }
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for a damaged file
         raise UserError(f"{path}: not readable as a saved model; train it again") from error
@@ -41,3 +50,17 @@ def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: Str
             f"{path}: does not hold the weights that the settings beside it describe ({why}); "
             "train it again"
         ) from error
+
+
+def save_half(path: Path, state: Mapping[str, torch.Tensor]) -> None:
+    """Write weights as .safetensors, float32 in half precision; ValueError where that is not
+    enough for one."""
+    halves = {
+        name: value.half() if value.dtype == torch.float32 else value
+        for name, value in state.items()
+    }
+    for name, value in halves.items():
+        if value.is_floating_point() and not torch.isfinite(value).all():
+            raise ValueError(f"{name} is too large for half precision")
+    with replacing(path) as beside:
+        save_file({name: value.contiguous() for name, value in halves.items()}, beside)

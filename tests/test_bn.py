@@ -1,22 +1,33 @@
 """Speech from a recogniser's content: extractors, training, conversion and its switches."""
 
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 from test_nsf import N_XVECTOR, RATE, pool, voice
 
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
+from steps.export_system import main as export_system
 from steps.learning.audio import load_training_audio
+from steps.protect_folder import main as protect_folder
+from steps.speaker.averaging import read_xvectors
 from steps.synthesis import bn, bn_training
 from steps.synthesis.base import Target
 from steps.synthesis.bn import BnSynthesiser
 from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining, read_bn_config
-from steps.synthesis.f0 import compute_f0_stats, transform_linear, transform_quantised
+from steps.synthesis.f0 import (
+    compute_f0_stats,
+    transform_linear,
+    transform_quantised,
+    write_f0_stats,
+)
 from steps.synthesis.trained import load_synthesiser
+from steps.synthesis.voice_pool import VoicePool
 from steps.synthesis.world import analyse
 from utils.cli import UserError
 
@@ -242,3 +253,54 @@ def test_content_of_other_weights_is_refused(
     monkeypatch.setattr(bn, "load_extractor", lambda name, device="cpu": other)
     with pytest.raises(UserError, match="other weights"):
         load_synthesiser(trained)
+
+
+@pytest.fixture
+def exported(trained: Path, pool: Path, tmp_path: Path) -> Path:
+    """A system of the tiny network and twelve pseudo-speakers."""
+    whole = tmp_path / "pool"
+    shutil.copytree(pool, whole)
+    names = [f"s{i}" for i in range(6)]
+    stats = {n: compute_f0_stats([np.linspace(90 + i, 130 + i, 50)]) for i, n in enumerate(names)}
+    write_f0_stats(whole, stats)
+    (whole / "spk2gender").write_text("".join(f"{n} {'fm'[i % 2]}\n" for i, n in enumerate(names)))
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(
+        "anonymiser: voice_conversion\nsynthesiser: bn_mini\n"
+        "generator: {name: random, averaged: 1}\nlevel: spk\ngender: any\nf0: quantised\n"
+    )
+    told = ["--voices", 12, "--averaged", 2, conf, trained, whole, tmp_path / "model"]
+    assert export_system([str(word) for word in told]) == 0
+    return tmp_path / "model"
+
+
+def test_a_system_that_is_handed_on_holds_nobody_and_protects(
+    exported: Path, pool: Path, trained: Path, tmp_path: Path
+) -> None:
+    voices = VoicePool.load(exported / "pool")
+    assert len(voices.speakers) == 12
+    assert {voices.gender(name) for name in voices.speakers} == {"f", "m"}
+    assert voices.f0(voices.speakers[0]).n > 0
+    real = read_xvectors(pool, "spk_xvector")
+    unit = np.stack([x / np.linalg.norm(x) for x in real.values()])
+    assert np.allclose(np.linalg.norm(voices.xvectors, axis=1), 1, atol=1e-3)
+    assert (voices.xvectors @ unit.T).max() < 0.999
+    with pytest.raises(UserError, match="x-vectors only"):
+        voices.frames(voices.speakers[0])
+    wave = voice(1.0, 120, 550)
+    half, full = load_synthesiser(exported / "synthesiser"), load_synthesiser(trained)
+    made = half.convert(wave, target(), lambda f0: f0)
+    right = full.convert(wave, target(), lambda f0: f0)
+    assert np.corrcoef(made, right)[0, 1] > 0.95
+    (tmp_path / "in").mkdir()
+    soundfile.write(tmp_path / "in/a.wav", wave, RATE)
+    words = ["--system", exported, "--key", "k", tmp_path / "in", tmp_path / "out"]
+    assert protect_folder([str(word) for word in words]) == 0
+    assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
+
+
+def test_damaged_voices_are_one_line(exported: Path) -> None:
+    path = exported / "pool/voices.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"voices.safetensors: holds no voices"):
+        VoicePool.load(exported / "pool")

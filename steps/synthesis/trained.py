@@ -48,14 +48,17 @@ def load_synthesiser(folder: StrPath, keep: Sequence[str] = ()) -> Synthesiser:
 
 
 def trained_files(folder: Path) -> tuple[Path, Path]:
-    """synthesiser.yaml and final.pt of a folder; UserError where one is missing."""
-    for part in ("synthesiser.yaml", "final.pt"):
-        if not (folder / part).is_file():
+    """synthesiser.yaml and the weights (final.pt, or final.safetensors of a model that is handed
+    on) of a folder; UserError where one is missing."""
+    packed = folder / "final.safetensors"
+    weights = packed if packed.is_file() else folder / "final.pt"
+    for path in (folder / "synthesiser.yaml", weights):
+        if not path.is_file():
             raise UserError(
-                f"{folder}: no {part} there; a synthesiser is a folder that "
+                f"{folder}: no {path.name} there; a synthesiser is a folder that "
                 "steps/train_synthesiser.py finished"
             )
-    return folder / "synthesiser.yaml", folder / "final.pt"
+    return folder / "synthesiser.yaml", weights
 
 
 def load_weights(path: Path, make: Callable[[dict[str, Tensor]], Network]) -> Network:

@@ -7,21 +7,27 @@ kept as have few frames together.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from steps.speaker.averaging import read_xvectors
 from steps.synthesis.f0 import F0Stats, read_f0_stats
 from steps.synthesis.world import silent_frames, unpack
 from utils.archives import ObjectReader
 from utils.cli import UserError
-from utils.tables import StrPath, is_there, read_id_lists, read_map, sort_ids
+from utils.tables import StrPath, is_there, read_id_lists, read_map, replacing, sort_ids
 
 FloatArray = npt.NDArray[np.float64]
 
+PACKED = "voices.safetensors"  # of a pool that is handed on: no frames
 MATCH_COEFFICIENTS = slice(1, 25)  # of the envelope code
 MATCH_OFFSETS = (-3, 0, 3)  # frames
 QUIET_SHARE = 0.15  # of each utterance's frames
@@ -52,13 +58,14 @@ class VoicePool:
         self.folder = folder
         self.speakers = tuple(sort_ids(spk2utt))
         self._spk2utt, self._xvectors, self._f0, self._genders = spk2utt, xvectors, f0, genders
-        self._world = ObjectReader(folder / "world.scp")
         self._cache: OrderedDict[str, PoolFrames] = OrderedDict()
 
     @classmethod
     def load(cls, folder: StrPath) -> "VoicePool":
         """The pool of a folder; UserError for a missing file, and for speakers that one lacks."""
         path = Path(folder)
+        if is_there(path / PACKED):
+            return cls(path, *_unpack(path / PACKED))
         for name in ("spk2utt", "world.scp"):
             if not (path / name).is_file():
                 raise UserError(f"{path / name}: is missing; make it with steps/make_voice_pool.py")
@@ -74,6 +81,10 @@ class VoicePool:
         stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
         return cls(path, spk2utt, stack, f0, read_map(genders) if is_there(genders) else {})
+
+    @cached_property
+    def _world(self) -> ObjectReader:
+        return ObjectReader(self.folder / "world.scp")
 
     @property
     def xvectors(self) -> FloatArray:
@@ -103,6 +114,11 @@ class VoicePool:
             self._cache.move_to_end(speaker)
             return self._cache[speaker]
         parts = [self._read(utt) for utt in self._utterances(speaker)]
+        if not parts:
+            raise UserError(
+                f"{self.folder}: its voices are x-vectors only; frames of a voice need a pool of "
+                "steps/make_voice_pool.py"
+            )
         frames = PoolFrames(
             np.concatenate([part.envelope for part in parts]),
             np.concatenate([part.match for part in parts]),
@@ -133,6 +149,46 @@ class VoicePool:
             raise UserError(f"{self.folder / 'world.scp'}: {utt}: {error}") from error
         loud = loud_frames(envelope)
         return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
+
+
+def write_packed(
+    path: Path,
+    xvectors: Mapping[str, FloatArray],
+    f0: Mapping[str, F0Stats],
+    genders: Mapping[str, str],
+) -> None:
+    """Voices without frames in one file, in half precision: x-vectors, F0 statistics, genders."""
+    names = sort_ids(xvectors)
+    statistics = [[f0[name].n, f0[name].mean, f0[name].sd, *f0[name].quantiles] for name in names]
+    told = {"names": "\n".join(names), "genders": "\n".join(genders.get(n, "") for n in names)}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "xvectors": np.stack([xvectors[name] for name in names]).astype(np.float16),
+        "f0": np.array(statistics).astype(np.float32),
+    }
+    with replacing(path) as beside:
+        save_file(arrays, beside, told)
+
+
+def _unpack(
+    path: Path,
+) -> tuple[dict[str, list[str]], FloatArray, dict[str, F0Stats], dict[str, str]]:
+    """Tables of VoicePool from `write_packed`; UserError for another file."""
+    try:
+        with safe_open(path, "numpy") as stream:
+            told = stream.metadata()
+            xvectors = stream.get_tensor("xvectors").astype(np.float64)
+            rows = stream.get_tensor("f0").astype(np.float64)
+        names, genders = told["names"].split("\n"), told["genders"].split("\n")
+        found = zip(names, genders, rows, xvectors, strict=True)
+        f0 = {
+            name: F0Stats(int(row[0]), float(row[1]), float(row[2]), row[3:])
+            for name, _, row, _ in found
+        }
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: holds no voices ({error}); make it again") from error
+    known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
+    order = [names.index(name) for name in sort_ids(names)]
+    return {name: [] for name in names}, xvectors[order], f0, known
 
 
 def match_vectors(envelope: FloatArray) -> FloatArray:

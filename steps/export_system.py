@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pack a trained synthesiser and pseudo-speakers into a folder that protect_folder.py takes.
+
+CONF is the system's yaml file, SYNTHESISER a folder of steps/train_synthesiser.py, POOL one of
+steps/make_voice_pool.py. OUT gets system.yaml, synthesiser/ (half precision) and pool/: voices that
+are means of several real speakers of one gender, with their pitch, and no speech of anybody.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import make_parser, positive, run_program
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--voices", type=positive, default=1000, metavar="N", help="how many pseudo-speakers"
+    )
+    parser.add_argument(
+        "--averaged", type=positive, default=2, metavar="N", help="real speakers in each"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their choice")
+    parser.add_argument("conf", type=Path, metavar="CONF")
+    parser.add_argument("synthesiser", type=Path, metavar="SYNTHESISER")
+    parser.add_argument("pool", type=Path, metavar="POOL")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    args = get_parser().parse_args(argv)
+    from steps.folders.export import export_system
+
+    export_system(
+        args.conf, args.synthesiser, args.pool, args.out,
+        n=args.voices, averaged=args.averaged, seed=args.seed,
+    )  # fmt: skip
+    size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
+    print(f"{args.out}: {args.voices} pseudo-speakers, {size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)
