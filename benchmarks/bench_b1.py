@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.anonymisers.registry import load_anonymiser
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import make_keys
 from steps.audio import read_audio
+from steps.keys import make_keys
+from steps.sources import Resources, Source
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
 from utils.archives import ArchiveWriter

@@ -24,8 +24,6 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import torch
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.capacity import measure_capacity
 from steps.generators.idmap import MlpTrainer
 from steps.generators.idmap_diff import DiffTrainer
@@ -33,6 +31,8 @@ from steps.generators.idmap_speakers import IdMapGenerator, IdMapSettings
 from steps.generators.registry import load_generator
 from steps.generators.trained import TrainedFolder
 from steps.generators.training import Model, TrainingVectors
+from steps.keys import Key
+from steps.sources import Resources
 
 D, SPEAKERS, UTTERANCES = 512, 247, 8
 ONE_BY_ONE, MANY, RUNS = 100, 10_000, 7

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
+from steps.anonymisers.formants import EPSILON, HOP, FrameOptions, transform
 from steps.audio import read_audio
 
 FloatArray = npt.NDArray[np.float64]

@@ -23,9 +23,9 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.populations import Real, Simulated, fit_sources, read_real, write_rows
-from steps.anonymisers.source import Resources
 from steps.generators.populations import SAME, TWO, Recipe
 from steps.generators.sampling import Sampler, load_sampler
+from steps.sources import Resources
 from steps.speaker.backends import load_normalised
 from steps.speaker.large import make_plan
 from steps.speaker.tiles import Bins

@@ -91,8 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     from steps.anonymisers.protect import check_losses, protect_audio, write_protected
     from steps.anonymisers.registry import load_anonymiser
-    from steps.anonymisers.source import NEEDS, Resources, read_sources
-    from steps.anonymisers.strategy import make_keys, read_order, whole_set
+    from steps.keys import make_keys, read_order, whole_set
+    from steps.sources import NEEDS, Resources, read_sources
 
     if args.draw < 0:
         raise UserError(f"--draw {args.draw}: runs are numbered from 0")

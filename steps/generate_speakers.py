@@ -60,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     from steps.anonymisers.protect import write_pseudo
-    from steps.anonymisers.source import Resources, read_sources
-    from steps.anonymisers.strategy import make_keys, whole_set
     from steps.generators.speakers import generate_speakers, load_pool, read_speaker_settings
+    from steps.keys import make_keys, whole_set
+    from steps.sources import Resources, read_sources
     from utils.archives import ArchiveWriter
 
     if args.draw < 0:

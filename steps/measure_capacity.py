@@ -142,8 +142,8 @@ def _of_network(args: argparse.Namespace) -> list[Part]:
 
 
 def _of_system(args: argparse.Namespace) -> list[Part]:
-    from steps.anonymisers.source import Resources
     from steps.generators.sampling import load_sampler
+    from steps.sources import Resources
 
     sources = [(xvectors, data) for xvectors, data in args.sources]
     resources = Resources(

@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     if args.vectors < 1:
         raise UserError(f"--vectors {args.vectors}: at least one is needed")
-    from steps.anonymisers.source import Resources
     from steps.generators.sampling import load_sampler
+    from steps.sources import Resources
 
     sources = [(xvectors, data) for xvectors, data in args.sources]
     resources = Resources(

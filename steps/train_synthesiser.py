@@ -17,31 +17,15 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from steps.synthesis.registry import find_structure
+from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
-from utils.settings import read_settings
-
-# What reads the settings of a structure, and what trains it.
-STRUCTURES = {
-    "bn": (
-        ("steps.synthesis.bn_config", "read_bn_config"),
-        ("steps.synthesis.bn_training", "train_bn"),
-    ),
-    "nsf": (
-        ("steps.synthesis.nsf_config", "read_config"),
-        ("steps.synthesis.nsf_training", "train_nsf"),
-    ),
-    "b1b": (
-        ("steps.synthesis.b1b_config", "read_b1b_config"),
-        ("steps.synthesis.b1b_training", "train_b1b"),
-    ),
-}
+from utils.registry import load
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -61,12 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    kind = read_settings(args.conf).get("synthesiser")
-    if not isinstance(kind, str) or kind not in STRUCTURES:
-        known = ", ".join(STRUCTURES)
-        raise UserError(f"{args.conf}: synthesiser: {kind!r} is unknown; known: {known}")
-    (module, reader), (training, trainer) = STRUCTURES[kind]
-    config = getattr(import_module(module), reader)(args.conf)
+    structure = find_structure(args.conf)
+    config = load(structure.read)(args.conf)
     data = load_data_dir(args.data)
 
     from steps.learning.audio import load_training_audio
@@ -74,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     audio = load_training_audio(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
-    train = getattr(import_module(training), trainer)
+    train = load(structure.train)
     train(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
     return 0
 

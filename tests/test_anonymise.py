@@ -18,7 +18,7 @@ from steps.anonymisers.protect import (
     write_protected,
 )
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.anonymisers.strategy import LEVELS, Key, make_keys, whole_set
+from steps.keys import LEVELS, Key, make_keys, whole_set
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.merging import check_parts, read_parts, write_merged

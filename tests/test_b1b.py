@@ -41,8 +41,8 @@ from steps.synthesis.discriminators import (
     feature_loss,
 )
 from steps.synthesis.f0 import compute_f0_stats
+from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.spectral_loss import LogPowerLoss
-from steps.synthesis.trained import load_synthesiser
 from steps.synthesis.training import BatchMaker, Voices
 from steps.synthesis.world import analyse, pack
 from steps.train_synthesiser import main

@@ -26,7 +26,7 @@ from steps.synthesis.f0 import (
     transform_quantised,
     write_f0_stats,
 )
-from steps.synthesis.trained import load_synthesiser
+from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import VoicePool
 from steps.synthesis.world import analyse
 from utils.cli import UserError

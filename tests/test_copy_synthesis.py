@@ -8,9 +8,9 @@ import soundfile
 
 from steps.anonymise import main
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.anonymisers.source import Source
-from steps.anonymisers.strategy import Key
 from steps.audio import read_audio
+from steps.keys import Key
+from steps.sources import Source
 from steps.synthesis.world import extract_f0
 from utils.cli import UserError
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.base import Generator
 from steps.generators.frames import Frames, read_frames, split_variance
 from steps.generators.mixture_network import train_mixture
 from steps.generators.psd_config import NetworkSettings
 from steps.generators.registry import describe_generator, load_generator
+from steps.keys import Key
+from steps.sources import Resources
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
 from utils.seeds import make_rng

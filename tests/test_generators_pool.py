@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key, make_keys
 from steps.generators import clusters as clusters_module
 from steps.generators.gender import choose_gender
 from steps.generators.registry import GENERATORS, describe_generator, load_generator
+from steps.keys import Key, make_keys
+from steps.sources import Resources
 from steps.speaker.averaging import read_xvectors
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.plda import Plda

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.optimal_transport import quadratic_cost, solve_duals
 from steps.generators.registry import describe_generator, load_generator
 from steps.generators.trained import load_trained, train_generator
@@ -15,6 +13,8 @@ from steps.generators.training import make_training_vectors
 from steps.generators.wgan import WganTrainer
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.generators.wgan_speakers import WganSettings, WganSpeakers
+from steps.keys import Key
+from steps.sources import Resources
 from utils.cli import UserError
 
 SIZE = 6

@@ -1,6 +1,7 @@
 """The house itself: direction of imports, thin programs, one recipe for all corpora."""
 
 import ast
+import graphlib
 import re
 import subprocess
 from pathlib import Path
@@ -29,6 +30,41 @@ def test_a_floor_uses_only_the_floors_below(path: Path) -> None:
     floor = FLOORS.index(path.relative_to(ROOT).parts[0])
     used = imports(list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
     assert not used & set(FLOORS[floor + 1 :])
+
+
+def used_modules(path: Path) -> set[str]:
+    """Modules of the project that one imports, wherever in it the import stands."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in names if ROOT.joinpath(*name.split(".")).with_suffix(".py").is_file()}
+
+
+def test_a_room_of_steps_uses_only_the_rooms_before_it() -> None:
+    """Of anonymisers and generators, each imported the other."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    found = re.search(r"^    steps:((?: .*\n)+)", text, re.M)
+    assert found is not None
+    rooms = found[1].split()
+    wrong = []
+    for path in (p for p in MODULES if p.is_relative_to(ROOT / "steps")):
+        room = path.relative_to(ROOT / "steps").parts[0].removesuffix(".py")
+        if path.parent == ROOT / "steps" and room not in rooms:
+            room = "programs"
+        for name in used_modules(path):
+            floor, used, *_ = name.split(".")
+            before = [*rooms[: rooms.index(room) + 1]] if room in rooms else rooms
+            if floor == "steps" and used not in before:
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert wrong == []
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
+    uses = {name: used_modules(path) - {name} for name, path in names.items()}
+    graphlib.TopologicalSorter(uses).prepare()
 
 
 @pytest.mark.parametrize(

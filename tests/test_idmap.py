@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
     MlpModel,
@@ -31,6 +29,8 @@ from steps.generators.idmap_diff import (
 from steps.generators.registry import describe_generator, load_generator
 from steps.generators.trained import train_generator
 from steps.generators.training import TrainingVectors, sanity_figures
+from steps.keys import Key
+from steps.sources import Resources
 from utils.cli import UserError
 from utils.settings import parse_settings
 

@@ -17,8 +17,8 @@ from scipy.signal import lfilter
 from steps.anonymise import main
 from steps.anonymisers.knn_vc import KnnVc
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import Key, make_keys
+from steps.keys import Key, make_keys
+from steps.sources import Resources, Source
 from steps.synthesis import matching, wavlm
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats

@@ -11,8 +11,8 @@ from scipy.signal import lfilter
 
 from steps.anonymisers import poles
 from steps.anonymisers.burg import burg, burg_lattice
-from steps.anonymisers.levels import OutputLevel
-from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
+from steps.anonymisers.formants import EPSILON, HOP, FrameOptions, transform
+from steps.anonymisers.loudness import OutputLevel
 from utils.cli import UserError
 
 WHOLE_FRAMES = FrameOptions(pad_edges=False)

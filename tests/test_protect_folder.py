@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from steps.anonymisers.mcadams import transform
+from steps.anonymisers.formants import transform
 from steps.folders.stream import Recording, convert_stream, pieces
 from steps.protect_folder import main
 from utils.cli import LossError, UserError
@@ -76,16 +76,16 @@ def coefficients(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch, *words: object
 ) -> dict[str, float]:
     """alpha by file, in the order of groups."""
-    from steps.anonymisers import b2
+    from steps.anonymisers.mcadams import McAdams
 
     drawn: list[float] = []
-    plain = b2.McAdams.coefficient
+    plain = McAdams.coefficient
 
-    def spy(self: b2.McAdams, key: object) -> float:
+    def spy(self: McAdams, key: object) -> float:
         drawn.append(plain(self, key))  # type: ignore[arg-type]
         return drawn[-1]
 
-    monkeypatch.setattr(b2.McAdams, "coefficient", spy)
+    monkeypatch.setattr(McAdams, "coefficient", spy)
     run(*words, folder, out)
     monkeypatch.undo()
     loud = ("anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg")  # silence asks for none

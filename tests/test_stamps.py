@@ -178,7 +178,7 @@ def test_code_counts_but_comments_and_docstrings_do_not(work: Path) -> None:
 
 def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts() -> None:
     """Systems are loaded when asked for; a change in kNN-VC left its old speech up to date."""
-    found = stamps._project_imports(ast.parse('KINDS = {"knn": ("steps.anonymisers.knn_vc", "K")}'))
+    found = stamps._project_imports(ast.parse('KINDS = {"knn": "steps.anonymisers.knn_vc:K"}'))
     assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
 
 

@@ -10,10 +10,10 @@ import soundfile
 from scipy.signal import lfilter
 
 from steps.anonymise import main
+from steps.anonymisers.b1 import Settings, VoiceConversion, nearest_voices
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import make_keys
-from steps.anonymisers.voice_conversion import Settings, VoiceConversion, nearest_voices
+from steps.keys import make_keys
+from steps.sources import Resources, Source
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser

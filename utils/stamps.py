@@ -120,13 +120,14 @@ def _project_imports(tree: ast.Module) -> set[Path]:
     """Files of the project that a module may import, wherever in it the import stands; some of
     them need not be there.
 
-    A registry names modules in strings ("steps.anonymisers.b2"), to import them when asked for.
+    A registry names modules in strings ("steps.anonymisers.mcadams:McAdams"), to import them when
+    asked for.
     """
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if re.fullmatch(r"(steps|local)(\.\w+)+", node.value):
-                names.add(node.value)
+            if re.fullmatch(r"(steps|local)(\.\w+)+(:\w+)?", node.value):
+                names.add(node.value.partition(":")[0])
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

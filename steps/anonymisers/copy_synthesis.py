@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import Key
+from steps.keys import Key
+from steps.sources import Resources, Source
 from steps.synthesis.world import F0_RANGE, analyse, check_f0_range, synthesise
 from utils.cli import UserError
 from utils.settings import parse_settings

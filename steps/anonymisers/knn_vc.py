@@ -13,11 +13,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import LEVELS, Key
 from steps.generators.gender import POLICIES, choose_gender
+from steps.keys import LEVELS, Key
+from steps.sources import Resources, Source
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
 from utils.cli import UserError

@@ -1,158 +1,198 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The McAdams coefficient: formants are moved by raising the angles of the LPC poles to a power.
+"""Systems B2 and B2r: the McAdams coefficient, fixed or drawn, as here and as in the challenges."""
 
-Systems B2 and B2r of papers 000 and 002 (Patino et al., "Speaker anonymisation using the McAdams
-coefficient", 2020). All frames of an utterance are worked on at once, in float64.
-"""
-
-from collections.abc import Iterator
-from dataclasses import dataclass
+import hashlib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.burg import burg
-from steps.anonymisers.poles import expand, factorise, warp_angles
+from steps.anonymisers.formants import FrameOptions, transform
+from steps.anonymisers.loudness import OutputLevel
+from steps.anonymisers.registry import Description
+from steps.keys import LEVELS, Key
+from steps.sources import Resources, Source
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath
 
 FloatArray = npt.NDArray[np.float64]
-HOP = 160  # samples: 10 ms at 16 kHz; a window is two hops
-EPSILON = float(np.finfo(np.float32).eps)  # added to the signal, and again before the prediction
-BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough for the cache
 
 
 @dataclass(frozen=True)
-class FrameOptions:
-    """How frames are cut and filtered; the defaults are the recipe's, not those of a challenge.
+class Settings:
+    """What a configuration may say; None: not said. See docs/anonymisers.md."""
 
-    order: of the linear prediction.
-    pad_edges: zeros are put around the signal, so that every sample is in two windows. Without, the
-        first and last 10 ms fade, and what is left after the last whole frame is silent.
-    skip_first_frame: the first frame is left out.
-    clamp: angles beyond pi (alpha > 1) become pi; without, they wrap round.
-    match_energy: a filtered frame gets the energy of the input frame.
-    """
-
-    order: int = 20
-    pad_edges: bool = True
-    skip_first_frame: bool = False
-    clamp: bool = True
-    match_energy: bool = False
-
-
-DEFAULTS = FrameOptions()
+    anonymiser: str
+    alpha: float | None = None
+    alpha_range: tuple[float, float] | None = None
+    level: str | None = None
+    compat: str | None = None
+    peak: float | None = None
+    order: int | None = None
+    pad_edges: bool | None = None
+    skip_first_frame: bool | None = None
+    clamp: bool | None = None
+    match_energy: bool | None = None
 
 
 @dataclass(frozen=True)
-class Warped:
-    """`samples`: (n,) float64, not normalised. `n_slow`: frames that went to `numpy.roots`."""
+class Preset:
+    """How one generation of the code does it.
 
-    samples: FloatArray
-    n_frames: int
-    n_slow: int
-
-
-def transform(
-    wave: FloatArray, alpha: float, options: FrameOptions = DEFAULTS, *, block: int = BLOCK
-) -> Warped:
-    """Move formants by theta -> theta ** alpha, theta in radians a sample: 1 rad, 2546 Hz, stays.
-
-    wave: (n,) float64 at 16 kHz. Returns n samples at the level that the filters left them at.
-    Digital silence comes back as it is; a signal shorter than a window is padded to one. Every
-    `block`, the number of frames worked on at a time, gives the same bits.
+    levels: what a configuration may ask for -> the level of the keys. level: if it does not ask.
     """
-    if not np.any(wave):
-        return Warped(np.zeros(len(wave)), 0, 0)
-    hops = _cut(wave, options.pad_edges)
-    out = np.zeros_like(hops)
-    first = 1 if options.skip_first_frame and len(hops) > 2 else 0
-    n_slow = 0
-    for start, stop in _blocks(first, len(hops) - 1, block):
-        frames, slow = _warp_frames(hops[start : stop + 1], alpha, options)
-        out[start:stop] += frames[:HOP].T
-        out[start + 1 : stop + 1] += frames[HOP:].T
-        n_slow += slow
-    begin = HOP if options.pad_edges else 0
-    written = out.ravel()[begin : begin + len(wave)]
-    samples = np.zeros(len(wave))
-    samples[: len(written)] = written
-    return Warped(samples, len(hops) - 1 - first, n_slow)
+
+    alpha: float | None
+    alpha_range: tuple[float, float] | None
+    level: str
+    levels: dict[str, str]
+    frames: FrameOptions
+    output: OutputLevel
 
 
-def window() -> FloatArray:
-    """Root of the symmetric Hann window, (2 HOP,): squared and overlapped it sums to 1 +- 0.003."""
-    hann = np.hanning(2 * HOP)
-    return np.asarray(np.sqrt(hann / (hann.sum() / HOP)))
+_OWN_LEVELS = {level: level for level in LEVELS}
+# At level spk the challenges of 2022 and 2024 look at the speaker only, so sets share the draw.
+_LEVELS_2022 = {"spk": "perm", "utt": "utt"}
+_LEVELS_2024 = {"spk": "perm", "utt": "position"}
+_FRAMES_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
+_FRAMES_2024 = FrameOptions(pad_edges=False, clamp=False)
+_OUTPUT_2022 = OutputLevel(peak=1.0, full_scale=32766, truncate=True)
+_WIDE = (0.5, 0.9)
+PRESETS = {
+    None: Preset(0.8, None, "spk", _OWN_LEVELS, FrameOptions(), OutputLevel()),
+    "vpc20": Preset(0.8, None, "spk", _OWN_LEVELS, _FRAMES_2020, OutputLevel(peak=1.0)),
+    "vpc22": Preset(None, _WIDE, "spk", _LEVELS_2022, _FRAMES_2020, _OUTPUT_2022),
+    "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
+}
+_MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
 
 
-def _cut(wave: FloatArray, pad_edges: bool) -> FloatArray:
-    """The signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
-    if pad_edges:
-        padded = np.zeros((-(-len(wave) // HOP) + 2, HOP))
-        padded.ravel()[HOP : HOP + len(wave)] = wave
-    else:
-        padded = np.zeros((max(len(wave) // HOP, 2), HOP))
-        whole = wave[: padded.size]
-        padded.ravel()[: len(whole)] = whole
-    return padded + EPSILON
+class McAdams:
+    """One configured system; see `registry.Anonymiser`."""
+
+    def __init__(self, settings: Settings, path: StrPath, *, seed: int = 0, draw: int = 0) -> None:
+        """Check the settings of the file `path`; UserError names it and the setting."""
+        preset = _preset(settings, path)
+        _check(settings, preset, path)
+        self.alpha, self.alpha_range = settings.alpha, settings.alpha_range
+        if self.alpha is None and self.alpha_range is None:
+            self.alpha, self.alpha_range = preset.alpha, preset.alpha_range
+        self.compat = settings.compat
+        level = preset.levels[settings.level or preset.level]
+        self.level = "const" if self.alpha_range is None else level
+        self.frames = replace(preset.frames, **_given(settings, FrameOptions))
+        self.output = replace(preset.output, **_given(settings, OutputLevel))
+        self.is_random = self.alpha_range is not None and self.compat != "vpc24"
+        self.notes: list[str] = []
+        self._seed, self._draw = seed, draw
+
+    @classmethod
+    def from_settings(
+        cls,
+        values: dict[str, object],
+        path: StrPath,
+        *,
+        seed: int,
+        draw: int,
+        resources: Resources,  # noqa: ARG003
+    ) -> "McAdams":
+        """From what stands in the file `path`."""
+        return cls(parse_settings(Settings, values, path), path, seed=seed, draw=draw)
+
+    @classmethod
+    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+        """It needs nothing but the speech."""
+        system = cls(parse_settings(Settings, values, path), path)
+        levels = () if system.alpha_range is None else tuple(PRESETS[system.compat].levels)
+        return Description(system.level, levels=levels)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included."""
+        return {
+            "anonymiser": "mcadams",
+            "compat": self.compat,
+            "alpha": self.alpha,
+            "alpha_range": self.alpha_range,
+            "level": self.level,
+            **asdict(self.frames),
+            "output": asdict(self.output),
+        }
+
+    def transform(
+        self,
+        wave: FloatArray,
+        key: Key,
+        source: Source,  # noqa: ARG002
+    ) -> tuple[FloatArray, dict[str, object]]:
+        """Protected speech; what was drawn, the frames, and those that needed `numpy.roots`."""
+        alpha = self.coefficient(key)
+        warped = transform(wave, alpha, self.frames)
+        return warped.samples, {
+            "alpha": alpha,
+            "frames": warped.n_frames,
+            "slow_frames": warped.n_slow,
+        }
+
+    def coefficient(self, key: Key) -> float:
+        """alpha of a key: fixed, or uniform over the range."""
+        if self.alpha_range is None:
+            assert self.alpha is not None
+            return self.alpha
+        return float(self._generator(key).uniform(*self.alpha_range))
+
+    def _generator(self, key: Key) -> np.random.Generator:
+        if self.compat != "vpc24":
+            return make_rng(self._seed, "mcadams", f"draw {self._draw}", *key.parts)
+        if key.level == "position":
+            # The challenge draws for all utterances from one generator; a draw is one step of it.
+            bits = np.random.PCG64(_vpc24_seed("VPC2024"))
+            bits.advance(int(key.names[-1]))
+            return np.random.Generator(bits)
+        return np.random.default_rng(_vpc24_seed(key.names[-1]))
 
 
-def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
-    """Divide frames first ... last - 1 into ranges of equal size, to one frame, of at most `block`.
-
-    A range of one frame is avoided: NumPy adds up a column that stands alone in another order.
-    """
-    n = last - first
-    n_blocks = max(1, min(-(-n // block), n // 2))
-    for number in range(n_blocks):
-        yield first + number * n // n_blocks, first + (number + 1) * n // n_blocks
+def _vpc24_seed(text: str) -> int:
+    return int(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8], 16)
 
 
-def _warp_frames(hops: FloatArray, alpha: float, options: FrameOptions) -> tuple[FloatArray, int]:
-    """Rows of a hop (n + 1, HOP) -> warped, windowed frames (2 HOP, n); how many were slow."""
-    order, shape = options.order, window()[:, None]
-    # Time runs down and frames lie side by side, so that every operation is on rows of many frames.
-    # The rows of zeros on top are the memory of the filters.
-    frames = np.zeros((order + 2 * HOP, len(hops) - 1))
-    np.multiply(hops[:-1].T, shape[:HOP], out=frames[order : order + HOP])
-    np.multiply(hops[1:].T, shape[HOP:], out=frames[order + HOP :])
-    polynomials = burg(np.ascontiguousarray(frames[order:].T) + EPSILON, order)
-    warped, n_slow = _warp_polynomials(polynomials, alpha, options.clamp)
-    filtered = _filter(frames, polynomials, warped)
-    if options.match_energy:
-        filtered *= _gains(frames[order:], filtered)
-    filtered *= shape
-    return filtered, n_slow
+def _given(settings: Settings, kind: type[FrameOptions | OutputLevel]) -> dict[str, Any]:
+    """The settings that belong to a dataclass and were given."""
+    names = {field.name for field in fields(kind)}
+    return {k: v for k, v in asdict(settings).items() if k in names and v is not None}
 
 
-def _warp_polynomials(polynomials: FloatArray, alpha: float, clamp: bool) -> tuple[FloatArray, int]:
-    """Prediction polynomials (order + 1, n) with the angles of their poles warped; slow ones."""
-    n_rows = len(polynomials)
-    if n_rows % 2 == 0:  # an odd order gets one more pole, at zero, where it stays
-        polynomials = np.concatenate([polynomials, np.zeros((1, polynomials.shape[1]))])
-    factors, slow = factorise(polynomials)
-    return expand(warp_angles(factors, alpha, clamp=clamp))[:n_rows], len(slow)
+def _preset(settings: Settings, path: StrPath) -> Preset:
+    if settings.compat not in PRESETS:
+        known = ", ".join(name for name in PRESETS if name)
+        raise UserError(f"{path}: compat: {settings.compat!r} is unknown; known: {known}")
+    return PRESETS[settings.compat]
 
 
-def _filter(frames: FloatArray, zeros: FloatArray, poles: FloatArray) -> FloatArray:
-    """Each frame through zeros(z) / poles(z), from rest.
-
-    frames: (order + n_samples, n), the first `order` rows zero; zeros and poles: (order + 1, n),
-    first row 1. Returns (n_samples, n).
-    """
-    order = len(zeros) - 1
-    out = np.empty_like(frames)
-    out[:order] = 0.0
-    past = np.lib.stride_tricks.sliding_window_view(frames, order + 1, axis=0)
-    np.einsum("tfk,kf->tf", past, zeros[::-1], out=out[order:])
-    feedback = np.ascontiguousarray(poles[:0:-1])
-    echo = np.empty(frames.shape[1])
-    for t in range(order, len(out)):
-        np.einsum("kf,kf->f", out[t - order : t], feedback, out=echo)
-        out[t] -= echo
-    return out[order:]
-
-
-def _gains(before: FloatArray, after: FloatArray) -> FloatArray:
-    """Gains (n,) that give the columns of `after` the energies of those of `before`."""
-    wanted, given = (np.einsum("tf,tf->f", frames, frames) for frames in (before, after))
-    return np.asarray(np.sqrt(wanted / np.maximum(given, np.finfo(np.float64).tiny)))
+def _check(settings: Settings, preset: Preset, path: StrPath) -> None:
+    given = {name for name, value in asdict(settings).items() if value is not None}
+    if settings.compat and (fixed := sorted(given - _MAY_DIFFER)):
+        raise UserError(
+            f"{path}: {fixed[0]}: is fixed by compat: {settings.compat}; leave out one of the two"
+        )
+    if {"alpha", "alpha_range"} <= given:
+        raise UserError(f"{path}: alpha_range: alpha is given too; leave out one of the two")
+    low, high = settings.alpha_range or (settings.alpha or 0.8,) * 2
+    if settings.alpha is not None and not settings.alpha > 0:
+        raise UserError(f"{path}: alpha: {settings.alpha:g}; it must be above 0")
+    if not 0 < low <= high:
+        raise UserError(
+            f"{path}: alpha_range: [{low:g}, {high:g}]; the lower end, above 0, comes first"
+        )
+    drawn = settings.alpha_range or (settings.alpha is None and preset.alpha_range)
+    if settings.level is not None and not drawn:
+        raise UserError(f"{path}: level: alpha is fixed, so no level applies; give alpha_range")
+    if settings.level is not None and settings.level not in preset.levels:
+        known = ", ".join(preset.levels)
+        raise UserError(f"{path}: level: {settings.level!r} is unknown here; known: {known}")
+    if settings.peak is not None and not 0 < settings.peak <= 1:
+        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
+    if settings.order is not None and not 1 <= settings.order <= 60:
+        raise UserError(f"{path}: order: {settings.order}; it must be from 1 to 60")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser
-from steps.anonymisers.source import Source
-from steps.anonymisers.strategy import Key
 from steps.audio import read_audio, write_pcm16
+from steps.keys import Key
+from steps.sources import Source
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed

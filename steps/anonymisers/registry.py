@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The anonymisers by name, what they have in common, and how one is made from its YAML file."""
 
-import importlib
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.levels import OutputLevel
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import Key
+from steps.anonymisers.loudness import OutputLevel
+from steps.keys import Key
+from steps.sources import Resources, Source
 from utils.cli import UserError
+from utils.registry import choose, load
 from utils.settings import read_settings
 from utils.tables import StrPath
 
@@ -20,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Description:
-    """What a system asks for. level: of its keys. needs: folders (`source.NEEDS`). levels: those
+    """What a system asks for. level: of its keys. needs: folders (`sources.NEEDS`). levels: those
     that `level` in its file may say; none where nothing is drawn, so that no level applies.
 
     "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
@@ -36,7 +36,7 @@ class Description:
 class Anonymiser(Protocol):
     """A configured system.
 
-    level: of the keys that it wants (`strategy.make_keys`). output: the level of its files.
+    level: of the keys that it wants (`keys.make_keys`). output: the level of its files.
     is_random: a second run (`--draw 1`) gives other speech; calibration distortion needs two runs.
     notes: remarks on what was asked and could not be had (a pool that is smaller, ...), each once.
     """
@@ -79,10 +79,10 @@ class Kind(Protocol):
 
 # Loaded when asked for: some need packages that take seconds to load.
 KINDS = {
-    "mcadams": ("steps.anonymisers.b2", "McAdams"),
-    "copy_synthesis": ("steps.anonymisers.copy_synthesis", "CopySynthesis"),
-    "knn_vc": ("steps.anonymisers.knn_vc", "KnnVc"),
-    "voice_conversion": ("steps.anonymisers.voice_conversion", "VoiceConversion"),
+    "mcadams": "steps.anonymisers.mcadams:McAdams",
+    "copy_synthesis": "steps.anonymisers.copy_synthesis:CopySynthesis",
+    "knn_vc": "steps.anonymisers.knn_vc:KnnVc",
+    "voice_conversion": "steps.anonymisers.b1:VoiceConversion",
 }
 
 
@@ -120,11 +120,7 @@ def describe_system(path: StrPath, level: str | None = None) -> Description:
 
 def _read(path: StrPath, level: str | None = None) -> tuple[Kind, dict[str, object]]:
     values = read_settings(path)
-    name = values.get("anonymiser")
-    if not isinstance(name, str) or name not in KINDS:
-        raise UserError(f"{path}: anonymiser: {name!r} is unknown; known: {', '.join(KINDS)}")
-    module, attribute = KINDS[name]
-    kind: Kind = getattr(importlib.import_module(module), attribute)
+    kind: Kind = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
     if level is None:
         return kind, values
     levels = kind.describe(values, path).levels

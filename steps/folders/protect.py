@@ -9,11 +9,11 @@ import numpy as np
 import soundfile
 
 from steps.anonymisers.registry import Anonymiser
-from steps.anonymisers.source import Source
-from steps.anonymisers.strategy import Key
 from steps.audio import SAMPLE_RATE
 from steps.folders.job import audio_format
 from steps.folders.stream import FloatArray, Recording, convert_stream
+from steps.keys import Key
+from steps.sources import Source
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.cli import UserError
 from utils.tables import replacing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
-from steps.anonymisers.source import Resources
+from steps.sources import Resources
 from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
 from utils.tables import is_there, read_lines

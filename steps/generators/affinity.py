@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
 from steps.generators.base import FloatArray, Pool, require
+from steps.sources import Resources
 from steps.speaker.backends import Backend, CosineBackend, load_backend
 from utils.cli import UserError
 from utils.tables import StrPath
@@ -63,5 +63,5 @@ def check_distance(distance: str, path: StrPath) -> None:
 
 
 def needs_of(distance: str) -> tuple[str, ...]:
-    """The folders (`source.NEEDS`) that a distance takes."""
+    """The folders (`sources.NEEDS`) that a distance takes."""
     return ("backend",) if distance == "plda" else ()

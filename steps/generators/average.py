@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steps.anonymisers.strategy import Key
 from steps.generators.affinity import check_distance
 from steps.generators.base import FloatArray, require
 from steps.generators.pool import AffinityGenerator
+from steps.keys import Key
 from utils.settings import parse_settings
 from utils.tables import StrPath
 

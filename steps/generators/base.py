@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
+from steps.keys import Key
+from steps.sources import Resources
 from utils.cli import UserError
 from utils.tables import StrPath
 
@@ -23,7 +23,7 @@ GENDERS = ("f", "m")
 class Generator(Protocol):
     """Makes x-vectors of pseudo-speakers, configured and, after `fit`, with a pool.
 
-    name: in the registry. needs: what of `source.NEEDS` it uses beside the pool; "xvectors" means
+    name: in the registry. needs: what of `sources.NEEDS` it uses beside the pool; "xvectors" means
     that `generate` wants the source's x. is_random: another draw gives another pseudo-speaker (of
     the settings before `fit`, of the pool too after it). notes: remarks on what was asked and could
     not be had, each once.

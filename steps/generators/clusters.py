@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steps.anonymisers.strategy import Key
 from steps.generators.affinity import Affinity, check_distance, needs_of
 from steps.generators.base import FloatArray, IntArray, add_note, require
 from steps.generators.pool import AffinityGenerator
+from steps.keys import Key
 from steps.speaker.backends import Backend, CosineBackend
 from utils.cli import UserError
 from utils.seeds import derive_seed

@@ -13,14 +13,14 @@ from typing import Self
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.affinity import load_distance
 from steps.generators.base import FloatArray
 from steps.generators.clusters import ClusteredSpeakers
 from steps.generators.frames import Frames, FrameTable, read_frames
 from steps.generators.pool import PoolGenerator
 from steps.generators.psd_config import PsdSettings, parse_psd
+from steps.keys import Key
+from steps.sources import Resources
 from steps.speaker.backends import Backend
 from utils.cli import UserError
 from utils.seeds import make_rng

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.base import FloatArray, add_note
 from steps.generators.identity import END, key_name, make_assigner
+from steps.keys import Key
+from steps.sources import Resources
 from utils.cli import UserError
 from utils.settings import parse_settings
 from utils.tables import StrPath

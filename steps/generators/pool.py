@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
 from steps.generators.base import GENDERS, FloatArray, IntArray, Pool, add_note, require
+from steps.keys import Key
+from steps.sources import Resources
 from steps.speaker.backends import Backend
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -75,7 +75,7 @@ class PoolGenerator(Generic[S]):
 
     @classmethod
     def needs_for(cls, settings: S) -> tuple[str, ...]:  # noqa: ARG003
-        """What of `source.NEEDS` it uses beside the pool; nothing, unless a subclass says so."""
+        """What of `sources.NEEDS` it uses beside the pool; nothing, unless a subclass says so."""
         return ()
 
     @classmethod

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.source import Source
-from steps.anonymisers.strategy import Key
 from steps.generators.sampling import Sampler
 from steps.generators.speakers import generate_one
+from steps.keys import Key
+from steps.sources import Source
 from steps.speaker.large import Side
 from steps.speaker.population import ANYBODY, Population
 from utils.seeds import make_rng

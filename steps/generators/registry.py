@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generators of pseudo-speakers by name, and how one is made from the settings of a system."""
 
-import importlib
-
-from steps.anonymisers.source import Resources
 from steps.generators.base import Generator, Kind
+from steps.sources import Resources
 from utils.cli import UserError
+from utils.registry import choose, load
 from utils.tables import StrPath
 
 # Loaded when asked for: some need packages that take seconds to load.
 GENERATORS = {
-    "random": ("steps.generators.pool", "RandomSpeakers"),
-    "farthest": ("steps.generators.pool", "RankedSpeakers"),
-    "nearest": ("steps.generators.pool", "RankedSpeakers"),
-    "dense": ("steps.generators.clusters", "ClusteredSpeakers"),
-    "sparse": ("steps.generators.clusters", "ClusteredSpeakers"),
-    "constant": ("steps.generators.targets", "ConstantTarget"),
-    "average": ("steps.generators.average", "AverageSpeakers"),
-    "psd": ("steps.generators.distribution", "PseudoSpeakerDistribution"),
-    "wgan": ("steps.generators.wgan_speakers", "WganSpeakers"),
-    "idmap_mlp": ("steps.generators.idmap_speakers", "IdMapGenerator"),
-    "idmap_diff": ("steps.generators.idmap_speakers", "IdMapGenerator"),
+    "random": "steps.generators.pool:RandomSpeakers",
+    "farthest": "steps.generators.pool:RankedSpeakers",
+    "nearest": "steps.generators.pool:RankedSpeakers",
+    "dense": "steps.generators.clusters:ClusteredSpeakers",
+    "sparse": "steps.generators.clusters:ClusteredSpeakers",
+    "constant": "steps.generators.targets:ConstantTarget",
+    "average": "steps.generators.average:AverageSpeakers",
+    "psd": "steps.generators.distribution:PseudoSpeakerDistribution",
+    "wgan": "steps.generators.wgan_speakers:WganSpeakers",
+    "idmap_mlp": "steps.generators.idmap_speakers:IdMapGenerator",
+    "idmap_diff": "steps.generators.idmap_speakers:IdMapGenerator",
 }
 
 
@@ -37,7 +36,7 @@ def load_generator(
 
 
 def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
-    """What it needs beside the pool (of `source.NEEDS`); errors as in `load_generator`."""
+    """What it needs beside the pool (of `sources.NEEDS`); errors as in `load_generator`."""
     kind, known = _find(values, path)
     return kind.describe(known, path)
 
@@ -45,11 +44,5 @@ def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
 def _find(values: object, path: StrPath) -> tuple[Kind, dict[str, object]]:
     if not isinstance(values, dict):
         raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
-    name = values.get("name")
-    if not isinstance(name, str) or name not in GENERATORS:
-        raise UserError(
-            f"{path}: generator.name: {name!r} is unknown; known: {', '.join(GENERATORS)}"
-        )
-    module, attribute = GENERATORS[name]
-    kind: Kind = getattr(importlib.import_module(module), attribute)
+    kind: Kind = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
     return kind, values

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import Key
 from steps.generators.base import FloatArray, Generator
 from steps.generators.speakers import (
     SpeakerSettings,
@@ -22,6 +20,8 @@ from steps.generators.speakers import (
     load_pool,
     read_speaker_settings,
 )
+from steps.keys import Key
+from steps.sources import Resources, Source
 from steps.speaker.averaging import read_xvectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir

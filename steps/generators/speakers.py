@@ -10,11 +10,11 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.source import Resources, Source
-from steps.anonymisers.strategy import LEVELS, Key
 from steps.generators.base import FloatArray, Generator
 from steps.generators.gender import POLICIES, choose_gender
 from steps.generators.registry import load_generator
+from steps.keys import LEVELS, Key
+from steps.sources import Resources, Source
 from steps.speaker.averaging import read_xvectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.base import GENDERS, FloatArray, IntArray, Pool, add_note, require
+from steps.keys import Key
+from steps.sources import Resources
 from utils.cli import UserError
 from utils.seeds import derive_seed
 from utils.settings import parse_settings

@@ -7,7 +7,6 @@ kind is a class of each of `training.Model` and `training.GeneratorTrainer`, and
 """
 
 import dataclasses
-import importlib
 import logging
 import math
 from dataclasses import dataclass
@@ -27,25 +26,24 @@ from steps.learning.loop import train
 from steps.learning.settings import LoopSettings, identity
 from steps.weights import load_state
 from utils.cli import UserError
+from utils.registry import choose, load
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
 # Loaded when asked for.
 TRAINERS = {
-    "idmap_mlp": ("steps.generators.idmap", "MlpTrainer"),
-    "idmap_diff": ("steps.generators.idmap_diff", "DiffTrainer"),
-    "wgan": ("steps.generators.wgan", "WganTrainer"),
+    "idmap_mlp": "steps.generators.idmap:MlpTrainer",
+    "idmap_diff": "steps.generators.idmap_diff:DiffTrainer",
+    "wgan": "steps.generators.wgan:WganTrainer",
 }
 # These change no step, so that a training can be prolonged.
 LOOP = tuple(field.name for field in dataclasses.fields(LoopSettings))
 
 
 def _kind(values: dict[str, object], path: StrPath) -> type[GeneratorTrainer]:
-    name = values.get("generator")
-    if not isinstance(name, str) or name not in TRAINERS:
-        raise UserError(f"{path}: generator: {name!r} is unknown; known: {', '.join(TRAINERS)}")
-    module, attribute = TRAINERS[name]
-    kind: type[GeneratorTrainer] = getattr(importlib.import_module(module), attribute)
+    kind: type[GeneratorTrainer] = load(
+        choose(TRAINERS, values.get("generator"), path, "generator")
+    )
     return kind
 
 

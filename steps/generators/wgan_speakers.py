@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.anonymisers.source import Resources
-from steps.anonymisers.strategy import Key
 from steps.generators.base import FloatArray, Pool, add_note, require
 from steps.generators.identity import END
+from steps.keys import Key
+from steps.sources import Resources
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings

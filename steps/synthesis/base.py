@@ -45,7 +45,7 @@ class Synthesiser(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Folders that it is made of (`source.NEEDS`)."""
+        """Folders that it is made of (`sources.NEEDS`)."""
         ...
 
     def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:

@@ -3,7 +3,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -12,11 +12,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from steps.synthesis.base import F0Map, Synthesiser, Target
+from steps.synthesis.base import F0Map, Target
 from steps.synthesis.content import Content, analyse_content, extract_content
 from steps.weights import fill_network, load_state
 from utils.cli import UserError
-from utils.settings import read_settings
 from utils.tables import StrPath
 
 FloatArray = npt.NDArray[np.float64]
@@ -25,26 +24,6 @@ Network = TypeVar("Network", bound=nn.Module)
 
 FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
 _LARGEST_PEAK = 0.99
-
-
-def load_synthesiser(folder: StrPath, keep: Sequence[str] = ()) -> Synthesiser:
-    """Of whatever structure its synthesiser.yaml names; UserError where it is not such a folder.
-
-    keep: what stays the source's (`bn.REMAINS`), of what a structure may keep.
-    """
-    settings, _ = trained_files(Path(folder))
-    kind = read_settings(settings).get("synthesiser")
-    if kind == "bn":
-        from steps.synthesis.bn import BnSynthesiser
-
-        return BnSynthesiser.load(folder, keep)
-    if kind == "b1b":
-        from steps.synthesis.b1b import B1bSynthesiser
-
-        return B1bSynthesiser.load(folder)
-    from steps.synthesis.nsf import NsfSynthesiser
-
-    return NsfSynthesiser.load(folder)
 
 
 def trained_files(folder: Path) -> tuple[Path, Path]:

@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from steps.anonymisers.levels import OutputLevel
+from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
-from steps.anonymisers.source import NEEDS, Resources, Source
-from steps.anonymisers.strategy import LEVELS, Key
 from steps.generators.base import GENDERS, Generator, add_note
 from steps.generators.gender import POLICIES, choose_gender
 from steps.generators.pool import PoolGenerator
 from steps.generators.registry import describe_generator, load_generator
+from steps.keys import LEVELS, Key
+from steps.sources import NEEDS, Resources, Source
 from steps.synthesis.base import REMAINS, SOURCE_SHARE, F0Map, Synthesiser, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser
+from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import VoicePool
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -288,8 +289,6 @@ def _load_synthesiser(
 ) -> Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
-    from steps.synthesis.trained import load_synthesiser  # loads torch
-
     return load_synthesiser(resources.folder("synthesiser", str(path)), settings.keep)
 
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The synthesisers that are trained, by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steps.synthesis.base import Synthesiser
+from utils.registry import choose, load
+from utils.settings import read_settings
+from utils.tables import StrPath
+
+
+@dataclass(frozen=True)
+class Structure:
+    """synthesiser: a class with `load(folder)`, or `load(folder, keep)`. read: the settings of a
+    file. train: makes a folder of settings, audio, and a pool."""
+
+    synthesiser: str
+    read: str
+    train: str
+
+
+STRUCTURES = {
+    "nsf": Structure(
+        "steps.synthesis.nsf:NsfSynthesiser",
+        "steps.synthesis.nsf_config:read_config",
+        "steps.synthesis.nsf_training:train_nsf",
+    ),
+    "b1b": Structure(
+        "steps.synthesis.b1b:B1bSynthesiser",
+        "steps.synthesis.b1b_config:read_b1b_config",
+        "steps.synthesis.b1b_training:train_b1b",
+    ),
+    "bn": Structure(
+        "steps.synthesis.bn:BnSynthesiser",
+        "steps.synthesis.bn_config:read_bn_config",
+        "steps.synthesis.bn_training:train_bn",
+    ),
+}
+
+
+def find_structure(path: StrPath) -> Structure:
+    """Of the `synthesiser` that a settings file names; UserError for an unknown one."""
+    return choose(STRUCTURES, read_settings(path).get("synthesiser"), path, "synthesiser")
+
+
+def load_synthesiser(folder: StrPath, keep: Sequence[str] = ()) -> Synthesiser:
+    """Of whatever structure its synthesiser.yaml names; UserError where it is not such a folder.
+
+    keep: what stays the source's (`base.REMAINS`), of what a structure may keep.
+    """
+    from steps.synthesis.trained import trained_files  # loads torch
+
+    settings, _ = trained_files(Path(folder))
+    kind = load(find_structure(settings).synthesiser)
+    found: Synthesiser = kind.load(folder, keep) if keep else kind.load(folder)
+    return found
