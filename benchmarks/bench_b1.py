@@ -23,7 +23,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
-import numpy.typing as npt
 
 from steps.anonymisers.registry import load_anonymiser
 from steps.audio import read_audio
@@ -32,8 +31,8 @@ from steps.sources import Resources, Source
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
 from utils.archives import ArchiveWriter
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 GOAL, RUNS, N_FILES, N_VOICES, DIMENSION = 0.1, 3, 12, 48, 192
 SYSTEM = """anonymiser: voice_conversion
 generator: {name: farthest, distance: cosine, candidates: 32, averaged: 16}
@@ -56,7 +55,7 @@ def speech_files(folder: Path) -> tuple[str, list[Path]]:
     return "synthetic speech", sorted((folder / "audio").rglob("*.wav"))[:wanted]
 
 
-def make_pool(folder: Path, waves: list[FloatArray]) -> Path:
+def make_pool(folder: Path, waves: list[Float64]) -> Path:
     """A pool of one file a voice, female and male in turn."""
     folder.mkdir()
     rng, stats = np.random.default_rng(0), {}
@@ -73,7 +72,7 @@ def make_pool(folder: Path, waves: list[FloatArray]) -> Path:
     return folder
 
 
-def speakers(waves: list[FloatArray]) -> list[Source]:
+def speakers(waves: list[Float64]) -> list[Source]:
     """Whoever speaks in each file, with an x-vector and F0 statistics."""
     rng = np.random.default_rng(1)
     return [
@@ -82,7 +81,7 @@ def speakers(waves: list[FloatArray]) -> list[Source]:
     ]
 
 
-def b1_seconds(conf: Path, pool: Path, waves: list[FloatArray], sources: list[Source]) -> float:
+def b1_seconds(conf: Path, pool: Path, waves: list[Float64], sources: list[Source]) -> float:
     """Process CPU time to convert all files, with nothing kept from an earlier run."""
     system = load_anonymiser(conf, resources=Resources(pool, (pool,), f0=pool))
     keys = make_keys("utt", {source.speaker: source.speaker for source in sources}, "set", [])
@@ -92,7 +91,7 @@ def b1_seconds(conf: Path, pool: Path, waves: list[FloatArray], sources: list[So
     return time.process_time() - start
 
 
-def copy_seconds(waves: list[FloatArray]) -> float:
+def copy_seconds(waves: list[Float64]) -> float:
     """Process CPU time of analysis and synthesis alone."""
     start = time.process_time()
     for wave in waves:

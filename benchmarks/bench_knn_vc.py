@@ -23,7 +23,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
-import numpy.typing as npt
 
 from steps.audio import read_audio
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
@@ -31,8 +30,8 @@ from steps.synthesis.knn_world import WorldConverter
 from steps.synthesis.matching import FrameIndex, average
 from steps.synthesis.voice_pool import PoolFrames, loud_frames, match_vectors
 from steps.synthesis.world import analyse
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 RTF_GOAL, RATIO_GOAL = 0.05, 10.0
 K, RUNS, N_FILES, LARGE = 4, 3, 12, 30000
 
@@ -43,7 +42,7 @@ class Voices:
     folder = Path("memory")
     speakers = ("one utterance", f"{LARGE} frames")
 
-    def __init__(self, waves: list[FloatArray]) -> None:
+    def __init__(self, waves: list[Float64]) -> None:
         contours, codes, match = [], [], []
         for wave in waves:
             source = analyse(wave)
@@ -75,7 +74,7 @@ class Voices:
         return self.stats
 
 
-def plain_loop(queries: FloatArray, voice: PoolFrames) -> FloatArray:
+def plain_loop(queries: Float64, voice: PoolFrames) -> Float64:
     """One frame after the other: all distances, the k smallest, the mean of their codes."""
     out = np.empty((len(queries), voice.envelope.shape[1]))
     for t, query in enumerate(queries):
@@ -84,7 +83,7 @@ def plain_loop(queries: FloatArray, voice: PoolFrames) -> FloatArray:
     return out
 
 
-def load_speech() -> tuple[str, list[FloatArray], list[FloatArray]]:
+def load_speech() -> tuple[str, list[Float64], list[Float64]]:
     """What was found; sources and target voices at 16 kHz."""
     corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
     files = sorted((corpora / "librispeech").rglob("*.flac"))
@@ -126,10 +125,10 @@ def main() -> int:
             for wave in sources:
                 converter.convert(wave, [(speaker,)], (1.0,), pool.stats)
 
-        def batched(voice: PoolFrames = voice) -> FloatArray:
+        def batched(voice: PoolFrames = voice) -> Float64:
             return average(voice.envelope, FrameIndex(voice.match).search(queries, K))
 
-        def loop(voice: PoolFrames = voice) -> FloatArray:
+        def loop(voice: PoolFrames = voice) -> Float64:
             return plain_loop(queries[:: 1 if len(voice.match) < LARGE else 20], voice)
 
         scale = len(queries) / len(loop())

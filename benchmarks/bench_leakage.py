@@ -23,12 +23,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
-import numpy.typing as npt
 
 from local.metrics.leakage import Embeddings, search, unit
 from utils.archives import ArchiveWriter
+from utils.arrays import Float64
 
-Float64 = npt.NDArray[np.float64]
 GOAL_SECONDS = 10.0
 N_SEGMENTS, N_SPEAKERS, N_DIMENSIONS, N_BOOTSTRAP = 2983, 223, 192, 1000
 

@@ -23,18 +23,17 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import librosa
 import numpy as np
-import numpy.typing as npt
 from scipy.signal import lfilter
 
 from steps.anonymisers.formants import EPSILON, HOP, FrameOptions, transform
 from steps.audio import read_audio
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 GOAL, MAX_DIFFERENCE = 5.0, 1e-6
 ALPHA, ORDER, RUNS, N_FILES = 0.8, 20, 5, 12
 
 
-def plain_loop(wave: FloatArray) -> FloatArray:
+def plain_loop(wave: Float64) -> Float64:
     """One frame after the other, whole frames only."""
     wave = wave + EPSILON
     hann = np.hanning(2 * HOP)
@@ -52,7 +51,7 @@ def plain_loop(wave: FloatArray) -> FloatArray:
     return out
 
 
-def batched(wave: FloatArray) -> FloatArray:
+def batched(wave: Float64) -> Float64:
     """The project's transform on the same frames."""
     return transform(wave, ALPHA, FrameOptions(order=ORDER, pad_edges=False)).samples
 
@@ -72,7 +71,7 @@ def synthetic_speech(folder: Path) -> list[Path]:
     return sorted((folder / "audio").rglob("*.wav"))
 
 
-def load_speech() -> tuple[str, list[FloatArray]]:
+def load_speech() -> tuple[str, list[Float64]]:
     """What was found, and its samples at 16 kHz."""
     with tempfile.TemporaryDirectory() as folder:
         real = real_speech()
@@ -81,7 +80,7 @@ def load_speech() -> tuple[str, list[FloatArray]]:
     return "LibriSpeech" if real else "synthetic speech", waves
 
 
-def cpu_seconds(function: Callable[[FloatArray], FloatArray], waves: list[FloatArray]) -> float:
+def cpu_seconds(function: Callable[[Float64], Float64], waves: list[Float64]) -> float:
     """Process CPU time for all files, best of several runs."""
     best = float("inf")
     for _ in range(RUNS):

@@ -26,13 +26,14 @@ import numpy as np
 from steps.asr.language import Language
 from steps.asr.moonshine import LONGEST, Moonshine
 from steps.asr.recognisers import Recogniser
-from steps.audio import SAMPLE_RATE, FloatArray, read_audio
+from steps.audio import SAMPLE_RATE, read_audio
+from utils.arrays import Float64
 from utils.tables import read_map
 
 GOAL, MEMORY, N_FILES = 0.06, 500, 20
 
 
-def load_speech() -> dict[str, FloatArray]:
+def load_speech() -> dict[str, Float64]:
     """Signals at 16 kHz, the last of them as long as can be heard at once."""
     corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
     files = sorted((corpora / "librispeech").rglob("*.flac"))
@@ -49,7 +50,7 @@ def load_speech() -> dict[str, FloatArray]:
     return waves
 
 
-def cpu_seconds(recogniser: Recogniser, waves: dict[str, FloatArray]) -> float:
+def cpu_seconds(recogniser: Recogniser, waves: dict[str, Float64]) -> float:
     """Process CPU time of all."""
     start = time.process_time()
     for utt, samples in waves.items():

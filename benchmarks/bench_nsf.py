@@ -20,7 +20,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
-import numpy.typing as npt
 
 from steps.audio import read_audio
 from steps.synthesis.base import Target
@@ -29,13 +28,13 @@ from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.nsf import NsfNetwork, NsfSynthesiser, pulse_train
 from steps.synthesis.nsf_config import read_config
 from steps.synthesis.world import extract_f0
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 GOAL, RUNS, N_FILES, N_XVECTOR = 0.02, 5, 12, 256
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers/nsf_mini.yaml"
 
 
-def load_speech() -> tuple[str, list[FloatArray]]:
+def load_speech() -> tuple[str, list[Float64]]:
     """What was found, and its samples at 16 kHz."""
     corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
     files = sorted((corpora / "librispeech").rglob("*.flac"))
@@ -48,7 +47,7 @@ def load_speech() -> tuple[str, list[FloatArray]]:
     return "pulses and noise", signals
 
 
-def cpu_seconds(function: Callable[[FloatArray], object], waves: list[FloatArray]) -> float:
+def cpu_seconds(function: Callable[[Float64], object], waves: list[Float64]) -> float:
     """Process CPU time for all files, best of several runs."""
     best = float("inf")
     for _ in range(RUNS):
@@ -68,7 +67,7 @@ def main() -> int:
     target = Target(xvector, ("x",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
     name, waves = load_speech()
     seconds = sum(map(len, waves)) / 16000
-    parts: dict[str, Callable[[FloatArray], object]] = {
+    parts: dict[str, Callable[[Float64], object]] = {
         "F0": extract_f0,
         "F0 and content": lambda w: extract_content(analyse_content(w)[1], config.cepstra),
         "conversion": lambda w: synthesiser.convert(w, target, lambda f0: f0),

@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from local.metrics import detection, similarity
 from local.metrics.pairs import SegmentPairs, check_cells, segment_pairs
+from utils.arrays import Float64
 from utils.trials import join_scores, read_scores, read_trials
 
-Float64 = npt.NDArray[np.float64]
 GOAL = 10.0
 N_SEGMENTS, N_SPEAKERS = 734, 20
 

@@ -25,14 +25,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
-import numpy.typing as npt
 
 from local.metrics.pairs import check_cells, common_speakers, segment_pairs
 from local.metrics.similarity import SETTINGS, similarity
 from local.metrics.verification import verification
+from utils.arrays import Float64
 from utils.trials import Ids, Trials
 
-Float64 = npt.NDArray[np.float64]
 GOAL_SECONDS, GOAL_GB, GOAL_RATIO = 5.0, 1.0, 10.0
 
 

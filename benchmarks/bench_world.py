@@ -23,32 +23,31 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
-import numpy.typing as npt
 import pyworld
 
 from steps.audio import read_audio
 from steps.synthesis.world import F0_RANGE, analyse, extract_f0, synthesise
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 GOAL, MAX_FACTOR = 2.0, 0.1
 RUNS, N_FILES = 3, 6
 
 
-def reference(wave: FloatArray) -> FloatArray:
+def reference(wave: Float64) -> Float64:
     """Harvest, CheapTrick, D4C, synthesis."""
     f0, times = pyworld.harvest(wave, 16000, *F0_RANGE, 10.0)
     spectrum = pyworld.cheaptrick(wave, f0, times, 16000)
     noise = pyworld.d4c(wave, f0, times, 16000)
-    copy: FloatArray = pyworld.synthesize(f0, spectrum, noise, 16000, 10.0)
+    copy: Float64 = pyworld.synthesize(f0, spectrum, noise, 16000, 10.0)
     return copy[: len(wave)]
 
 
-def ours(wave: FloatArray) -> FloatArray:
+def ours(wave: Float64) -> Float64:
     """The project's chain."""
     return synthesise(analyse(wave), len(wave))
 
 
-def load_speech() -> tuple[str, list[FloatArray]]:
+def load_speech() -> tuple[str, list[Float64]]:
     """What was found, and its samples at 16 kHz."""
     corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
     real = sorted((corpora / "librispeech").rglob("*.flac"))
@@ -63,7 +62,7 @@ def load_speech() -> tuple[str, list[FloatArray]]:
     return "LibriSpeech" if real else "synthetic speech", waves
 
 
-def cpu_seconds(function: Callable[[FloatArray], object], waves: list[FloatArray]) -> float:
+def cpu_seconds(function: Callable[[Float64], object], waves: list[Float64]) -> float:
     """Process CPU time for all files, best of several runs."""
     best = float("inf")
     for _ in range(RUNS):
@@ -74,7 +73,7 @@ def cpu_seconds(function: Callable[[FloatArray], object], waves: list[FloatArray
     return best
 
 
-def agreement(waves: list[FloatArray]) -> str:
+def agreement(waves: list[Float64]) -> str:
     """Voicing and pitch of our copies against their originals, both by DIO and StoneMask."""
     before = np.concatenate([extract_f0(wave) for wave in waves])
     after = np.concatenate([extract_f0(ours(wave)) for wave in waves])

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 
+from utils.arrays import Float64
 from utils.audiofiles import NO_SAMPLES, probe_audio
 from utils.cli import UserError
 from utils.tables import replacing
 
-FloatArray = npt.NDArray[np.float64]
 SAMPLE_RATE = 16000
 FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 
@@ -26,7 +26,7 @@ class EmptyAudioError(UserError):
 class Audio:
     """`samples`: (n,) float64, full scale 1; `rate`: theirs in Hz; `file_rate`: the file's."""
 
-    samples: FloatArray
+    samples: Float64
     rate: int
     file_rate: int
 
@@ -61,7 +61,7 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
     return Audio(mono, rate, file_rate)
 
 
-def write_wav(path: str | os.PathLike[str], samples: FloatArray, rate: int = SAMPLE_RATE) -> None:
+def write_wav(path: str | os.PathLike[str], samples: Float64, rate: int = SAMPLE_RATE) -> None:
     """Write mono 16-bit WAV atomically; UserError for samples beyond full scale (no clipping)."""
     peak = float(np.max(np.abs(samples))) if len(samples) else 0.0
     if not np.isfinite(peak) or peak > 1.0:

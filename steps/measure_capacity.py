@@ -28,8 +28,9 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 
-from steps.generators.capacity import Capacity, Float32, FloatArray, measure_capacity
+from steps.generators.capacity import Capacity, measure_capacity
 from utils.archives import read_vector_file
+from utils.arrays import Float32, Float64
 from utils.cli import UserError, make_parser, run_program
 from utils.settings import read_json_object
 from utils.tables import atomic_write, is_there
@@ -169,7 +170,7 @@ def _of_real(folder: Path) -> list[Part]:
 
 
 def _checked(
-    blocks: Iterator[Float32], centre: FloatArray | None, path: Path | None
+    blocks: Iterator[Float32], centre: Float64 | None, path: Path | None
 ) -> Iterator[Float32]:
     """The same blocks; UserError where a centre has another number of values."""
     for block in blocks:

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.speaker.averaging import read_xvectors
 from steps.synthesis.f0 import F0Stats, read_f0_stats
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import DataDir
-
-FloatArray = npt.NDArray[np.float64]
 
 # What a system can need, and the option of steps/anonymise.py that gives it.
 NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator")
@@ -58,7 +56,7 @@ class Source:
 
     speaker: str
     gender: str | None = None
-    xvector: FloatArray | None = None
+    xvector: Float64 | None = None
     f0: F0Stats | None = None
 
 
@@ -76,8 +74,8 @@ def read_sources(data: DataDir, resources: Resources) -> dict[str, Source]:
     }
 
 
-def _first_xvectors(speakers: Sequence[str], folders: Sequence[Path]) -> dict[str, FloatArray]:
-    found: dict[str, FloatArray] = {}
+def _first_xvectors(speakers: Sequence[str], folders: Sequence[Path]) -> dict[str, Float64]:
+    found: dict[str, Float64] = {}
     for folder in folders:
         for speaker, vector in read_xvectors(folder, "spk_xvector").items():
             found.setdefault(speaker, vector.astype(np.float64))

@@ -17,9 +17,10 @@ from steps.asr.decoding import JOURNAL, decode_all
 from steps.asr.language import Language, count_unknown, read_source, trigram, vocabulary
 from steps.asr.recognisers import make_recogniser
 from steps.asr.text import describe_normaliser, normalise, normalise_english
-from steps.audio import FloatArray, read_audio
+from steps.audio import read_audio
 from steps.decode import main as decode
 from steps.make_lang import main as make_lang
+from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.tables import read_map
 
@@ -172,7 +173,7 @@ class StandIn:
         self.heard: list[str] = []
         self.dies_at = dies_at
 
-    def recognise(self, utt: str, samples: FloatArray) -> str:
+    def recognise(self, utt: str, samples: Float64) -> str:
         if len(self.heard) == self.dies_at:
             raise KeyboardInterrupt
         self.heard.append(utt)

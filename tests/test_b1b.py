@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import soundfile
 import torch
@@ -47,11 +46,11 @@ from steps.synthesis.training import BatchMaker, Voices
 from steps.synthesis.world import analyse, pack
 from steps.train_synthesiser import main
 from utils.archives import ArchiveWriter
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 
 CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/synthesisers/nsf_b1b.yaml"
-FloatArray = npt.NDArray[np.float64]
 N_XVECTOR = 5
 TINY = GeneratorConfig(channels=8, harmonics=3, blocks=2, layers=3, noise_layers=2, narrow=4)
 TINY_JUDGES = DiscriminatorConfig((2, 3), 2, (4, 4, 4, 4, 4), (16,) * 7)
@@ -342,7 +341,7 @@ def test_the_program_trains_and_leaves_what_is_needed(pool: Path, trained: Path)
     assert len(list((trained / "checkpoints").glob("step-*.pt"))) == 2
 
 
-def f0_of(pool: Path, i: int) -> FloatArray:
+def f0_of(pool: Path, i: int) -> Float64:
     wave, _ = soundfile.read(pool / f"s{i}.wav")
     return analyse(voice(len(wave) / RATE, 110 + 30 * i, 500 + 60 * i, i)).f0
 

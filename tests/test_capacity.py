@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from steps.generators.capacity import Float32, measure_capacity
+from steps.generators.capacity import measure_capacity
+from utils.arrays import Float32
 from utils.cli import UserError
 
 

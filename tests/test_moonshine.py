@@ -28,8 +28,9 @@ from steps.asr.moonshine import (
     read_tokens,
 )
 from steps.asr.signal import PADDING
-from steps.audio import SAMPLE_RATE, FloatArray, read_audio
+from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import read_map
 
@@ -44,7 +45,7 @@ def recogniser() -> Moonshine:
         raise
 
 
-def noise(seconds: float, level: float = 0.1) -> FloatArray:
+def noise(seconds: float, level: float = 0.1) -> Float64:
     rng = np.random.default_rng(0)
     return level * rng.standard_normal(round(seconds * SAMPLE_RATE))
 
@@ -152,7 +153,7 @@ class RunsOn:
     def __init__(self) -> None:
         self.n = 0
 
-    def recognise(self, utt: str, samples: FloatArray) -> Heard:
+    def recognise(self, utt: str, samples: Float64) -> Heard:
         self.n += 1
         return Heard("Thank\tyou.\n", "cut" if self.n % 2 else "", {"encoder": 1, "decoder": 2})
 

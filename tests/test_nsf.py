@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import soundfile
 import torch
@@ -41,16 +40,16 @@ from steps.synthesis.spectral_loss import SpectralLoss
 from steps.synthesis.training import BatchMaker, Voices
 from steps.synthesis.world import analyse, extract_f0, pack
 from utils.archives import ArchiveWriter
+from utils.arrays import Float64
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
 RATE = 16000
-FloatArray = npt.NDArray[np.float64]
 N_XVECTOR = 6
 
 
-def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> FloatArray:
+def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float64:
     """Vibrato pulses through two resonances that move, and some noise: a vowel, roughly."""
     n = int(seconds * RATE)
     times = np.arange(n) / RATE
@@ -66,7 +65,7 @@ def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> FloatA
         )
         vowels.append(np.fft.irfft(spectrum * (gain + 0.01), n))
     mix = 0.5 + 0.5 * np.sin(2 * np.pi * 2 * times)
-    wave: FloatArray = vowels[0] * mix + vowels[1] * (1 - mix)
+    wave: Float64 = vowels[0] * mix + vowels[1] * (1 - mix)
     return 0.1 * wave * (0.6 + 0.4 * np.sin(2 * np.pi * 1.3 * times) ** 2)
 
 
@@ -122,7 +121,7 @@ def some_target(n_dimensions: int = N_XVECTOR) -> Target:
     return Target(xvector, ("s1",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
 
 
-def keep(f0: FloatArray) -> FloatArray:
+def keep(f0: Float64) -> Float64:
     return f0
 
 
@@ -295,7 +294,7 @@ def test_blocks_change_nothing(trained: Path, monkeypatch: pytest.MonkeyPatch) -
         assert np.allclose(parts, whole, atol=1e-4 * np.abs(whole).max())
 
 
-WAVES: dict[str, Callable[[], FloatArray]] = {
+WAVES: dict[str, Callable[[], Float64]] = {
     "noise": lambda: 0.1 * np.random.default_rng(0).standard_normal(RATE),
     "0.2 s": lambda: voice(0.2, 120, 500),
     "no whole frame": lambda: voice(1.0, 120, 500)[: RATE - 57],

@@ -25,12 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from kaldiio.matio import read_matrix_or_vector, write_array
 
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.tables import StrPath, atomic_write, file_problem, read_map, read_rows, write_map
 
 Array = npt.NDArray[np.float64] | npt.NDArray[np.float32]
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 _LONGEST_OFFSET = 18  # digits; below 2^63
 _LONGEST_KEY = 4096  # bytes; a longer "key" is binary data read out of step

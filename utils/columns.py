@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from utils.arrays import Int64
 from utils.cli import UserError
 from utils.tables import ADVICE_FOR_MARK, BYTE_ORDER_MARK, StrPath, file_problem
 
 Bytes = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
 Words = list[npt.NDArray[np.uint64]]
 
 _TAB, _NEWLINE, _CR, _BLANK = 9, 10, 13, 32

@@ -13,15 +13,11 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 
+from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.columns import Fields, read_fields
 from utils.tables import StrPath, atomic_write
-
-Codes = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Float64 = npt.NDArray[np.float64]
 
 _LABELS = (b"nontarget", b"target")
 
@@ -36,7 +32,7 @@ class Ids(Sequence[str]):
     [0, 1, 0]
     """
 
-    codes: Codes
+    codes: Int64
     names: list[str]
 
     @classmethod
@@ -76,7 +72,7 @@ class Trials:
 
     enrol: Sequence[str]
     trial: Sequence[str]
-    target: Bools
+    target: Bool
 
     def __len__(self) -> int:
         return len(self.target)
@@ -182,7 +178,7 @@ def _ids(fields: Fields, column: int) -> Ids:
     return Ids(codes, [text.decode("utf-8") for text in texts])
 
 
-def _parse_labels(path: StrPath, fields: Fields) -> Bools:
+def _parse_labels(path: StrPath, fields: Fields) -> Bool:
     codes, labels = fields.numbered(2)
     wrong = np.array([label not in _LABELS for label in labels])
     if wrong.any():
@@ -214,7 +210,7 @@ def _number(text: bytes) -> float:
         return math.nan
 
 
-def _keys(pairs: Trials | Scores) -> Codes:
+def _keys(pairs: Trials | Scores) -> Int64:
     """One whole number for each pair, the same for the same pair."""
     enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
     return enrol.codes * len(trial.names) + trial.codes
@@ -235,7 +231,7 @@ def _check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
     )
 
 
-def _shared_keys(trials: Trials, scores: Scores) -> tuple[Codes, Codes]:
+def _shared_keys(trials: Trials, scores: Scores) -> tuple[Int64, Int64]:
     """Pair keys of trials and of scores in one numbering; -1 for a scored pair of unknown ids."""
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
     e = _recode(Ids.of(scores.enrol), enrol.names)
@@ -244,7 +240,7 @@ def _shared_keys(trials: Trials, scores: Scores) -> tuple[Codes, Codes]:
     return _keys(trials), given
 
 
-def _recode(column: Ids, names: list[str]) -> Codes:
+def _recode(column: Ids, names: list[str]) -> Int64:
     """Codes of a column in another list of names, -1 for a name that is not in it."""
     code = {name: i for i, name in enumerate(names)}
     table = np.array([code.get(name, -1) for name in column.names], np.int64)

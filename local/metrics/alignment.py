@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from local.metrics.detection import Float64
+from utils.arrays import Float64
 from utils.seeds import make_rng
 
 N_CORRELATIONS = 10

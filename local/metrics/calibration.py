@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from local.metrics import detection, zebra
-from local.metrics.detection import Bools, Float64
+from utils.arrays import Bool, Float64
 
 # Weight of slope²/2 for scores of unit spread: far below any digit that is reported, and enough to
 # keep the slope finite where the classes of f0 are separable.
@@ -46,7 +46,7 @@ class IsotonicMap:
         return np.interp(score, self.score, self.llr)
 
 
-def fit_linear(score: Float64, target: Bools) -> LinearMap:
+def fit_linear(score: Float64, target: Bool) -> LinearMap:
     """Slope and offset that minimise C_llr on these trials (logistic regression).
 
     Each class weighs one half, so that no database prior is left in the offset. The slope may be
@@ -90,7 +90,7 @@ def _newton(x: Float64, sign: Float64, half: Float64) -> tuple[float, float]:
     return float(w[0]), float(w[1])
 
 
-def fit_isotonic(score: Float64, target: Bools) -> IsotonicMap:
+def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
     """The BOSARIS mapping: PAV with one extra target below and one extra nontarget above all
     scores, straight lines between blocks.
 
@@ -113,7 +113,7 @@ def fit_isotonic(score: Float64, target: Bools) -> IsotonicMap:
 
 
 def calibration(
-    target: Bools, score_f0: Float64, score_f1: Float64
+    target: Bool, score_f0: Float64, score_f1: Float64
 ) -> dict[str, int | float | str | None]:
     """All figures of two runs on one trial list (keys of the JSON: docs/metrics).
 

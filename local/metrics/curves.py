@@ -9,7 +9,7 @@ the figures of one number.
 import numpy as np
 
 from local.metrics import calibration, detection, linkability, zebra
-from local.metrics.detection import Bools, Float64
+from utils.arrays import Bool, Float64
 
 LOG_ODDS = np.linspace(-8.0, 8.0, 161)  # natural log-odds of the prior at which profiles are given
 POSTERIOR_BINS = 10
@@ -26,7 +26,7 @@ def _profile(llr: Float64, t: Float64, n: Float64) -> Curve:
     return profile
 
 
-def _oracle(score: Float64, target: Bools) -> Curve:
+def _oracle(score: Float64, target: Bool) -> Curve:
     blocks = detection.pav(*detection.rank(score, target).counts())
     return _profile(blocks.llr, blocks.t, blocks.n)
 
@@ -37,7 +37,7 @@ def prior_profile() -> dict[str, Curve]:
     return {"log_odds": LOG_ODDS.tolist(), "prior": _profile(zero, one, one)}
 
 
-def attack(target: Bools, score: Float64) -> dict[str, object]:
+def attack(target: Bool, score: Float64) -> dict[str, object]:
     """Oracle-calibrated ECE profile of a trial list, and its score histogram.
 
     target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
@@ -46,7 +46,7 @@ def attack(target: Bools, score: Float64) -> dict[str, object]:
     return {"ece": _oracle(score, target), "histogram": _histogram(target, score)}
 
 
-def _histogram(target: Bools, score: Float64) -> dict[str, Curve] | None:
+def _histogram(target: Bool, score: Float64) -> dict[str, Curve] | None:
     ranking = detection.rank(score, target)
     bins = linkability.histograms(ranking)
     if bins is None:
@@ -60,7 +60,7 @@ def _histogram(target: Bools, score: Float64) -> dict[str, Curve] | None:
     }
 
 
-def calibrations(target: Bools, score_f0: Float64, score_f1: Float64) -> dict[str, object]:
+def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str, object]:
     """ECE profiles of two runs of a safeguard, and of what was learnt on f0 and used on f1.
 
     target, score_f0, score_f1: (n_trials,), both classes present (002, section 5.3, Fig. 8); the
@@ -80,7 +80,7 @@ def calibrations(target: Bools, score_f0: Float64, score_f1: Float64) -> dict[st
     }
 
 
-def empirical(target: Bools, llr: Float64) -> dict[str, Curve]:
+def empirical(target: Bool, llr: Float64) -> dict[str, Curve]:
     """Share of targets among trials by the posterior that their LLR state (002, section 3.3).
 
     The posterior is σ(llr + logit of the trials' own share of targets), in ten equal bins; bins

@@ -9,11 +9,8 @@ where the attacker believes more in the same speaker. LLR are natural logarithms
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from utils.arrays import Bool, Float64, Int64
 
 LN2 = float(np.log(2.0))
 _VECTOR_PASSES = 40  # of pool_adjacent_violators before it turns to the sequential form
@@ -32,7 +29,7 @@ class Ranking:
     """
 
     score: Float64
-    target: Bools
+    target: Bool
     order: Int64
     start: Int64
 
@@ -51,7 +48,7 @@ class Ranking:
         return np.repeat(by_run, np.diff(self.start, append=len(self.score)))
 
 
-def rank(score: Float64, target: Bools, cell: Int64 | None = None) -> Ranking:
+def rank(score: Float64, target: Bool, cell: Int64 | None = None) -> Ranking:
     """Sort trials once for all metrics. score, target: (n_trials,), scores finite.
 
     cell: (n_trials,) what weighs alike in a resample; with it the order of equal scores, and so the

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from local.metrics import detection, zebra
-from local.metrics.detection import Float64, Int64, Ranking
+from local.metrics.detection import Ranking
 from local.metrics.intervals import Figures, interval_report, pair_weights
 from local.metrics.similarity import gain_db, loss, with_reasons
 from local.metrics.verification import Speakers
+from utils.arrays import Float64, Int64
 from utils.tables import sort_ids
 from utils.trials import Ids, Trials
 

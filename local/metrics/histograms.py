@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from local.metrics import detection, linkability, zebra
-from local.metrics.detection import Float64, Int64
 from local.metrics.intervals import Figures, interval_report, pair_weights
 from steps.speaker.large import COARSE, Total
 from steps.speaker.tiles import NONTARGET, TARGET, Bins
+from utils.arrays import Float64, Int64
 
 Bounds = dict[str, tuple[float, float]]
 

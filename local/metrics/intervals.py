@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from local.metrics.detection import Float64
+from utils.arrays import Float64
 from utils.seeds import make_rng
 
 LEVEL = 0.95

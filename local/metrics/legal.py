@@ -29,11 +29,11 @@ from legal_eval.metrics.singling_out import ConversationScores, score_conversati
 from legal_eval.scoring import cosine_similarity_matrix
 
 from local.metrics.intervals import Figures, interval_report
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.tables import StrPath, invert, sort_ids
 
-Float64 = npt.NDArray[np.float64]
 Vectors = dict[str, Float64]
 
 PACKAGE = "voice-anonymization-legal-eval"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics.detection import Float64, Int64, Ranking
+from local.metrics.detection import Ranking
+from utils.arrays import Float64, Int64
 
 MOST_BINS = 100
 FEWEST_MATED = 20  # two bins

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics.detection import Bools, Float64, Int64
+from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
 from utils.trials import Ids, Trials
@@ -24,7 +24,7 @@ class SegmentPairs:
     """
 
     score: Float64
-    target: Bools
+    target: Bool
     row: Int64
     column: Int64
     names: list[str]
@@ -77,7 +77,7 @@ def _speakers(
     return np.array([place[utt2spk[name]] for name in column.names])[column.codes]
 
 
-def _check_labels(trials: Trials, same: Bools, where: tuple[StrPath, StrPath]) -> None:
+def _check_labels(trials: Trials, same: Bool, where: tuple[StrPath, StrPath]) -> None:
     wrong = trials.target != same
     if wrong.any():
         i = int(np.argmax(wrong))

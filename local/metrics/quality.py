@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from local.metrics.detection import Float64
 from local.metrics.intervals import Figures, interval_report, logger
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, invert, read_map
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics.detection import Float64, Int64
 from local.metrics.intervals import Figures, interval_report
+from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
 from utils.trials import Ids, Trials

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from local.metrics import detection, zebra
-from local.metrics.detection import Float64, Int64, Ranking
+from local.metrics.detection import Ranking
 from local.metrics.intervals import Figures, interval_report, pair_weights
 from local.metrics.pairs import SegmentPairs
+from utils.arrays import Float64, Int64
 
 SETTINGS = ("oo", "op", "pp")
 FLAT = 1e-12  # a diagonal dominance (or disclosure) below this is rounding error

@@ -3,10 +3,10 @@
 
 import numpy as np
 
-from local.metrics.detection import Bools, Float64
+from utils.arrays import Bool, Float64
 
 
-def eer_threshold(score: Float64, target: Bools) -> float:
+def eer_threshold(score: Float64, target: Bool) -> float:
     """Midway between the two neighbouring scores where P_miss and P_fa are closest.
 
     score, target: (n_trials,), of both kinds at least one. A trial above the threshold is accepted.

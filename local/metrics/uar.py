@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from local.metrics.detection import Float64
 from local.metrics.intervals import Figures, interval_report, logger
+from utils.arrays import Float64
 from utils.tables import invert
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from local.metrics import detection, linkability, zebra
-from local.metrics.detection import Float64, Int64, Ranking
+from local.metrics.detection import Ranking
 from local.metrics.intervals import Figures, interval_report, pair_weights
+from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
 from utils.trials import Ids, Trials
@@ -65,7 +66,7 @@ def _enrol_speakers(
     enrol: Ids,
     trial: Ids,
     trial_spk: Sequence[str],
-    target: detection.Bools,
+    target: Bool,
     utt2spk: Mapping[str, str],
 ) -> list[str]:
     speakers = set(utt2spk.values())
@@ -165,7 +166,7 @@ class ScoredTrials:
 
 def prepare(
     score: Float64,
-    target: detection.Bools,
+    target: Bool,
     omegas: Mapping[str, float] | None = None,
     cell: Int64 | None = None,
 ) -> ScoredTrials:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from local.metrics.detection import Float64
 from local.metrics.intervals import Figures, interval_report, logger
 from steps.asr.text import NORMALISERS, describe_normaliser
+from utils.arrays import Float64
 from utils.tables import invert
 
 _ERRORS = ("substitutions", "insertions", "deletions")

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from local.metrics.detection import LN2, Blocks, Float64, mean, softplus
+from local.metrics.detection import LN2, Blocks, mean, softplus
+from utils.arrays import Float64
 
 D_ECE_MAX = 0.5 / LN2  # bit, for perfect separation: 1/(2 ln 2) = 0.72135
 

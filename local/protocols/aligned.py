@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics.detection import Float64
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import sort_ids
 

@@ -15,13 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from utils.arrays import Bool
 from utils.cli import UserError
 from utils.tables import sort_ids
 from utils.trials import Ids, Trials
 
-Bools = npt.NDArray[np.bool_]
 PROFILES = ("p1", "p2")
 
 
@@ -82,17 +81,17 @@ def _column(what: str, table: Mapping[str, str], keys: list[str]) -> list[str]:
     return [table[key] for key in keys]
 
 
-def _equal(names: list[str]) -> Bools:
+def _equal(names: list[str]) -> Bool:
     codes = Ids.of(names).codes
     return np.asarray(codes[:, None] == codes, np.bool_)
 
 
-def _trials(wanted: Bools, rows: list[str], columns: list[str], *, target: bool) -> Trials:
+def _trials(wanted: Bool, rows: list[str], columns: list[str], *, target: bool) -> Trials:
     i, j = np.nonzero(wanted)
     return Trials(Ids(i, rows), Ids(j, columns), np.full(len(i), target))
 
 
-def _both(wanted: Bools, same: Bools, ids: list[str]) -> Trials:
+def _both(wanted: Bool, same: Bool, ids: list[str]) -> Trials:
     i, j = np.nonzero(wanted)
     return Trials(Ids(i, ids), Ids(j, ids), same[i, j])
 

@@ -10,18 +10,17 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.generators.populations import Recipe, make_population
 from steps.speaker.large import Side
 from steps.speaker.population import Population, fit_population
 from steps.speaker.scoring import read_segments
+from utils.arrays import Float32
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.seeds import make_rng
 from utils.tables import atomic_write, read_lines, sort_ids
 
-Float32 = npt.NDArray[np.float32]
 Sources = Sequence[tuple[Path, Path]]  # folder of x-vectors, data directory
 NONE = "-"  # of original speech, which has no pseudo-speakers
 

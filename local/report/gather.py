@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from local.metrics import curves
-from local.metrics.detection import Float64
 from local.report.results import Json, Missing, lacks, read_figures, where_is
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.trials import join_scores, read_scores, read_trials
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 
@@ -15,13 +14,13 @@ from local.report import draw
 from local.report.draw import Picture
 from local.report.load import Results
 from local.report.words import PROTECTED, attacker, enumerate_words, number, parse
+from utils.arrays import Float64
 
 _MANY = 45  # up to so many speakers their names stand around the radar
 _FEW = 5  # up to so many systems share one radar; more get one each
 _SHOWN = 12  # speakers with a radar over targets
 POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over his own
 ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of his trials alone
-Float64 = npt.NDArray[np.float64]
 Rings = dict[str, dict[str, float]]
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
@@ -23,12 +22,11 @@ from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import VoicePool
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
 
 NOTES = {
     "world": "Offline B1: frames of real pool speakers near the pseudo x-vector are mixed and said "
@@ -143,8 +141,8 @@ class VoiceConversion:
         }
 
     def transform(
-        self, wave: FloatArray, key: Key, source: Source
-    ) -> tuple[FloatArray, dict[str, object]]:
+        self, wave: Float64, key: Key, source: Source
+    ) -> tuple[Float64, dict[str, object]]:
         """Speech in the voice of the key's pseudo-speaker, and what is known of him."""
         pseudo = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, pseudo.target)
@@ -176,7 +174,7 @@ class VoiceConversion:
         info = {"pseudo": _digest(y), "target_gender": gender or "-", "voices": named, **drawn}
         return Pseudo(Target(y, voices, weights, f0, warp), info)
 
-    def _warp(self, key: Key) -> FloatArray | None:
+    def _warp(self, key: Key) -> Float64 | None:
         """The change of vocal tract that comes with a pseudo-speaker, so that few formants stay."""
         if not _bends(self._settings):
             return None
@@ -196,8 +194,8 @@ class VoiceConversion:
         return choose_gender(self._settings.gender, gender, rng)
 
     def _nearest(
-        self, y: FloatArray, gender: str | None, exclude: set[str]
-    ) -> tuple[tuple[str, ...], FloatArray]:
+        self, y: Float64, gender: str | None, exclude: set[str]
+    ) -> tuple[tuple[str, ...], Float64]:
         """The R pool speakers of the highest cosine with y, and the softmax of it as weights."""
         places = [
             place
@@ -222,7 +220,7 @@ class VoiceConversion:
         )
 
     def _f0_stats(
-        self, drawn: Mapping[str, object], voices: tuple[str, ...], weights: FloatArray
+        self, drawn: Mapping[str, object], voices: tuple[str, ...], weights: Float64
     ) -> F0Stats:
         """Of the speakers that the generator averaged (paper 001), else of the voices.
 
@@ -246,12 +244,12 @@ class VoiceConversion:
 
 
 def nearest_voices(
-    y: FloatArray,
+    y: Float64,
     speakers: Sequence[str],
-    vectors: FloatArray,
+    vectors: Float64,
     n: int,
     temperature: float,
-) -> tuple[tuple[str, ...], FloatArray]:
+) -> tuple[tuple[str, ...], Float64]:
     """The n of the S speakers whose vectors (S, d) have the highest cosine with y (d,).
 
     Nearest first, and the first given where two are as near; all where there are fewer than n.
@@ -264,7 +262,7 @@ def nearest_voices(
     return tuple(speakers[place] for place in places), weights / weights.sum()
 
 
-def _digest(y: FloatArray) -> str:
+def _digest(y: Float64) -> str:
     """A short name of a vector, to see who shares a pseudo-speaker."""
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 

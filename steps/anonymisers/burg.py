@@ -5,16 +5,16 @@ Frames never mix: a frame gets the same bits in every batch of two frames or mor
 """
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from utils.arrays import Float64
+
 TINY = float(np.finfo(np.float64).tiny)
 # The fast recursion works on second moments and loses as many digits as the prediction gains. Below
 # this ratio of residual to signal energy (-60 dB) the lattice, which works on the signal, is used.
 MIN_RESIDUAL = 1e-6
 
 
-def burg(frames: FloatArray, order: int) -> FloatArray:
+def burg(frames: Float64, order: int) -> Float64:
     """Prediction polynomials 1 + a_1 z^-1 + ... + a_p z^-p of frames, by Burg's method.
 
     frames: (n, n_samples) float64, rows contiguous. Returns (order + 1, n), first row 1.
@@ -26,7 +26,7 @@ def burg(frames: FloatArray, order: int) -> FloatArray:
     return polynomials
 
 
-def burg_lattice(frames: FloatArray, order: int) -> FloatArray:
+def burg_lattice(frames: Float64, order: int) -> Float64:
     """Burg's recursion as it is defined, on forward and backward errors. Same shapes as `burg`.
 
     The energies are summed anew at each order: |k| <= 1 even where hardly an error is left. (The
@@ -49,7 +49,7 @@ def burg_lattice(frames: FloatArray, order: int) -> FloatArray:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")  # of frames that the lattice redoes
-def _burg_from_moments(frames: FloatArray, order: int) -> tuple[FloatArray, FloatArray]:
+def _burg_from_moments(frames: Float64, order: int) -> tuple[Float64, Float64]:
     """Burg's recursion on autocorrelations: O(N p + p^2) a frame, with a small constant.
 
     K. Vos, "A fast implementation of Burg's method", 2013. With `a` padded by a zero, J the

@@ -8,18 +8,16 @@ part of their rise is the vocoder's.
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.keys import Key
 from steps.sources import Resources, Source
 from steps.synthesis.world import F0_RANGE, analyse, check_f0_range, synthesise
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import parse_settings
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,10 @@ class CopySynthesis:
 
     def transform(
         self,
-        wave: FloatArray,
+        wave: Float64,
         key: Key,  # noqa: ARG002
         source: Source,  # noqa: ARG002
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """The same speech (n,), and how many frames it has, and voiced ones."""
         frames = analyse(wave, self.f0_range)
         voiced = int(np.count_nonzero(frames.f0))

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.anonymisers.burg import burg
 from steps.anonymisers.poles import expand, factorise, warp_angles
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 HOP = 160  # samples: 10 ms at 16 kHz; a window is two hops
 EPSILON = float(np.finfo(np.float32).eps)  # added to the signal, and again before the prediction
 BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough for the cache
@@ -46,13 +45,13 @@ DEFAULTS = FrameOptions()
 class Warped:
     """`samples`: (n,) float64, not normalised. `n_slow`: frames that went to `numpy.roots`."""
 
-    samples: FloatArray
+    samples: Float64
     n_frames: int
     n_slow: int
 
 
 def transform(
-    wave: FloatArray, alpha: float, options: FrameOptions = DEFAULTS, *, block: int = BLOCK
+    wave: Float64, alpha: float, options: FrameOptions = DEFAULTS, *, block: int = BLOCK
 ) -> Warped:
     """Move formants by theta -> theta ** alpha, theta in radians a sample: 1 rad, 2546 Hz, stays.
 
@@ -78,13 +77,13 @@ def transform(
     return Warped(samples, len(hops) - 1 - first, n_slow)
 
 
-def window() -> FloatArray:
+def window() -> Float64:
     """Root of the symmetric Hann window, (2 HOP,): squared and overlapped it sums to 1 +- 0.003."""
     hann = np.hanning(2 * HOP)
     return np.asarray(np.sqrt(hann / (hann.sum() / HOP)))
 
 
-def _cut(wave: FloatArray, pad_edges: bool) -> FloatArray:
+def _cut(wave: Float64, pad_edges: bool) -> Float64:
     """The signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
     if pad_edges:
         padded = np.zeros((-(-len(wave) // HOP) + 2, HOP))
@@ -107,7 +106,7 @@ def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
         yield first + number * n // n_blocks, first + (number + 1) * n // n_blocks
 
 
-def _warp_frames(hops: FloatArray, alpha: float, options: FrameOptions) -> tuple[FloatArray, int]:
+def _warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
     """Rows of a hop (n + 1, HOP) -> warped, windowed frames (2 HOP, n); how many were slow."""
     order, shape = options.order, window()[:, None]
     # Time runs down and frames lie side by side, so that every operation is on rows of many frames.
@@ -124,7 +123,7 @@ def _warp_frames(hops: FloatArray, alpha: float, options: FrameOptions) -> tuple
     return filtered, n_slow
 
 
-def _warp_polynomials(polynomials: FloatArray, alpha: float, clamp: bool) -> tuple[FloatArray, int]:
+def _warp_polynomials(polynomials: Float64, alpha: float, clamp: bool) -> tuple[Float64, int]:
     """Prediction polynomials (order + 1, n) with the angles of their poles warped; slow ones."""
     n_rows = len(polynomials)
     if n_rows % 2 == 0:  # an odd order gets one more pole, at zero, where it stays
@@ -133,7 +132,7 @@ def _warp_polynomials(polynomials: FloatArray, alpha: float, clamp: bool) -> tup
     return expand(warp_angles(factors, alpha, clamp=clamp))[:n_rows], len(slow)
 
 
-def _filter(frames: FloatArray, zeros: FloatArray, poles: FloatArray) -> FloatArray:
+def _filter(frames: Float64, zeros: Float64, poles: Float64) -> Float64:
     """Each frame through zeros(z) / poles(z), from rest.
 
     frames: (order + n_samples, n), the first `order` rows zero; zeros and poles: (order + 1, n),
@@ -152,7 +151,7 @@ def _filter(frames: FloatArray, zeros: FloatArray, poles: FloatArray) -> FloatAr
     return out[order:]
 
 
-def _gains(before: FloatArray, after: FloatArray) -> FloatArray:
+def _gains(before: Float64, after: Float64) -> Float64:
     """Gains (n,) that give the columns of `after` the energies of those of `before`."""
     wanted, given = (np.einsum("tf,tf->f", frames, frames) for frames in (before, after))
     return np.asarray(np.sqrt(wanted / np.maximum(given, np.finfo(np.float64).tiny)))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
@@ -20,12 +19,11 @@ from steps.keys import LEVELS, Key
 from steps.sources import Resources, Source
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
 
 FEATURES = ("world", "wavlm")
 FUSIONS = ("pool", "mix")
@@ -74,11 +72,11 @@ class Converter(Protocol):
 
     def convert(
         self,
-        wave: FloatArray,
+        wave: Float64,
         voices: Sequence[Sequence[str]],
         weights: Sequence[float],
         source_f0: F0Stats | None,
-    ) -> FloatArray:
+    ) -> Float64:
         """Speech (n,) float64 at 16 kHz -> (n,).
 
         voices: speakers whose frames count as those of one voice; of several voices the results
@@ -161,8 +159,8 @@ class KnnVc:
         return {**values, "output": asdict(self.output), "note": self._converter.note}
 
     def transform(
-        self, wave: FloatArray, key: Key, source: Source
-    ) -> tuple[FloatArray, dict[str, object]]:
+        self, wave: Float64, key: Key, source: Source
+    ) -> tuple[Float64, dict[str, object]]:
         """Protected speech; the voices that speak, with their weights, and the profile."""
         choice = self.choose(key, source)
         voices: list[tuple[str, ...]] = [choice.targets]

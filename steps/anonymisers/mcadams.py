@@ -6,19 +6,17 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.anonymisers.formants import FrameOptions, transform
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.keys import LEVELS, Key
 from steps.sources import Resources, Source
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -123,10 +121,10 @@ class McAdams:
 
     def transform(
         self,
-        wave: FloatArray,
+        wave: Float64,
         key: Key,
         source: Source,  # noqa: ARG002
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """Protected speech; what was drawn, the frames, and those that needed `numpy.roots`."""
         alpha = self.coefficient(key)
         warped = transform(wave, alpha, self.frames)

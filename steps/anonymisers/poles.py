@@ -8,10 +8,9 @@ the same bits whatever stands beside it.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
+from utils.arrays import Float64, Intp
+
 MAX_STEP = 0.25  # of p and q in one iteration; without a limit 10 % of speech frames diverge
 CONVERGED = 1e-10  # the iteration is quadratic: what is left is far below this, clusters apart
 MAX_ITERATIONS = 30  # 999 of 1000 speech frames need fewer; the others go to `numpy.roots`
@@ -20,7 +19,7 @@ GRID = np.cos(np.pi * np.arange(33) / 32)
 CELLS = 0.5 * (GRID[1:] + GRID[:-1])
 
 
-def factorise(polynomials: FloatArray) -> tuple[FloatArray, IntArray]:
+def factorise(polynomials: Float64) -> tuple[Float64, Intp]:
     """Quadratic factors of monic real polynomials whose roots lie in or near the unit circle.
 
     polynomials: (2 m + 1, n), highest power first. Returns p and q of the factors, (2, m, n), and
@@ -48,7 +47,7 @@ def factorise(polynomials: FloatArray) -> tuple[FloatArray, IntArray]:
     return factors, todo
 
 
-def expand(factors: FloatArray) -> FloatArray:
+def expand(factors: Float64) -> Float64:
     """The products of factors: (2, m, n) -> (2 m + 1, n), highest power first."""
     p, q = factors
     products = np.zeros((2 * len(p) + 1, p.shape[1]))
@@ -61,7 +60,7 @@ def expand(factors: FloatArray) -> FloatArray:
     return products
 
 
-def warp_angles(factors: FloatArray, alpha: float, *, clamp: bool = True) -> FloatArray:
+def warp_angles(factors: Float64, alpha: float, *, clamp: bool = True) -> Float64:
     """Raise the angle of each complex pair to the power alpha; magnitudes and real poles stay.
 
     A pair of magnitude r and angle theta is x^2 - 2 r cos(theta) x + r^2, so only p changes. With
@@ -77,7 +76,7 @@ def warp_angles(factors: FloatArray, alpha: float, *, clamp: bool = True) -> Flo
     return np.stack([np.where(height > 0.0, pair, p), q])
 
 
-def _first_guess(polynomials: FloatArray) -> FloatArray:
+def _first_guess(polynomials: Float64) -> Float64:
     """Two real poles a factor where the polynomial changes sign; else pairs round the unit circle.
 
     A pair that should become two real poles far apart, or the reverse, would not get there.
@@ -101,7 +100,7 @@ def _first_guess(polynomials: FloatArray) -> FloatArray:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _steps(a: FloatArray, factors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _steps(a: Float64, factors: Float64) -> tuple[Float64, Float64]:
     """What the iteration adds to p and q, (2, m, n), and its size before it was limited, (m, n).
 
     Factors that share a root give what is not a number: they never settle.
@@ -118,7 +117,7 @@ def _steps(a: FloatArray, factors: FloatArray) -> tuple[FloatArray, FloatArray]:
     return step * (MAX_STEP / np.maximum(size, MAX_STEP)), size
 
 
-def _remainders(a: FloatArray, factors: FloatArray) -> FloatArray:
+def _remainders(a: Float64, factors: Float64) -> Float64:
     """u and v of the remainder u x + v of each polynomial modulo each of its factors, (2, m, n)."""
     degree = len(a) - 1
     # Quotient: b_k = a_k - p b_{k-1} - q b_{k-2}. b_k takes the place of b_{k-2}, so b[0] and b[1]
@@ -133,7 +132,7 @@ def _remainders(a: FloatArray, factors: FloatArray) -> FloatArray:
     return np.stack([b[1], a[degree] - factors[1] * b[0]])
 
 
-def _products_of_others(factors: FloatArray) -> FloatArray:
+def _products_of_others(factors: Float64) -> Float64:
     """u and v of the product of all other factors, u x + v modulo each factor, (2, m, n)."""
     m = factors.shape[1]
     if m == 1:
@@ -152,7 +151,7 @@ def _products_of_others(factors: FloatArray) -> FloatArray:
     return product
 
 
-def _factorise_by_eigenvalues(polynomial: FloatArray) -> FloatArray:
+def _factorise_by_eigenvalues(polynomial: Float64) -> Float64:
     """One polynomial (2 m + 1,) -> (2, m), by the eigenvalues of its companion matrix."""
     poles = np.roots(polynomial)
     upper = poles[poles.imag > 0.0]

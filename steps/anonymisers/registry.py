@@ -4,18 +4,14 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from steps.anonymisers.loudness import OutputLevel
 from steps.keys import Key
 from steps.sources import Resources, Source
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
 from utils.settings import read_settings
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,8 @@ class Anonymiser(Protocol):
     notes: list[str]
 
     def transform(
-        self, wave: FloatArray, key: Key, source: Source
-    ) -> tuple[FloatArray, dict[str, object]]:
+        self, wave: Float64, key: Key, source: Source
+    ) -> tuple[Float64, dict[str, object]]:
         """(n,) float64 at 16 kHz -> protected speech (n,); further columns of pseudo.tsv."""
         ...
 

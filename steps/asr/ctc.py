@@ -14,10 +14,10 @@ from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
 from steps.asr.language import Language
-from steps.audio import FloatArray
 from steps.learning.devices import check_device
 from steps.speaker.features import Features
 from steps.weights import fill_network, load_state
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import read_settings
 
@@ -54,7 +54,7 @@ class CtcRecogniser:
         }
 
     @torch.inference_mode()
-    def recognise(self, utt: str, samples: FloatArray) -> str:
+    def recognise(self, utt: str, samples: Float64) -> str:
         """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
         if not samples.any():
             return ""
@@ -63,14 +63,14 @@ class CtcRecogniser:
         return self._search(self.hear(utt, samples))
 
     @torch.inference_mode()
-    def hear(self, utt: str, samples: FloatArray) -> torch.Tensor:
+    def hear(self, utt: str, samples: Float64) -> torch.Tensor:
         """Log probabilities (T, tokens) of a signal (n,) at 16 kHz."""
         features = self._input(utt, samples)
         n_frames = torch.tensor([features.shape[1]], device=self._device)
         found: torch.Tensor = self._network(features, n_frames)[0].float().cpu()
         return found
 
-    def _input(self, utt: str, samples: FloatArray) -> torch.Tensor:
+    def _input(self, utt: str, samples: Float64) -> torch.Tensor:
         found = compute_features(self._features, utt, samples)
         return torch.from_numpy(found)[None].to(self._device)
 

@@ -15,9 +15,9 @@ from steps.audio import SAMPLE_RATE
 from steps.learning.audio import TrainingAudio
 from steps.speaker.augmentation import augment, change_speed, mask_features
 from steps.speaker.features import Features
+from utils.arrays import Float32
 from utils.seeds import make_rng
 
-Float32 = npt.NDArray[np.float32]
 _SPREAD = 0.2  # utterances whose lengths differ by up to so much may change places when sorted
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from steps.asr.heard import Heard
 from steps.asr.recognisers import Recogniser
-from steps.audio import FloatArray, read_audio
+from steps.audio import read_audio
+from utils.arrays import Float64
 from utils.datafiles import NOTES
 from utils.tables import atomic_write, is_there, sort_ids, write_map, write_timed
 
@@ -75,7 +76,7 @@ def decode_all(
     return Decoded(n_kept, notes)
 
 
-def _hear(recogniser: Recogniser, utt: str, samples: FloatArray) -> Heard:
+def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Heard:
     """Words on one line, whatever characters a recogniser knows."""
     heard = recogniser.recognise(utt, samples)
     if isinstance(heard, str):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from steps.audio import FloatArray
+from utils.arrays import Float64
 from utils.cli import UserError
 
 
@@ -39,7 +39,7 @@ class HubRecogniser:
         }
 
     @torch.inference_mode()
-    def recognise(self, utt: str, samples: FloatArray) -> str:
+    def recognise(self, utt: str, samples: Float64) -> str:
         """The words of a signal (n,) at 16 kHz, full scale 1."""
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
         try:

@@ -15,15 +15,13 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
 
 from steps.asr.heard import Heard
 from steps.asr.signal import DITHER, LEVEL, PADDING, condition
-from steps.audio import SAMPLE_RATE, FloatArray
+from steps.audio import SAMPLE_RATE
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
-
-Frames = npt.NDArray[np.float32]
 
 PACKAGE, VERSION, ASSETS = "moonshine-voice", "0.0.49", "moonshine_voice/assets/tiny-en"
 DIGESTS = {  # sha256 of what is in the wheel
@@ -102,7 +100,7 @@ class MoonshineEncoder:
     def __init__(self, model: Model) -> None:
         self._session = model.session(ENCODER)
 
-    def __call__(self, samples: FloatArray) -> Frames:
+    def __call__(self, samples: Float64) -> Float32:
         """Frames (T, 288) of a signal (n,) at 16 kHz, of at most LONGEST.
 
         T = (n - FIELD) // FRAME + 1; frame t begins at sample FRAME t. ValueError: n < FIELD.
@@ -111,7 +109,7 @@ class MoonshineEncoder:
             raise ValueError(f"{len(samples)} samples; a frame takes {FIELD}")
         values = np.asarray(samples, dtype=np.float32)[None]
         given = {"input_values": values, "attention_mask": np.ones(values.shape, np.int64)}
-        frames: Frames = self._session.run(None, given)[0][0]
+        frames: Float32 = self._session.run(None, given)[0][0]
         return frames
 
 
@@ -126,7 +124,7 @@ class _Decoder:
         self._empty = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32) for i in caches}
         self._outputs = [output.name for output in self._session.get_outputs()]
 
-    def __call__(self, frames: Frames, n_samples: int, limit: int) -> tuple[list[int], bool]:
+    def __call__(self, frames: Float32, n_samples: int, limit: int) -> tuple[list[int], bool]:
         """At most `limit` tokens without the end's, and whether it came to the end.
 
         Caches go from one step to the next without a copy; those of the frames are made once.
@@ -181,7 +179,7 @@ class Moonshine:
         path = self._model.paths[TOKENS]
         return read_tokens(path.read_bytes(), path)
 
-    def recognise(self, utt: str, samples: FloatArray) -> Heard:
+    def recognise(self, utt: str, samples: Float64) -> Heard:
         """The words of a signal (n,) at 16 kHz, as people write them; none for digital silence.
 
         A hypothesis that comes to no end is cut, and the note says so. seconds: `encoder`,
@@ -209,7 +207,7 @@ class Moonshine:
         return joined.decode("utf-8", "replace").replace("▁", " ").strip()
 
 
-def cut_at_pauses(samples: FloatArray, longest: float) -> Iterator[FloatArray]:
+def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
     """Pieces of a signal (n,) at 16 kHz of at most `longest` seconds, cut where it is quietest.
 
     A cut lies in the second half of what is allowed, and leaves a second at least.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from steps.asr.heard import Heard
 from steps.asr.language import Language, read_language
-from steps.audio import FloatArray
+from utils.arrays import Float64
 from utils.cli import UserError
 
 NAMES = ("moonshine", "pocketsphinx", "ctc")
@@ -19,7 +19,7 @@ class Recogniser(Protocol):
 
     settings: Mapping[str, object]
 
-    def recognise(self, utt: str, samples: FloatArray) -> str | Heard:
+    def recognise(self, utt: str, samples: Float64) -> str | Heard:
         """The words of a signal (n,) at 16 kHz; what was heard before must not matter."""
 
 

@@ -4,7 +4,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from steps.audio import SAMPLE_RATE, FloatArray
+from steps.audio import SAMPLE_RATE
+from utils.arrays import Float64
 from utils.seeds import make_rng
 
 LEVEL = 0.05  # root mean square that every utterance is brought to: systems set it themselves
@@ -12,7 +13,7 @@ DITHER = 1e-4  # of full scale, 54 dB below; on digital silence nothing would be
 PADDING = 0.2  # seconds of dither at both ends: recordings may be cut close to the word
 
 
-def condition(utt: str, samples: npt.NDArray[np.floating]) -> FloatArray | None:
+def condition(utt: str, samples: npt.NDArray[np.floating]) -> Float64 | None:
     """Samples (n,) at 16 kHz at LEVEL, with PADDING and DITHER; None for digital silence.
 
     The dither is drawn from the utterance's id, so that the same signal always becomes the same.

@@ -11,7 +11,7 @@ import pocketsphinx
 
 from steps.asr.language import GRAMMAR, LEXICON, LM, Language
 from steps.asr.signal import DITHER, LEVEL, PADDING, condition
-from steps.audio import FloatArray
+from utils.arrays import Float64
 from utils.cli import UserError
 
 # Protected speech fits the model badly: what leads to the end must not be pruned on the way.
@@ -36,7 +36,7 @@ class PocketSphinx:
         }
         self._decoder = make_decoder(language)
 
-    def recognise(self, utt: str, samples: FloatArray) -> str:
+    def recognise(self, utt: str, samples: Float64) -> str:
         """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
         heard = condition(utt, samples)
         if heard is None:

@@ -12,13 +12,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
-
-FloatArray = npt.NDArray[np.float64]
-Float32 = npt.NDArray[np.float32]
 
 NAMES = "moonshine, hub:<model>:<layer>"
 LONGEST = 20.0  # seconds that are given to an encoder at once
@@ -36,7 +33,7 @@ class ContentExtractor(Protocol):
     first: int
     digest: str
 
-    def __call__(self, wave: FloatArray) -> Float32:
+    def __call__(self, wave: Float64) -> Float32:
         """Speech (n,) float64 at 16 kHz -> frames (T, width); T is 0 where it is too short."""
         ...
 
@@ -54,11 +51,11 @@ class Moonshine:
         self.digest = model.digests[ENCODER]
         self.width = 288
 
-    def __call__(self, wave: FloatArray) -> Float32:
+    def __call__(self, wave: Float64) -> Float32:
         """See ContentExtractor."""
         return in_windows(self._frames, wave, self.hop)
 
-    def _frames(self, wave: FloatArray) -> Float32:
+    def _frames(self, wave: Float64) -> Float32:
         if len(wave) < self._field:
             return np.zeros((0, self.width), np.float32)
         return self._encode(wave)
@@ -88,11 +85,11 @@ class Hub:
         parts = (state[name].cpu().numpy().tobytes() for name in sorted(state))
         self.digest = hashlib.sha256(b"".join(parts)).hexdigest()
 
-    def __call__(self, wave: FloatArray) -> Float32:
+    def __call__(self, wave: Float64) -> Float32:
         """See ContentExtractor."""
         return in_windows(self._frames, wave, self.hop)
 
-    def _frames(self, wave: FloatArray) -> Float32:
+    def _frames(self, wave: Float64) -> Float32:
         import torch
 
         if len(wave) < _HUB_FIELD:
@@ -104,7 +101,7 @@ class Hub:
         return frames
 
 
-def in_windows(encode: Callable[[FloatArray], Float32], wave: FloatArray, hop: int) -> Float32:
+def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) -> Float32:
     """Frames of speech of any length: of windows with context on either side, which is left out.
 
     encode: frames (T, d) of a signal of at most LONGEST seconds.

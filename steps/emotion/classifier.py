@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -21,11 +20,10 @@ from sklearn.preprocessing import StandardScaler
 
 from steps.emotion.functionals import NAMES
 from steps.emotion.result import Recognised
+from utils.arrays import Float32
 from utils.cli import UserError
 from utils.seeds import derive_seed
 from utils.tables import StrPath, sort_ids
-
-Float32 = npt.NDArray[np.float32]
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # C, the inverse of the regularisation
 INNER_FOLDS = 5  # of the training speakers; fewer where there are not so many

@@ -16,9 +16,8 @@ import numpy.typing as npt
 from steps.audio import SAMPLE_RATE
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import FRAME_SHIFT, HOP, extract_f0
+from utils.arrays import Float64
 from utils.cli import UserError
-
-FloatArray = npt.NDArray[np.float64]
 
 F0_RANGE = (60.0, 600.0)  # Hz; an angry woman's voice goes above the 400 of read speech
 SPEECH_DB = 40.0  # frames so far below the loudest one are pauses
@@ -41,7 +40,7 @@ NAMES = (
 )
 
 
-def functionals(samples: FloatArray) -> FloatArray:
+def functionals(samples: Float64) -> Float64:
     """The functionals (D,) of a signal (n,) at 16 kHz, in the order of NAMES.
 
     NaN: not defined, such as pitch where no frame is voiced. UserError for digital silence, and
@@ -62,7 +61,7 @@ def functionals(samples: FloatArray) -> FloatArray:
     ])  # fmt: skip
 
 
-def _pitch(f0: FloatArray) -> FloatArray:
+def _pitch(f0: Float64) -> Float64:
     """The functionals PITCH and VOICING of a contour (T,) in Hz."""
     voiced = f0 > VOICED_HZ
     log_f0 = np.where(voiced, np.log(np.where(voiced, f0, 1.0)), 0.0)
@@ -79,7 +78,7 @@ def _pitch(f0: FloatArray) -> FloatArray:
     return np.array([*_statistics(log_f0, voiced), slope, *voicing])
 
 
-def _statistics(track: FloatArray, where: npt.NDArray[np.bool_]) -> list[float]:
+def _statistics(track: Float64, where: npt.NDArray[np.bool_]) -> list[float]:
     """STATISTICS of a track (T,) over the frames that count; NaN where there are none.
 
     speed: over pairs of neighbours that both count.
@@ -93,16 +92,16 @@ def _statistics(track: FloatArray, where: npt.NDArray[np.bool_]) -> list[float]:
     return [values.mean(), values.std(), p10, p50, p90, speed]
 
 
-def _power_spectrum(samples: FloatArray) -> FloatArray:
+def _power_spectrum(samples: Float64) -> Float64:
     """Power (T, 257) of frames of 25 ms around t · 160, T = 1 + n // 160; zeros beyond the ends."""
     padded = np.pad(np.asarray(samples, dtype=np.float64), _WINDOW // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::HOP]
     spectrum = np.fft.rfft(frames * np.hamming(_WINDOW), _FFT)
-    power: FloatArray = np.abs(spectrum) ** 2 / _WINDOW
+    power: Float64 = np.abs(spectrum) ** 2 / _WINDOW
     return power
 
 
-def _balance(power: FloatArray) -> FloatArray:
+def _balance(power: Float64) -> Float64:
     """BALANCE (T, 4): two ratios of bands in dB, the centre in octaves above 1 kHz, flux.
 
     alpha_ratio: 50 to 1000 Hz over 1 to 5 kHz; hammarberg: the strongest bin below 2 kHz over the
@@ -112,7 +111,7 @@ def _balance(power: FloatArray) -> FloatArray:
     power = np.maximum(power, _FLOOR / power.shape[1])
     hertz = np.arange(power.shape[1]) * SAMPLE_RATE / _FFT
 
-    def band(low: float, high: float) -> FloatArray:
+    def band(low: float, high: float) -> Float64:
         return power[:, (hertz >= low) & (hertz < high)]
 
     alpha = band(50, 1000).sum(axis=1) / band(1000, 5000).sum(axis=1)
@@ -131,10 +130,10 @@ def _features() -> Any:
     return Features(FeatureConfig(kind="mfcc", bins=_CEPSTRA, mean="none")).eval()
 
 
-def _cepstra(samples: FloatArray) -> FloatArray:
+def _cepstra(samples: Float64) -> Float64:
     """Cepstra (T, 13) of the frames of `_power_spectrum`."""
     import torch  # takes seconds, and the names above are of use without it
 
     wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
-    found: FloatArray = _features()(wave)[0].numpy().astype(np.float64)
+    found: Float64 = _features()(wave)[0].numpy().astype(np.float64)
     return found

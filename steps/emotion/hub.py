@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from steps.audio import FloatArray, read_audio
+from steps.audio import read_audio
 from steps.emotion.result import Recognised
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import sort_ids
 
@@ -51,7 +52,7 @@ class HubEmotions:
         self.labels = sorted(set(self._names))
 
     @torch.inference_mode()
-    def recognise(self, samples: FloatArray) -> list[float]:
+    def recognise(self, samples: Float64) -> list[float]:
         """Probabilities of `labels` for a signal (n,) at 16 kHz, full scale 1."""
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
         said = self._model.classify_batch(wave, torch.ones(1))[0].reshape(-1).double().cpu()

@@ -4,8 +4,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from steps.emotion.classifier import Float32, Labelled, check_functionals
+from steps.emotion.classifier import Labelled, check_functionals
 from utils.archives import read_vectors
+from utils.arrays import Float32
 from utils.cli import UserError
 from utils.datadir import describe_difference, load_data_dir
 

@@ -11,10 +11,11 @@ import soundfile
 from steps.anonymisers.registry import Anonymiser
 from steps.audio import SAMPLE_RATE
 from steps.folders.job import audio_format
-from steps.folders.stream import FloatArray, Recording, convert_stream
+from steps.folders.stream import Recording, convert_stream
 from steps.keys import Key
 from steps.sources import Source
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import replacing
 
@@ -56,7 +57,7 @@ class Work:
             speaker = Source(name, f0=compute_f0_stats([]))
         key = Key("spk", ("folder", name), ("folder", name))
 
-        def convert(samples: FloatArray) -> FloatArray:
+        def convert(samples: Float64) -> Float64:
             return anonymiser.transform(samples, key, speaker)[0]
 
         for path, recording in recordings.items():
@@ -71,7 +72,7 @@ class Work:
         self,
         path: Path,
         recording: Recording,
-        convert: Callable[[FloatArray], FloatArray],
+        convert: Callable[[Float64], Float64],
         tick: Callable[[float], None],
     ) -> None:
         name = audio_format(path)

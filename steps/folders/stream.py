@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import soundfile
 from scipy.signal import resample_poly
 
 from steps.audio import SAMPLE_RATE
+from utils.arrays import Float64
 from utils.audiofiles import RATES
 from utils.cli import UserError
 
-FloatArray = npt.NDArray[np.float64]
-Convert = Callable[[FloatArray], FloatArray]
+Convert = Callable[[Float64], Float64]
 
 LONGEST = 30.0  # seconds of a piece
 CONTEXT = 0.5  # seconds that are converted on either side of a piece and thrown away
@@ -63,7 +62,7 @@ class Recording:
         """Samples at 16 kHz."""
         return -(-self.frames * SAMPLE_RATE // self.rate)
 
-    def read(self, start: int, stop: int, channel: int | None = None) -> FloatArray:
+    def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
         """Samples start ... stop at 16 kHz, (n,): of one channel, or all mixed down.
 
         A sample is the same bits whatever is read with it. UserError where the file holds less than
@@ -92,23 +91,21 @@ class Recording:
         offset = start - first * up // down
         return np.asarray(mono[offset : offset + stop - start])
 
-    def blocks(self, channel: int | None = None) -> Iterator[FloatArray]:
+    def blocks(self, channel: int | None = None) -> Iterator[Float64]:
         """The whole at 16 kHz, some seconds at a time."""
         width = _BLOCK * SAMPLE_RATE
         for start in range(0, len(self), width):
             yield self.read(start, min(start + width, len(self)), channel)
 
 
-def find_cut(samples: FloatArray, begin: int, end: int) -> int:
+def find_cut(samples: Float64, begin: int, end: int) -> int:
     """The middle of the quietest stretch (_PAUSE) that lies in samples[begin:end]."""
     width = round(_PAUSE * SAMPLE_RATE)
     energy = np.convolve(samples[begin:end] ** 2, np.ones(width), "valid")
     return begin + int(energy.argmin()) + width // 2
 
 
-def pieces(
-    blocks: Iterable[FloatArray], longest: float = LONGEST
-) -> Iterator[tuple[FloatArray, slice]]:
+def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tuple[Float64, slice]]:
     """Stretches of a signal that comes in blocks, and which part of each is its own.
 
     A stretch holds CONTEXT seconds more on either side, where there is more. The parts follow one
@@ -128,8 +125,8 @@ def pieces(
 
 
 def convert_stream(
-    blocks: Iterable[FloatArray], convert: Convert, longest: float = LONGEST
-) -> Iterator[FloatArray]:
+    blocks: Iterable[Float64], convert: Convert, longest: float = LONGEST
+) -> Iterator[Float64]:
     """Converted speech, as long in all as the blocks; each piece as loud as its source.
 
     convert: speech (n,) -> (n,), of any level. A piece of digital silence stays so.
@@ -149,7 +146,7 @@ def convert_stream(
         yield made[start:stop]
 
 
-def _as_loud(made: FloatArray, source: FloatArray) -> FloatArray:
+def _as_loud(made: Float64, source: Float64) -> Float64:
     """At the mean power of its source, below full scale."""
     if len(made) != len(source) or not np.isfinite(made).all():
         raise UserError("the protected signal is not finite, or of another length")

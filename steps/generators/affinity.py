@@ -10,9 +10,10 @@ from functools import cached_property
 
 import numpy as np
 
-from steps.generators.base import FloatArray, Pool, require
+from steps.generators.base import Pool, require
 from steps.sources import Resources
 from steps.speaker.backends import Backend, CosineBackend, load_backend
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath
 
@@ -33,19 +34,19 @@ class Affinity:
         self._backend, self._pool = backend, pool
 
     @cached_property
-    def _right(self) -> FloatArray:
+    def _right(self) -> Float64:
         return self._backend.right(self._pool.vectors)
 
-    def of_source(self, x: FloatArray) -> FloatArray:
+    def of_source(self, x: Float64) -> Float64:
         """(S,) affinities of the source's x (d,) to the speakers of the pool."""
-        affinities: FloatArray = self._right @ self._backend.left(x[None], np.ones(1))[0]
+        affinities: Float64 = self._right @ self._backend.left(x[None], np.ones(1))[0]
         return affinities
 
-    def of_pool(self) -> FloatArray:
+    def of_pool(self) -> Float64:
         """(S, S), symmetric to the last bit."""
         vectors = self._pool.vectors
         scores = self._backend.left(vectors, np.ones(len(vectors))) @ self._right.T
-        symmetric: FloatArray = (scores + scores.T) / 2.0
+        symmetric: Float64 = (scores + scores.T) / 2.0
         return symmetric
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from steps.generators.affinity import check_distance
-from steps.generators.base import FloatArray, require
+from steps.generators.base import require
 from steps.generators.pool import AffinityGenerator
 from steps.keys import Key
+from utils.arrays import Float64
 from utils.settings import parse_settings
 from utils.tables import StrPath
 
@@ -47,11 +48,11 @@ class AverageSpeakers(AffinityGenerator[AverageSettings]):
     def generate(
         self,
         key: Key,  # noqa: ARG002
-        x: FloatArray | None = None,
+        x: Float64 | None = None,
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator. Of equally distant speakers the first in C order is taken."""
         left = self.candidates(target_gender, exclude)
         affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))

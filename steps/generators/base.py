@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.keys import Key
 from steps.sources import Resources
+from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 GENDERS = ("f", "m")
 
 
@@ -38,9 +36,7 @@ class Generator(Protocol):
         """See above."""
         ...
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Take the pool: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
 
         Nothing that is made later depends on the order of the speakers.
@@ -50,11 +46,11 @@ class Generator(Protocol):
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,
+        x: Float64 | None = None,
         gender: str | None = None,
         target_gender: str | None = None,
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """A pseudo-speaker y (d,) float64 for a key, and columns of pseudo.tsv.
 
         x: (d,) mean x-vector of the source speaker. gender: his. target_gender: f, m, or None for
@@ -93,12 +89,12 @@ class Pool:
     """Real speakers in C order of their ids: vectors (S, d), and f, m or None for each."""
 
     speakers: tuple[str, ...]
-    vectors: FloatArray
+    vectors: Float64
     genders: tuple[str | None, ...]
 
     @classmethod
     def make(
-        cls, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
+        cls, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]
     ) -> "Pool":
         """Sort and check. UserError for no speaker, one given twice, a value that is no number."""
         vectors = np.asarray(vectors, dtype=np.float64)
@@ -127,7 +123,7 @@ class Pool:
     def _places(self) -> dict[str, int]:
         return {speaker: place for place, speaker in enumerate(self.speakers)}
 
-    def group(self, target_gender: str | None) -> IntArray:
+    def group(self, target_gender: str | None) -> Int64:
         """Places of the speakers of a gender, ascending; None: of all. UserError for none."""
         if target_gender is None:
             return np.arange(len(self.speakers))
@@ -137,12 +133,12 @@ class Pool:
             raise UserError(f"pool: no speaker of gender {target_gender}: it {known}")
         return np.array(places, dtype=np.int64)
 
-    def without(self, places: IntArray, exclude: Collection[str]) -> IntArray:
+    def without(self, places: Int64, exclude: Collection[str]) -> Int64:
         """The places that are left without the speakers `exclude`, who need not be in the pool."""
         left_out = [self._places[speaker] for speaker in exclude if speaker in self._places]
         return places[~np.isin(places, left_out)] if left_out else places
 
-    def check_source(self, x: FloatArray | None, who: str) -> FloatArray:
+    def check_source(self, x: Float64 | None, who: str) -> Float64:
         """The source's x as (d,) float64. UserError where it is missing or does not fit."""
         if x is None:
             raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")

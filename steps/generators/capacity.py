@@ -13,12 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
-
-Float32 = npt.NDArray[np.float32]
-FloatArray = npt.NDArray[np.float64]
 
 EXACT = 20_000
 REFERENCES = 1_000
@@ -66,7 +63,7 @@ class _Growing:
     references: int
     pairs: _Pairs
     n: int = 0
-    total: FloatArray | None = None
+    total: Float64 | None = None
     kept: list[Float32] = field(default_factory=list)  # blocks, `exact` vectors in all
 
     def add(self, vectors: Float32) -> None:
@@ -101,7 +98,7 @@ def measure_capacity(
     sizes: Sequence[int],
     *,
     threshold: float | None = None,
-    centre: FloatArray | None = None,
+    centre: Float64 | None = None,
     exact: int = EXACT,
     references: int = REFERENCES,
 ) -> Iterator[Capacity]:
@@ -138,7 +135,7 @@ def _cut(blocks: Iterable[Float32], ends: Sequence[int]) -> Iterator[Float32]:
             n, start = n + stop - start, stop
 
 
-def _unit(vectors: Float32, centre: FloatArray | None) -> Float32:
+def _unit(vectors: Float32, centre: Float64 | None) -> Float32:
     vectors = vectors if centre is None else (vectors - centre).astype(np.float32)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not norms.all():

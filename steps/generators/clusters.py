@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from steps.generators.affinity import Affinity, check_distance, needs_of
-from steps.generators.base import FloatArray, IntArray, add_note, require
+from steps.generators.base import add_note, require
 from steps.generators.pool import AffinityGenerator
 from steps.keys import Key
 from steps.speaker.backends import Backend, CosineBackend
+from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed
 from utils.settings import parse_settings
@@ -41,11 +42,11 @@ class Cluster:
     """exemplar: place in the pool of the speaker who stands for it. members: places, ascending."""
 
     exemplar: int
-    members: IntArray
+    members: Int64
 
 
 def find_clusters(
-    affinities: FloatArray, damping: float, max_iterations: int, random_state: int
+    affinities: Float64, damping: float, max_iterations: int, random_state: int
 ) -> list[Cluster] | None:
     """Affinity propagation (Frey and Dueck 2007) of affinities (S, S); exemplars ascending.
 
@@ -113,9 +114,7 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
         """Whether the settings leave anything to draw."""
         return self._settings.clusters > 1 or self._settings.proportion < 1
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """See base.Generator."""
         super().fit(vectors, speakers, genders)
         self._clusters = None
@@ -150,7 +149,7 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
         return find_clusters(affinities, settings.damping, settings.max_iterations, seed)
 
     def eligible(
-        self, x: FloatArray | None, target_gender: str | None, exclude: Collection[str]
+        self, x: Float64 | None, target_gender: str | None, exclude: Collection[str]
     ) -> list[Cluster]:
         """The clusters to draw from, at most `clusters` of them; UserError for none."""
         self.pool.group(target_gender)  # is there anybody?
@@ -177,7 +176,7 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
             add_note(self.notes, f"{self.name}: clusters: {asked} asked, but fewer {what} are left")
         return of_gender[: self._settings.clusters]
 
-    def _without_closest(self, clusters: Sequence[Cluster], x: FloatArray | None) -> list[Cluster]:
+    def _without_closest(self, clusters: Sequence[Cluster], x: Float64 | None) -> list[Cluster]:
         """All but the cluster, of both genders', whose exemplar is closest to the source."""
         affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))
         closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
@@ -186,11 +185,11 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,
+        x: Float64 | None = None,
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator."""
         clusters = self.eligible(x, target_gender, exclude)
         cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]

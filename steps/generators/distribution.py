@@ -14,7 +14,6 @@ from typing import Self
 import numpy as np
 
 from steps.generators.affinity import load_distance
-from steps.generators.base import FloatArray
 from steps.generators.clusters import ClusteredSpeakers
 from steps.generators.frames import Frames, FrameTable, read_frames
 from steps.generators.pool import PoolGenerator
@@ -22,6 +21,7 @@ from steps.generators.psd_config import PsdSettings, parse_psd
 from steps.keys import Key
 from steps.sources import Resources
 from steps.speaker.backends import Backend
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import StrPath
@@ -37,7 +37,7 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
         self._table = table
         self._dense = ClusteredSpeakers(settings.cohort(), backend, seed=seed, draw=draw)
         self._dense.notes = self.notes
-        self._moments: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
+        self._moments: dict[tuple[str, ...], tuple[Float64, Float64]] = {}
 
     @classmethod
     def from_settings(
@@ -72,9 +72,7 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
         settings = self._settings
         return settings.method == "network" or settings.scale > 0 or settings.clusters > 1
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """See base.Generator. UserError where the frames are not those of the pool."""
         super().fit(vectors, speakers, genders)
         self._dense.fit(vectors, speakers, genders)
@@ -95,11 +93,11 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,
+        x: Float64 | None = None,
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator."""
         clusters = self._dense.eligible(x, target_gender, exclude)
         cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
@@ -118,7 +116,7 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
 
     def _sample(
         self, cohort: tuple[str, ...], frames: Frames, rng: np.random.Generator
-    ) -> tuple[FloatArray, int]:
+    ) -> tuple[Float64, int]:
         settings = self._settings
         if settings.method == "network":
             from steps.generators.mixture_network import train_mixture  # loads torch

@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from steps.speaker.averaging import read_xvectors
 from utils.archives import ArchiveWriter, read_counts, read_vectors
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.settings import parse_settings
 from utils.tables import StrPath, is_there, read_map, write_map
 
-Float32 = npt.NDArray[np.float32]
-FloatArray = npt.NDArray[np.float64]
 UNCERTAINTIES = ("within", "given", "none")
 
 
@@ -32,11 +31,11 @@ class Frames:
     weights: (N,) above 0, how many frames one stands for.
     """
 
-    means: FloatArray
-    variances: FloatArray
-    weights: FloatArray
+    means: Float64
+    variances: Float64
+    weights: Float64
 
-    def moments(self) -> tuple[FloatArray, FloatArray]:
+    def moments(self) -> tuple[Float64, Float64]:
         """Mean (d,) and variance (d,) of the mixture of all: those of the closest Gaussian.
 
         m = mean_t mu_t, v = mean_t (1/L_t) + var_t(mu_t) per dimension. This Gaussian minimises
@@ -52,12 +51,12 @@ class Frames:
         variance = share @ (self.variances + (self.means - mean) ** 2)
         return mean, variance
 
-    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
+    def draw(self, rng: np.random.Generator, size: int) -> Float64:
         """(size, d) samples of the mixture."""
         share = self.weights / self.weights.sum()
         which = rng.choice(len(share), size, p=share)
         noise = rng.standard_normal((size, self.means.shape[1]))
-        samples: FloatArray = self.means[which] + np.sqrt(self.variances[which]) * noise
+        samples: Float64 = self.means[which] + np.sqrt(self.variances[which]) * noise
         return samples
 
 
@@ -83,9 +82,7 @@ class FrameTable:
         )
 
 
-def split_variance(
-    vectors: FloatArray, speakers: npt.NDArray[np.str_]
-) -> tuple[FloatArray, FloatArray]:
+def split_variance(vectors: Float64, speakers: npt.NDArray[np.str_]) -> tuple[Float64, Float64]:
     """(N, d) mean vector of each row's speaker, and the (d,) mean square around these means.
 
     The variance of the former and the latter add up to the variance of the vectors. UserError where
@@ -100,7 +97,7 @@ def split_variance(
     sums = np.zeros((len(names), vectors.shape[1]))
     np.add.at(sums, labels, vectors)
     means = (sums / np.bincount(labels)[:, None])[labels]
-    within: FloatArray = np.square(vectors - means).mean(axis=0)
+    within: Float64 = np.square(vectors - means).mean(axis=0)
     return means, within
 
 
@@ -150,7 +147,7 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     return FrameTable(Frames(means, variances, _read_weights(folder, utts)), speakers)
 
 
-def _read_variances(folder: Path, utts: list[str], shape: tuple[int, ...]) -> FloatArray:
+def _read_variances(folder: Path, utts: list[str], shape: tuple[int, ...]) -> Float64:
     path = folder / "variance.scp"
     if not path.is_file():
         raise UserError(
@@ -166,7 +163,7 @@ def _read_variances(folder: Path, utts: list[str], shape: tuple[int, ...]) -> Fl
     return variances
 
 
-def _read_weights(folder: Path, utts: list[str]) -> FloatArray:
+def _read_weights(folder: Path, utts: list[str]) -> Float64:
     path = folder / "num_frames"
     if not is_there(path):
         return np.ones(len(utts))

@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from utils.arrays import Float32, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed
-
-Float32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 DISTRIBUTIONS = ("gaussian", "uniform")
 END = 2**63  # indices are below; PCG64 takes more, Kaldi-style tables and int64 do not
@@ -30,7 +27,7 @@ N_HASHED = 32  # attempts by hash before the next free index is taken
 HEADER = b"#index\t[seed, draw, level, names ...]\n"
 
 
-def identity_vectors(indices: IntArray, dimension: int, distribution: str) -> Float32:
+def identity_vectors(indices: Int64, dimension: int, distribution: str) -> Float32:
     """(n,) indices -> (n, D) random vectors, each of mean 0 and variance 1 over its dimensions.
 
     The D values come from PCG64 seeded with the index: N(0, 1), or U(-1, 1) (004, IV.A.1; the

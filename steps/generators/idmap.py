@@ -14,14 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steps.generators.base import FloatArray
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.training import (
     NORM_RATIO,
-    Float32,
     GeneratorLoop,
     GeneratorTrainer,
-    IntArray,
     Model,
     TrainingVectors,
 )
@@ -29,6 +26,7 @@ from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.learning.loop import descend
 from steps.learning.settings import check_loop
 from steps.weights import fill_network
+from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.settings import check_sizes, parse_settings, to_plain
@@ -193,12 +191,12 @@ def affine(x: Float32, weight: Float32, bias: Float32) -> Float32:
     return y
 
 
-def to_numpy(tensor: Tensor) -> FloatArray:
+def to_numpy(tensor: Tensor) -> Float64:
     """float64, to combine weights in."""
     return tensor.detach().cpu().double().numpy()
 
 
-def single(array: FloatArray) -> Float32:
+def single(array: Float64) -> Float32:
     """float32, contiguous."""
     return np.ascontiguousarray(array, dtype=np.float32)
 
@@ -218,7 +216,7 @@ class MlpModel:
             (single(to_numpy(layer.weight)), single(to_numpy(layer.bias))) for layer in others
         ]
 
-    def vectors(self, indices: IntArray) -> Float32:
+    def vectors(self, indices: Int64) -> Float32:
         """See training.Model."""
         out = np.empty((len(indices), self.dimension), np.float32)
         for start in range(0, len(indices), BLOCK):
@@ -241,7 +239,7 @@ class TripletSampler:
         self._n, self._m = min(settings.identities, len(data.speakers)), settings.auxiliaries
         self._seed = seed
 
-    def draw(self, step: int) -> tuple[IntArray, IntArray]:
+    def draw(self, step: int) -> tuple[Int64, Int64]:
         """Speakers (n,), all different, and utterances (n, m), none of the speaker of its row."""
         rng = make_rng(self._seed, "idmap", "triplets", str(step))
         speakers = rng.choice(len(self._counts), self._n, replace=False)
@@ -337,7 +335,7 @@ class TripletTrainer(GeneratorTrainer):
             network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
 
-    def batch(self, step: int) -> tuple[IntArray, IntArray]:
+    def batch(self, step: int) -> tuple[Int64, Int64]:
         """See Trainer: speakers and utterances of others."""
         return self.sampler.draw(step)
 
@@ -376,7 +374,7 @@ class MlpTrainer(TripletTrainer):
         """See TripletTrainer."""
         return MlpModel(settings.network, network, n_speakers)
 
-    def update(self, step: int, batch: tuple[IntArray, IntArray]) -> dict[str, float]:  # noqa: ARG002
+    def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:  # noqa: ARG002
         """See Trainer."""
         self.network.train()
         speakers, utterances = batch

@@ -25,9 +25,10 @@ from steps.generators.idmap import (
     check_training,
     to_numpy,
 )
-from steps.generators.training import Float32, IntArray, TrainingVectors
+from steps.generators.training import TrainingVectors
 from steps.generators.unet import Unet1d, VectorUnet
 from steps.learning.loop import descend
+from utils.arrays import Float32, Int64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -145,7 +146,7 @@ class DiffModel:
         network.eval()
         self._network = network.unet.in_use(network.conditioner)
 
-    def vectors(self, indices: IntArray) -> Float32:
+    def vectors(self, indices: Int64) -> Float32:
         """See training.Model."""
         out = np.empty((len(indices), self.dimension), np.float32)
         for start in range(0, len(indices), BLOCK):
@@ -153,7 +154,7 @@ class DiffModel:
             out[start : start + BLOCK] = self._mean + self._scale * self._sample(block)
         return out
 
-    def _sample(self, indices: IntArray) -> Float32:
+    def _sample(self, indices: Int64) -> Float32:
         network, solver = self._settings.network, self._settings.solver
         e = identity_vectors(indices, network.identity, network.distribution)
         noise = index_noise(indices, n_noises(solver.kind, solver.steps), self.dimension)
@@ -168,7 +169,7 @@ class DiffModel:
         return found
 
 
-def index_noise(indices: IntArray, n_noises: int, dimension: int) -> Float32:
+def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
     """(n,) indices -> (K, n, d) standard normal noise, each index its own, always the same."""
     noise = np.empty((n_noises, len(indices), dimension), np.float32)
     for place, index in enumerate(indices):
@@ -205,7 +206,7 @@ class DiffTrainer(TripletTrainer):
         """See TripletTrainer."""
         return DiffModel(settings, network, n_speakers)
 
-    def update(self, step: int, batch: tuple[IntArray, IntArray]) -> dict[str, float]:
+    def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
         """See Trainer. The loss is Eq. (7), the mean squared error of the noise, where
         the network predicts noise; else that of the clean vector, which is another loss.
         """

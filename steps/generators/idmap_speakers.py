@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.generators.base import FloatArray, add_note
+from steps.generators.base import add_note
 from steps.generators.identity import END, key_name, make_assigner
 from steps.keys import Key
 from steps.sources import Resources
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import parse_settings
 from utils.tables import StrPath
@@ -110,7 +111,7 @@ class IdMapGenerator:
 
     def fit(
         self,
-        vectors: FloatArray,
+        vectors: Float64,
         speakers: Sequence[str],
         genders: Sequence[str | None],  # noqa: ARG002
     ) -> None:
@@ -125,11 +126,11 @@ class IdMapGenerator:
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,  # noqa: ARG002
+        x: Float64 | None = None,  # noqa: ARG002
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),  # noqa: ARG002
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator."""
         if target_gender is not None:
             add_note(
@@ -140,7 +141,7 @@ class IdMapGenerator:
         vectors, columns = self.generate_many([key])
         return vectors[0], columns[0]
 
-    def generate_many(self, keys: Sequence[Key]) -> tuple[FloatArray, list[dict[str, object]]]:
+    def generate_many(self, keys: Sequence[Key]) -> tuple[Float64, list[dict[str, object]]]:
         """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding.
 
         norm_ratio in the columns is that of the network's own vector.

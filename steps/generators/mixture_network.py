@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.generators.frames import FloatArray, Frames
+from steps.generators.frames import Frames
 from steps.generators.psd_config import NetworkSettings
+from utils.arrays import Float64
 
 LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
 
@@ -25,17 +26,17 @@ LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from sh
 class Mixture:
     """K Gaussians of one dimension after another: weights (K,), means (K, d), variances (K, d)."""
 
-    weights: FloatArray
-    means: FloatArray
-    variances: FloatArray
+    weights: Float64
+    means: Float64
+    variances: Float64
 
-    def draw(self, rng: np.random.Generator, scale: float) -> tuple[FloatArray, int]:
+    def draw(self, rng: np.random.Generator, scale: float) -> tuple[Float64, int]:
         """A sample (d,), deviations times `scale`, and the number of its component."""
         which = int(rng.choice(len(self.weights), p=self.weights))
         noise = rng.standard_normal(self.means.shape[1])
         return self.means[which] + scale * np.sqrt(self.variances[which]) * noise, which
 
-    def moments(self) -> tuple[FloatArray, FloatArray]:
+    def moments(self) -> tuple[Float64, Float64]:
         """Mean (d,) and variance (d,)."""
         return Frames(self.means, self.variances, self.weights).moments()
 

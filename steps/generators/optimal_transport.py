@@ -13,12 +13,10 @@ optimal plan matches the vectors one to one. POT solves it (network simplex).
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import ot
 from scipy.spatial.distance import cdist
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from utils.arrays import Float64, Int64
 
 
 @dataclass(frozen=True)
@@ -29,24 +27,24 @@ class Duals:
     with. cost: mean cost of the matched pairs, which equals mean Hx - mean Hv.
     """
 
-    real: FloatArray
-    fake: FloatArray
-    match: IntArray
+    real: Float64
+    fake: Float64
+    match: Int64
     cost: float
 
 
-def quadratic_cost(real: FloatArray, fake: FloatArray) -> FloatArray:
+def quadratic_cost(real: Float64, fake: Float64) -> Float64:
     """c_ij = K/2 ||x_i - v_j||^2 with K = 1/d: (n, d) and (n, d) -> (n, n).
 
     >>> quadratic_cost(np.zeros((1, 2)), np.ones((1, 2)))
     array([[0.5]])
     """
-    squared: FloatArray = np.asarray(cdist(real, fake, "sqeuclidean"), dtype=np.float64)
+    squared: Float64 = np.asarray(cdist(real, fake, "sqeuclidean"), dtype=np.float64)
     squared /= 2.0 * real.shape[1]
     return squared
 
 
-def solve_duals(cost: FloatArray) -> Duals:
+def solve_duals(cost: Float64) -> Duals:
     """Potentials and matching for a cost matrix (n, n): rows real, columns generated.
 
     The potentials are centred, mean Hx = -mean Hv: a common constant changes neither the

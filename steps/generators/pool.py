@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
-from steps.generators.base import GENDERS, FloatArray, IntArray, Pool, add_note, require
+from steps.generators.base import GENDERS, Pool, add_note, require
 from steps.keys import Key
 from steps.sources import Resources
 from steps.speaker.backends import Backend
+from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -94,18 +95,16 @@ class PoolGenerator(Generic[S]):
             raise RuntimeError(f"generator {self.name}: fit comes first")
         return self._pool
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """See base.Generator."""
         self._pool = Pool.make(vectors, speakers, genders)
 
-    def draw(self, parts: tuple[str, ...], places: IntArray, size: int) -> IntArray:
+    def draw(self, parts: tuple[str, ...], places: Int64, size: int) -> Int64:
         """`size` of the places without replacement, ascending: the seed and the parts decide."""
         rng = make_rng(self._seed, self.name, f"draw {self._draw}", *parts)
         return np.sort(rng.choice(np.sort(places), size, replace=False))
 
-    def candidates(self, target_gender: str | None, exclude: Collection[str]) -> IntArray:
+    def candidates(self, target_gender: str | None, exclude: Collection[str]) -> Int64:
         """Places of the speakers who may be chosen; UserError for none."""
         left = self.pool.without(self.pool.group(target_gender), exclude)
         if not len(left):
@@ -115,12 +114,12 @@ class PoolGenerator(Generic[S]):
             )
         return left
 
-    def mean(self, places: IntArray) -> FloatArray:
+    def mean(self, places: Int64) -> Float64:
         """(d,) unweighted mean of the raw x-vectors, in float64."""
-        mean: FloatArray = self.pool.vectors[places].mean(axis=0)
+        mean: Float64 = self.pool.vectors[places].mean(axis=0)
         return mean
 
-    def ids(self, places: IntArray) -> str:
+    def ids(self, places: Int64) -> str:
         """The speakers' ids with commas between."""
         return ",".join(self.pool.speakers[place] for place in places)
 
@@ -174,9 +173,7 @@ class AffinityGenerator(PoolGenerator[D]):
         """The source, and what the distance takes."""
         return ("xvectors", *needs_of(settings.distance))
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """See base.Generator."""
         super().fit(vectors, speakers, genders)
         self._affinity = Affinity(self._backend, self.pool)
@@ -221,11 +218,11 @@ class RandomSpeakers(PoolGenerator[RandomSettings]):
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,  # noqa: ARG002
+        x: Float64 | None = None,  # noqa: ARG002
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator."""
         candidates = self.candidates(target_gender, exclude)
         size = len(self.pool.group(target_gender))
@@ -272,11 +269,11 @@ class RankedSpeakers(AffinityGenerator[RankedSettings]):
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,
+        x: Float64 | None = None,
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator."""
         left = self.candidates(target_gender, exclude)
         x = self.pool.check_source(x, f"generator {self.name}")

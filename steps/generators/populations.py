@@ -9,7 +9,6 @@ keeps of the source speaker is only in `leak`, a number that has to be given.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.generators.sampling import Sampler
 from steps.generators.speakers import generate_one
@@ -17,9 +16,9 @@ from steps.keys import Key
 from steps.sources import Source
 from steps.speaker.large import Side
 from steps.speaker.population import ANYBODY, Population
+from utils.arrays import Float64
 from utils.seeds import make_rng
 
-Float64 = npt.NDArray[np.float64]
 ENROLS, UTTERANCES = 10, 35.8482  # of a speaker on average: 358,482 of 10,000 (004, section V-J)
 _SPEAKERS = 256  # made at a time
 TWO, SAME = "two", "same"  # pseudo-speakers of a person: one in enrolment, one in trials; or one

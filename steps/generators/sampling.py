@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from steps.generators.base import FloatArray, Generator
+from steps.generators.base import Generator
 from steps.generators.speakers import (
     SpeakerSettings,
     generate_one,
@@ -23,12 +22,12 @@ from steps.generators.speakers import (
 from steps.keys import Key
 from steps.sources import Resources, Source
 from steps.speaker.averaging import read_xvectors
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.settings import read_settings
 from utils.tables import sort_ids
 
-Float32 = npt.NDArray[np.float32]
 BLOCK = 1024
 
 
@@ -52,7 +51,7 @@ class Sampler:
         """How many there are, where nothing is drawn and only the source makes a difference."""
         return None if self.generator.is_random else len(self.sources)
 
-    def vector(self, place: int) -> FloatArray:
+    def vector(self, place: int) -> Float64:
         """Pseudo-speaker `place`: (d,) float64. UserError as of the generator."""
         names = ("sampling", str(place))
         key = Key(self.settings.level, names, names)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from steps.generators.base import FloatArray, Generator
+from steps.generators.base import Generator
 from steps.generators.gender import POLICIES, choose_gender
 from steps.generators.registry import load_generator
 from steps.keys import LEVELS, Key
 from steps.sources import Resources, Source
 from steps.speaker.averaging import read_xvectors
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
@@ -23,13 +23,12 @@ from utils.tables import StrPath, sort_ids
 
 ANY = "any"  # gender
 AT_ONCE = 4096  # keys given to a generator that takes many
-Float32 = npt.NDArray[np.float32]
 
 
 class BatchGenerator(Generator, Protocol):
     """A generator that is faster for many keys than for one."""
 
-    def generate_many(self, keys: Sequence[Key]) -> tuple[FloatArray, list[dict[str, object]]]:
+    def generate_many(self, keys: Sequence[Key]) -> tuple[Float64, list[dict[str, object]]]:
         """`generate` for n keys: (n, d), and columns of each."""
         ...
 
@@ -68,7 +67,7 @@ def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> Speake
 
 def load_pool(
     folder: Path, data: Path | None
-) -> tuple[FloatArray, tuple[str, ...], tuple[str | None, ...]]:
+) -> tuple[Float64, tuple[str, ...], tuple[str | None, ...]]:
     """x-vectors (S, d), speakers and genders of spk_xvector.scp; None without `data`."""
     vectors = read_xvectors(folder, "spk_xvector")
     genders: Mapping[str, str] = {}
@@ -83,7 +82,7 @@ def load_pool(
 class Made:
     """By utterance: vectors (d,) and rows of pseudo.tsv; how many different pseudo-speakers."""
 
-    vectors: dict[str, FloatArray]
+    vectors: dict[str, Float64]
     rows: dict[str, dict[str, object]]
     n_speakers: int
 
@@ -100,7 +99,7 @@ def generate_speakers(
 ) -> Made:
     """A vector for each utterance. UserError where a key's source or the pool does not allow it."""
     first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(sort_ids(keys))}
-    made: dict[Key, tuple[FloatArray, dict[str, object]]] = {}
+    made: dict[Key, tuple[Float64, dict[str, object]]] = {}
     if hasattr(generator, "generate_many"):
         many, todo = cast(BatchGenerator, generator), list(first)
         for start in range(0, len(todo), AT_ONCE):
@@ -129,7 +128,7 @@ def generate_one(
     source: Source,
     seed: int,
     draw: int,
-) -> tuple[FloatArray, dict[str, object]]:
+) -> tuple[Float64, dict[str, object]]:
     """The pseudo-speaker (d,) of a key and his columns, as `generate_speakers` makes him."""
     gender = None
     if settings.gender is not None:

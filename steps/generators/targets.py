@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from steps.generators.base import GENDERS, FloatArray, IntArray, Pool, add_note, require
+from steps.generators.base import GENDERS, Pool, add_note, require
 from steps.keys import Key
 from steps.sources import Resources
+from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed
 from utils.settings import parse_settings
@@ -32,7 +33,7 @@ class Target:
     """
 
     gender: str
-    ranking: IntArray
+    ranking: Int64
 
 
 def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[Target]:
@@ -97,9 +98,7 @@ class ConstantTarget:
         """See base.Generator."""
         return asdict(self._settings)
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Find all targets, females first. UserError where the one asked for is not among them."""
         pool = self._pool = Pool.make(vectors, speakers, genders)
         self.targets = []
@@ -121,11 +120,11 @@ class ConstantTarget:
     def generate(
         self,
         key: Key,  # noqa: ARG002
-        x: FloatArray | None = None,  # noqa: ARG002
+        x: Float64 | None = None,  # noqa: ARG002
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,  # noqa: ARG002
         exclude: Collection[str] = (),
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator. Who is the target himself gets the next nearest, with a note."""
         if self._pool is None:
             raise RuntimeError("generator constant: fit comes first")

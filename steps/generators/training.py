@@ -13,16 +13,13 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from steps.learning.loop import Trainer
 from steps.learning.settings import LoopSettings
+from utils.arrays import Float32, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
-
-Float32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
 NORM_RATIO = (0.5, 2.0)
@@ -37,7 +34,7 @@ class TrainingVectors:
 
     speakers: tuple[str, ...]
     vectors: Float32
-    labels: IntArray
+    labels: Int64
 
     @property
     def dimension(self) -> int:
@@ -97,7 +94,7 @@ class Model(Protocol):
     n_seen: int
     norm_limits: tuple[float, float]
 
-    def vectors(self, indices: IntArray) -> Float32:
+    def vectors(self, indices: Int64) -> Float32:
         """(n,) indices from 0, below 2^63 -> (n, d) float32.
 
         The vector of an index depends on nothing but the index.

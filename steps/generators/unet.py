@@ -20,7 +20,7 @@ from steps.generators.idmap import (
     single,
     to_numpy,
 )
-from steps.generators.training import Float32
+from utils.arrays import Float32
 
 TIMES = 64  # sines and as many cosines of t
 Denoiser = Callable[[Float32, float], Float32]

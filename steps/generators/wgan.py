@@ -15,18 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
-from steps.generators.training import (
-    NORM_RATIO,
-    Float32,
-    GeneratorLoop,
-    GeneratorTrainer,
-    IntArray,
-    TrainingVectors,
-)
+from steps.generators.training import NORM_RATIO, GeneratorLoop, GeneratorTrainer, TrainingVectors
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
 from steps.learning.loop import descend
 from steps.learning.settings import check_loop
 from steps.weights import fill_network
+from utils.arrays import Float32, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.settings import check_sizes, parse_settings, to_plain
@@ -115,7 +109,7 @@ class WganModel:
         self._mean, self._deviation = mean, deviation
 
     @torch.inference_mode()
-    def vectors(self, indices: IntArray) -> Float32:
+    def vectors(self, indices: Int64) -> Float32:
         """See training.Model. One by one: how a batch is multiplied may depend on its size."""
         noise = torch.from_numpy(
             identity_vectors(indices, self._config.noise, self._config.distribution)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.generators.base import FloatArray, Pool, add_note, require
+from steps.generators.base import Pool, add_note, require
 from steps.generators.identity import END
 from steps.keys import Key
 from steps.sources import Resources
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -79,9 +80,7 @@ class WganSpeakers:
         """See base.Generator."""
         return asdict(self._settings)
 
-    def fit(
-        self, vectors: FloatArray, speakers: Sequence[str], genders: Sequence[str | None]
-    ) -> None:
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """See base.Generator."""
         pool = Pool.make(vectors, speakers, genders)
         if (dim := pool.vectors.shape[1]) != self._model.dimension:
@@ -94,11 +93,11 @@ class WganSpeakers:
     def generate(
         self,
         key: Key,
-        x: FloatArray | None = None,
+        x: Float64 | None = None,
         gender: str | None = None,  # noqa: ARG002
         target_gender: str | None = None,
         exclude: Collection[str] = (),  # noqa: ARG002
-    ) -> tuple[FloatArray, dict[str, object]]:
+    ) -> tuple[Float64, dict[str, object]]:
         """See base.Generator. `tries` in pseudo.tsv is how many vectors were drawn."""
         if target_gender is not None:
             note = f"{self.name}: has no gender to choose; the gender of a target is left to chance"
@@ -112,7 +111,7 @@ class WganSpeakers:
             raise RuntimeError(f"generator {self.name}: fit comes first")
         centre = self._pool.vectors.mean(axis=0) if self._settings.centred else 0.0
         x = self._pool.check_source(x, f"generator {self.name}") - centre
-        found: list[tuple[float, FloatArray, int]] = []
+        found: list[tuple[float, Float64, int]] = []
         for y, index in candidates:
             found.append((_cosine(x, y - centre), y, index))
             if found[-1][0] < self._settings.threshold:
@@ -122,7 +121,7 @@ class WganSpeakers:
             self._note_failure()
         return y, {"index": index, "tries": len(found), "cosine": round(cosine, 4)}
 
-    def _candidates(self, rng: np.random.Generator) -> Iterator[tuple[FloatArray, int]]:
+    def _candidates(self, rng: np.random.Generator) -> Iterator[tuple[Float64, int]]:
         """Vectors and their indices, at most `tries`."""
         for index in (int(rng.integers(END)) for _ in range(self._settings.tries)):
             made = self._model.vectors(np.array([index], dtype=np.int64))[0]
@@ -137,7 +136,7 @@ class WganSpeakers:
         )
 
 
-def _cosine(x: FloatArray, y: FloatArray) -> float:
+def _cosine(x: Float64, y: Float64) -> float:
     """0 where one is zero."""
     lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
     return float(x @ y) / lengths if lengths > 0 else 0.0

@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import soundfile
 
 from steps.activity import keep_speech
 from steps.audio import SAMPLE_RATE, read_audio
+from utils.arrays import Float32, Int16
 from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import invert, sort_ids
 
-Samples = npt.NDArray[np.float32]
-Int16 = npt.NDArray[np.int16]
 _FULL_SCALE = 32768.0
 
 
@@ -48,7 +46,7 @@ class TrainingAudio:
         spk2utt = {spk: self.spk2utt[spk] for spk in sort_ids(speakers)}
         return dataclasses.replace(self, spk2utt=spk2utt)
 
-    def read(self, utt: str, start: int, n_samples: int) -> Samples:
+    def read(self, utt: str, start: int, n_samples: int) -> Float32:
         """`n_samples` of an utterance from `start` on; it begins anew where it ends."""
         stop = start + n_samples
         samples = self.cache.get(utt)

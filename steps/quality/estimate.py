@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE, EmptyAudioError, read_audio
+from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.tables import StrPath, write_map
-
-FloatArray = npt.NDArray[np.float64]
 
 WINDOW = 122880  # samples that the network hears, 7.68 s
 SHORTEST = 0.2  # seconds; less is no syllable
@@ -39,13 +37,13 @@ class Quality:
     problem: str = ""
 
 
-def middle(wave: FloatArray) -> FloatArray:
+def middle(wave: Float64) -> Float64:
     """The part of a signal (n,) at 16 kHz that is heard: at most WINDOW samples."""
     start = max(0, (len(wave) - WINDOW) // 2)
     return wave[start : start + WINDOW]
 
 
-def problem_of(wave: FloatArray) -> str:
+def problem_of(wave: Float64) -> str:
     """Why what is heard of a signal (n,) at 16 kHz, full scale 1, can have no score; or nothing.
 
     empty: no samples; short: under 0.2 s; silent: no frame of 20 ms reaches -60 dB of full scale;
@@ -61,7 +59,7 @@ def problem_of(wave: FloatArray) -> str:
     return "clipped" if np.mean(np.abs(wave) >= _FULL_SCALE) >= CLIPPED else ""
 
 
-def load_estimator() -> Callable[[FloatArray], Quality]:
+def load_estimator() -> Callable[[Float64], Quality]:
     """DistillMOS with the weights of its package: a signal (n,) at 16 kHz to its quality.
 
     One signal at a time, so that no score depends on what else is measured.
@@ -72,7 +70,7 @@ def load_estimator() -> Callable[[FloatArray], Quality]:
     with contextlib.redirect_stdout(io.StringIO()):  # it tells where its weights are
         network = ConvTransformerSQAModel().eval()
 
-    def estimate(wave: FloatArray) -> Quality:
+    def estimate(wave: Float64) -> Quality:
         heard = middle(wave)
         if problem := problem_of(heard):
             return Quality(math.nan, problem)

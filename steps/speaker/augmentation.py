@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import AugmentConfig
-
-Samples = npt.NDArray[np.float32]
+from utils.arrays import Float32
 
 
 def speed_ratio(speed: float) -> tuple[int, int]:
@@ -28,7 +27,7 @@ def speed_ratio(speed: float) -> tuple[int, int]:
     return 100 // divisor, hundredths // divisor
 
 
-def change_speed(samples: Samples, speed: float, n_samples: int) -> Samples:
+def change_speed(samples: Float32, speed: float, n_samples: int) -> Float32:
     """Play `samples` faster (pitch and tempo), cut to `n_samples`."""
     up, down = speed_ratio(speed)
     if up != down:
@@ -36,14 +35,14 @@ def change_speed(samples: Samples, speed: float, n_samples: int) -> Samples:
     return samples[:n_samples]
 
 
-def _resample(samples: Samples, up: int, down: int) -> Samples:
+def _resample(samples: Float32, up: int, down: int) -> Float32:
     """What resample_poly of SciPy gives, in float32: a convolution of `up` outputs a stride."""
     phases, before = _resampling_phases(up, down)
     n_strides = -(-len(samples) // down)
     missing = (n_strides - 1) * down + phases.shape[2] - before - len(samples)
     padded = torch.from_numpy(np.pad(samples, (before, max(0, missing))))
     out = functional.conv1d(padded[None, None], phases, stride=down)[0, :, :n_strides]
-    wanted: Samples = out.T.flatten()[: -(-len(samples) * up // down)].numpy()
+    wanted: Float32 = out.T.flatten()[: -(-len(samples) * up // down)].numpy()
     return wanted
 
 
@@ -62,23 +61,23 @@ def _resampling_phases(up: int, down: int) -> tuple[torch.Tensor, int]:
     return torch.from_numpy(_single(phases))[:, None], -first
 
 
-def _single(samples: npt.NDArray[np.floating]) -> Samples:
-    single: Samples = samples.astype(np.float32)
+def _single(samples: npt.NDArray[np.floating]) -> Float32:
+    single: Float32 = samples.astype(np.float32)
     return single
 
 
-def power(samples: Samples) -> float:
+def power(samples: Float32) -> float:
     """Mean square, never quite zero."""
     return float(np.vdot(samples, samples)) / len(samples) + 1e-12
 
 
-def add_at_snr(speech: Samples, noise: Samples, snr_db: float) -> Samples:
+def add_at_snr(speech: Float32, noise: Float32, snr_db: float) -> Float32:
     """Speech with noise so loud that the powers have the given ratio."""
     gain = np.sqrt(power(speech) / power(noise) / 10 ** (snr_db / 10))
     return speech + np.float32(gain) * noise
 
 
-def coloured_noise(rng: np.random.Generator, n_samples: int) -> Samples:
+def coloured_noise(rng: np.random.Generator, n_samples: int) -> Float32:
     """Gaussian noise whose power falls as 1/f^a, a drawn from 0 (white) to 2 (brown)."""
     spectrum = np.fft.rfft(rng.standard_normal(n_samples).astype(np.float32))
     slope = np.float32(-rng.uniform(0.0, 1.0))
@@ -88,17 +87,17 @@ def coloured_noise(rng: np.random.Generator, n_samples: int) -> Samples:
 
 
 @lru_cache(maxsize=8)
-def _log_frequency(n_bins: int) -> Samples:
+def _log_frequency(n_bins: int) -> Float32:
     """Logarithm of the number of each bin, that of the first for the constant part, too."""
     return _single(np.log(np.maximum(np.arange(n_bins), 1.0)))
 
 
-def babble(crops: Sequence[Samples]) -> Samples:
+def babble(crops: Sequence[Float32]) -> Float32:
     """Several talkers at once, equally loud."""
     return _single(np.sum([crop / np.sqrt(power(crop)) for crop in crops], axis=0))
 
 
-def equalise(rng: np.random.Generator, samples: Samples, spread_db: float) -> Samples:
+def equalise(rng: np.random.Generator, samples: Float32, spread_db: float) -> Float32:
     """A random microphone: 8 points over the band, interpolated, on a slope; each of +-spread_db.
 
     The slope reaches twice that at 8 kHz: recordings differ most in what they keep of the top.
@@ -110,7 +109,7 @@ def equalise(rng: np.random.Generator, samples: Samples, spread_db: float) -> Sa
     return _single(np.fft.irfft(spectrum * _single(10 ** (response_db / 20)), len(samples)))
 
 
-def reverberate(rng: np.random.Generator, samples: Samples, seconds: float) -> Samples:
+def reverberate(rng: np.random.Generator, samples: Float32, seconds: float) -> Float32:
     """Convolution with exponentially falling noise of the given reverberation time (60 dB)."""
     time = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
     response = rng.standard_normal(len(time)) * 10 ** (-3 * time / seconds)
@@ -121,10 +120,10 @@ def reverberate(rng: np.random.Generator, samples: Samples, seconds: float) -> S
 
 def augment(
     rng: np.random.Generator,
-    samples: Samples,
+    samples: Float32,
     config: AugmentConfig,
-    draw_crop: Callable[[], Samples],
-) -> Samples:
+    draw_crop: Callable[[], Float32],
+) -> Float32:
     """One crop with what was drawn for it; `draw_crop` gives another training crop (for babble)."""
     if rng.random() < config.equaliser_probability:
         samples = equalise(rng, samples, config.equaliser_db)

@@ -5,15 +5,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from utils.archives import ObjectReader, read_vectors
+from utils.arrays import Float32, Float64
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir
 from utils.tables import StrPath, is_there, read_map, sort_ids
-
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 
 def read_xvectors(folder: StrPath, name: str = "xvector") -> dict[str, Float32]:

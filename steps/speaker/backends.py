@@ -28,11 +28,10 @@ from utils.archives import (
     write_matrix_file,
     write_vector_file,
 )
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 
 class Backend(Protocol):

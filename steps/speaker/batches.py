@@ -9,9 +9,10 @@ import torch
 
 from steps.audio import SAMPLE_RATE
 from steps.learning.audio import TrainingAudio
-from steps.speaker.augmentation import Samples, augment, change_speed, mask_features
+from steps.speaker.augmentation import augment, change_speed, mask_features
 from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
+from utils.arrays import Float32
 from utils.seeds import make_rng
 
 
@@ -62,7 +63,7 @@ class BatchMaker:
         rng = make_rng(self.seed, "encoder-round", str(number))
         return rng.permutation(self.n_classes).astype(np.int64)
 
-    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> Samples:
+    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> Float32:
         speeds = self.config.augmentation.speeds
         speaker, speed = divmod(chosen, len(speeds))
         n_read = int(np.ceil(n_samples * speeds[speed])) + 1
@@ -75,7 +76,7 @@ class BatchMaker:
             lambda: self._draw(rng, int(rng.integers(n_speakers)), n_samples),
         )
 
-    def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Samples:
+    def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Float32:
         """A random stretch of a speaker's speech; longer utterances are drawn more often."""
         utts = self.audio.spk2utt[self.audio.speakers[speaker]]
         shares = self._shares[speaker]

@@ -22,9 +22,9 @@ from steps.speaker.config import EncoderConfig, read_config
 from steps.speaker.features import Features
 from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
 from steps.weights import fill_network, load_state
+from utils.arrays import Float32
 from utils.cli import UserError
 
-Float32 = npt.NDArray[np.float32]
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 PARTIAL_SECONDS = 1.6  # what Resemblyzer hears at a time

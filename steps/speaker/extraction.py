@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.speaker.encoders import Encoder, TooShortError
+from utils.arrays import Float32
 from utils.cli import LossError, UserError
 from utils.tables import write_map
-
-Float32 = npt.NDArray[np.float32]
 
 
 @dataclass

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.speaker.encoders import Encoder, NetworkEncoder, Samples
 from utils.archives import ArchiveWriter
+from utils.arrays import Float32
 from utils.cli import UserError
-
-Float32 = npt.NDArray[np.float32]
 
 
 class FrameEncoder:

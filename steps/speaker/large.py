@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.speaker.averaging import average_by_speaker, check_complete
 from steps.speaker.backends import Backend, shorten
@@ -31,15 +30,12 @@ from steps.speaker.tiles import (
     count_cell_torch,
     to_device,
 )
+from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.settings import read_json_object
 from utils.tables import atomic_write, is_there, sort_ids
-
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 FORMAT = 1
 GROUPS = 32

@@ -6,7 +6,8 @@ import logging
 import numpy as np
 import numpy.typing as npt
 
-Float64 = npt.NDArray[np.float64]
+from utils.arrays import Float64
+
 COVARIANCE_FLOOR = 1e-6  # of the largest eigenvalue, as Kaldi's --covariance-floor
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.speaker.lda import class_statistics
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, atomic_write, read_bytes
 
-Float64 = npt.NDArray[np.float64]
 N_ITERATIONS = 10  # Kaldi's --num-em-iters
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.speaker.lda import class_statistics
+from utils.arrays import Float64
 from utils.cli import UserError
 
-Float64 = npt.NDArray[np.float64]
 ANYBODY = ""  # the gender where genders are not known
 
 

@@ -15,12 +15,11 @@ import numpy.typing as npt
 from steps.speaker.averaging import read_xvectors
 from steps.speaker.backends import Backend
 from utils.archives import read_counts, read_vectors
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.tables import StrPath, atomic_write, sort_ids
 from utils.trials import Ids, Trials
 
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 _PAIRS_AT_ONCE = 1 << 14
 _ROWS_AT_ONCE = 256
 

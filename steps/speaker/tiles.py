@@ -14,11 +14,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
-
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 NONTARGET, TARGET = 0, 1
 TILE = 512  # rows and columns of a tile: a float32 tile of 1 MB stays in the cache of a core

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE
 from steps.learning.audio import TrainingAudio
+from utils.arrays import Float32
 from utils.seeds import make_rng
 
-Samples = npt.NDArray[np.float32]
-Embed = Callable[[Samples], npt.NDArray[np.float32]]
+Embed = Callable[[Float32], npt.NDArray[np.float32]]
 SEGMENT_SECONDS = 3.0
 
 
@@ -25,7 +25,7 @@ SEGMENT_SECONDS = 3.0
 class ValidationSet:
     """segments: of 2 to 4 s; speakers: (n,) index of each; from_one: speakers of one utterance."""
 
-    segments: list[Samples]
+    segments: list[Float32]
     speakers: npt.NDArray[np.int64]
     from_one: int
 
@@ -34,7 +34,7 @@ def make_validation_set(
     audio: TrainingAudio, speakers: Sequence[str], n_segments: int, seed: int
 ) -> ValidationSet | None:
     """Up to `n_segments` segments a speaker; None when fewer than two speakers have two."""
-    segments: list[Samples] = []
+    segments: list[Float32] = []
     owners: list[int] = []
     from_one = 0
     for owner, speaker in enumerate(speakers):

@@ -18,8 +18,9 @@ from steps.audio import SAMPLE_RATE
 from steps.synthesis.b1b_config import B1bConfig, GeneratorConfig, read_b1b_config
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.trained import Float32, FloatArray, TrainedSynthesiser
+from steps.synthesis.trained import TrainedSynthesiser
 from steps.synthesis.world import HOP
+from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
 from utils.tables import StrPath
 
@@ -146,7 +147,7 @@ class B1bNetwork(nn.Module):
         for name, n in (("of_content", n_content), ("of_xvectors", n_xvector), ("of_f0", 1)):
             self.register_buffer(name, torch.stack((torch.zeros(n), torch.ones(n))))
 
-    def set_statistics(self, mean: FloatArray, sd: FloatArray) -> None:
+    def set_statistics(self, mean: Float64, sd: Float64) -> None:
         """Take mean and standard deviation (n,) of the inputs: content, x-vector, F0 in Hz."""
         # What never changed in training would be made huge by any change later.
         both = torch.from_numpy(np.stack((mean, np.where(sd > _SMALLEST_SD, sd, 1.0))))
@@ -197,7 +198,7 @@ class B1bNetwork(nn.Module):
 
 def input_statistics(
     frames: Iterable[tuple[Float32, npt.NDArray[np.floating], Float32]],
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Float64, Float64]:
     """Mean and standard deviation over all frames, as `B1bNetwork.set_statistics` wants them.
 
     frames: content (T, n), F0 (T,) in Hz and x-vector (d,) of one utterance after the other.
@@ -227,15 +228,15 @@ class B1bSynthesiser(TrainedSynthesiser[B1bConfig, B1bNetwork]):
         return B1bNetwork(config.network, 1 + config.cepstra, state["of_xvectors"].shape[1])
 
     def say(
-        self, content: Content, f0: FloatArray, unit: Tensor, n_samples: int, seed: str
-    ) -> FloatArray:
+        self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
+    ) -> Float64:
         """See TrainedSynthesiser."""
         out = self._render(content, f0, unit, seed)[:n_samples]
         out *= np.interp(np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate)
         return out
 
     @torch.inference_mode()
-    def _render(self, content: Content, f0: FloatArray, unit: Tensor, seed: str) -> FloatArray:
+    def _render(self, content: Content, f0: Float64, unit: Tensor, seed: str) -> Float64:
         """(160 T,), block by block: the layers of a long signal would fill the memory."""
         n_frames = len(content.features)
         rng = make_rng(0, "b1b source", seed)

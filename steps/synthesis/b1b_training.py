@@ -21,7 +21,6 @@ from steps.synthesis.discriminators import (
     feature_loss,
 )
 from steps.synthesis.spectral_loss import LogPowerLoss, SpectralLoss
-from steps.synthesis.trained import Float32, FloatArray
 from steps.synthesis.training import (
     AnyTrainer,
     Batch,
@@ -31,6 +30,7 @@ from steps.synthesis.training import (
     run_training,
 )
 from steps.synthesis.world import unpack
+from utils.arrays import Float32, Float64
 from utils.seeds import derive_seed, make_rng
 from utils.tables import StrPath
 
@@ -41,7 +41,7 @@ class B1bTrainer(AnyTrainer):
     (`b1b.input_statistics`)."""
 
     n_xvector: int
-    statistics: tuple[FloatArray, FloatArray]
+    statistics: tuple[Float64, Float64]
     saved = ("network", "discriminators", "optimiser", "opponent")
 
     def __post_init__(self) -> None:

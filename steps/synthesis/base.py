@@ -5,17 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from steps.synthesis.f0 import F0Stats
+from utils.arrays import Float64
 
-FloatArray = npt.NDArray[np.float64]
 REMAINS = ("energy", "aperiodicity")
 """What of the source a synthesiser on a recogniser's content may keep beside F0 and timing."""
 SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
-F0Map = Callable[[FloatArray], FloatArray]
+F0Map = Callable[[Float64], Float64]
 """The source's F0 contour (T,) in Hz, 0 unvoiced -> the contour (T,) that is wanted."""
 
 
@@ -29,11 +26,11 @@ class Target:
     `content.draw_warp`.
     """
 
-    xvector: FloatArray
+    xvector: Float64
     voices: tuple[str, ...]
-    weights: FloatArray
+    weights: Float64
     f0: F0Stats
-    warp: FloatArray | None = None
+    warp: Float64 | None = None
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.voices),):
@@ -48,7 +45,7 @@ class Synthesiser(Protocol):
         """Folders that it is made of (`sources.NEEDS`)."""
         ...
 
-    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Speech (n,) float64 at 16 kHz -> (n,) float64 in the target's voice.
 
         Content and energy contour are the source's; F0 is `f0` of the source's contour. Silence

@@ -32,12 +32,10 @@ from steps.synthesis.world import (
     extract_f0,
     synthesise,
 )
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.settings import read_settings
 from utils.tables import StrPath
-
-FloatArray = npt.NDArray[np.float64]
-Float32 = npt.NDArray[np.float32]
 
 N_OUT = CODE_DIM + 1  # envelope codes, aperiodicity
 LOUD = 8.0  # below the mean log power of an utterance a frame is no speech
@@ -73,9 +71,9 @@ class BnEnvelope(nn.Module):
             self.register_buffer(f"{name}_sd", torch.ones(n))
         self.register_buffer("level", torch.zeros(1))
 
-    def statistic(self, name: str) -> FloatArray:
+    def statistic(self, name: str) -> Float64:
         """A buffer as float64."""
-        found: FloatArray = self.get_buffer(name).cpu().numpy().astype(np.float64)
+        found: Float64 = self.get_buffer(name).cpu().numpy().astype(np.float64)
         return found
 
     def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
@@ -95,7 +93,7 @@ class BnEnvelope(nn.Module):
         return outputs
 
     def inputs_of(
-        self, content: npt.NDArray[Any], f0: npt.NDArray[Any], energy: FloatArray | None
+        self, content: npt.NDArray[Any], f0: npt.NDArray[Any], energy: Float64 | None
     ) -> Float32:
         """Normalised inputs (T, n_content + 4): content (T, d), voiced, log F0, energy (T,) in
         deviations, and whether it is given."""
@@ -111,15 +109,15 @@ class BnEnvelope(nn.Module):
         ]
         return np.hstack(columns).astype(np.float32)
 
-    def energy_of(self, envelope: npt.NDArray[Any]) -> FloatArray:
+    def energy_of(self, envelope: npt.NDArray[Any]) -> Float64:
         """Log power (T,) of codes (T, 40) less the utterance's mean, in deviations, clipped."""
         power = envelope[:, 0].astype(np.float64)
         relative = (power - mean_level(power)) / self.statistic("out_sd")[0]
-        clipped: FloatArray = np.clip(relative, *ENERGY_RANGE)
+        clipped: Float64 = np.clip(relative, *ENERGY_RANGE)
         return clipped
 
 
-def mean_level(power: FloatArray) -> float:
+def mean_level(power: Float64) -> float:
     """Mean log power of the frames that hold speech; of all where none does."""
     sounds = power[power > SILENCE]
     if not len(sounds):
@@ -132,10 +130,10 @@ def mean_level(power: FloatArray) -> float:
 class _Source:
     """What is taken of the source, T frames; energy and aperiodicity where they are kept."""
 
-    f0: FloatArray
+    f0: Float64
     sounds: npt.NDArray[np.bool_]
-    energy: FloatArray | None
-    aperiodicity: FloatArray | None
+    energy: Float64 | None
+    aperiodicity: Float64 | None
 
 
 class BnSynthesiser:
@@ -174,7 +172,7 @@ class BnSynthesiser:
             extractor, folder, keep,
         )  # fmt: skip
 
-    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """See Synthesiser. Of the target the x-vector counts; the mean power stays."""
         unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
         source = self._analyse(wave)
@@ -193,7 +191,7 @@ class BnSynthesiser:
             out *= np.sqrt(float(np.mean(wave**2)) / power)
         return limit_peak(out, self._where)
 
-    def _analyse(self, wave: FloatArray) -> _Source:
+    def _analyse(self, wave: Float64) -> _Source:
         energy = aperiodicity = None
         if self.keep:
             frames = analyse(wave)
@@ -206,7 +204,7 @@ class BnSynthesiser:
             contour = extract_f0(wave)
         return _Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
-    def _frames(self, made: FloatArray, contour: FloatArray, source: _Source) -> WorldFrames:
+    def _frames(self, made: Float64, contour: Float64, source: _Source) -> WorldFrames:
         """WORLD's frames of normalised outputs (T, 41); silence where the source has it."""
         network = self.network
         if source.energy is not None:
@@ -221,7 +219,7 @@ class BnSynthesiser:
         return WorldFrames(contour, envelope, aperiodicity)
 
 
-def sounding(wave: FloatArray, n_frames: int) -> npt.NDArray[np.bool_]:
+def sounding(wave: Float64, n_frames: int) -> npt.NDArray[np.bool_]:
     """Which frames (T,) of a signal are no digital silence, or as good as that."""
     total = np.concatenate(([0.0], np.cumsum(wave**2)))
     middles = np.arange(n_frames) * HOP
@@ -231,9 +229,7 @@ def sounding(wave: FloatArray, n_frames: int) -> npt.NDArray[np.bool_]:
     return loud
 
 
-def with_variance(
-    made: FloatArray, wanted: FloatArray, sounds: npt.NDArray[np.bool_]
-) -> FloatArray:
+def with_variance(made: Float64, wanted: Float64, sounds: npt.NDArray[np.bool_]) -> Float64:
     """Outputs (T, 41) whose variance over the sounding frames is raised towards `wanted` (41,).
 
     Log power and aperiodicity stay as they are.
@@ -242,7 +238,7 @@ def with_variance(
     factor = np.clip(np.sqrt(wanted / np.maximum(own.var(axis=0), 1e-4)), *_GV_RANGE)
     factor[0] = factor[CODE_DIM] = 1.0
     mean = own.mean(axis=0)
-    changed: FloatArray = mean + (made - mean) * factor
+    changed: Float64 = mean + (made - mean) * factor
     return changed
 
 

@@ -17,12 +17,13 @@ from steps.learning.audio import TrainingAudio, hold_out
 from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
-from steps.synthesis.bn import BnEnvelope, Float32, FloatArray, mean_level
+from steps.synthesis.bn import BnEnvelope, mean_level
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.content import draw_warp
 from steps.synthesis.f0 import HIGHEST_HZ, VOICED_HZ
 from steps.synthesis.training import Voices
 from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, synthesise, unpack
+from utils.arrays import Float32, Float64
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
 from utils.tables import StrPath
@@ -76,10 +77,10 @@ class Material:
                 self._content[utt, warped] = found
         return at_frames(found.astype(np.float32), self.extractor, n_frames, HOP)
 
-    def _read(self, utt: str) -> FloatArray:
+    def _read(self, utt: str) -> Float64:
         return self.audio.read(utt, 0, self.audio.lengths[utt]).astype(np.float64)
 
-    def _warped(self, utt: str) -> FloatArray:
+    def _warped(self, utt: str) -> Float64:
         """The utterance by another vocal tract, at another pitch: one of each utterance."""
         rng, augment = make_rng(self.seed, "bn-warp", utt), self.config.augmentation
         frames = self.frames(utt)
@@ -151,7 +152,7 @@ class CropMaker:
             torch.from_numpy(log_variances(outputs, frames)[None]),
         )
 
-    def network_outputs(self, frames: WorldFrames, energy: FloatArray) -> Float32:
+    def network_outputs(self, frames: WorldFrames, energy: Float64) -> Float32:
         """Normalised outputs (T, 41) that are right."""
         mean, sd = self.network.statistic("out_mean"), self.network.statistic("out_sd")
         outputs = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd

@@ -16,10 +16,8 @@ import pyworld
 
 from steps.audio import SAMPLE_RATE
 from steps.synthesis.world import CODE_DIM, FRAME_SHIFT, extract_f0, silent_frames
+from utils.arrays import Bool, Float64
 from utils.cli import UserError
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 _FFT_SIZE = 1024  # CheapTrick's, as in world.py: the same codes
 _DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are no speech
@@ -42,7 +40,7 @@ class Content:
     has_speech: bool
 
 
-def analyse_content(wave: FloatArray) -> tuple[FloatArray, FloatArray]:
+def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
     """F0 (T,) and envelope codes (T, 40) of a signal (n,): those of `world.analyse`, without D4C.
 
     UserError for a signal that is empty or not finite.
@@ -54,16 +52,14 @@ def analyse_content(wave: FloatArray) -> tuple[FloatArray, FloatArray]:
     return f0, pyworld.code_spectral_envelope(spectrum, SAMPLE_RATE, CODE_DIM)
 
 
-def speech_frames(envelope: FloatArray) -> BoolArray:
+def speech_frames(envelope: Float64) -> Bool:
     """Which frames (T,) are less than 30 dB under the loudest 5 %, and not digital silence."""
     log_power = envelope[:, 0]
-    loud: BoolArray = log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE
+    loud: Bool = log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE
     return loud & ~silent_frames(envelope)
 
 
-def extract_content(
-    envelope: FloatArray, n_cepstra: int, warp: FloatArray | None = None
-) -> Content:
+def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = None) -> Content:
     """Content features of the codes (T, 40) of one whole utterance.
 
     Mean and variance are over speech frames; the energy only loses its mean. warp: (40, 40), see
@@ -86,7 +82,7 @@ def extract_content(
     return Content(features.astype(np.float32), level, gate, True)
 
 
-def draw_warp(rng: np.random.Generator, scale: float, bend: float) -> FloatArray:
+def draw_warp(rng: np.random.Generator, scale: float, bend: float) -> Float64:
     """A random change of vocal tract as a matrix (40, 40) for codes.
 
     All formants move by one factor, exp(U(-scale, scale)), and each of five regions by a further
@@ -96,7 +92,7 @@ def draw_warp(rng: np.random.Generator, scale: float, bend: float) -> FloatArray
     return warp_matrix(np.exp(shift))
 
 
-def warp_matrix(factors: FloatArray) -> FloatArray:
+def warp_matrix(factors: Float64) -> Float64:
     """The matrix (40, 40) that stretches the envelope by a factor at each of the five knots.
 
     Factors above 1 move formants up. Source: a code is a cosine series over the mel axis, so that
@@ -107,25 +103,25 @@ def warp_matrix(factors: FloatArray) -> FloatArray:
     return _cosines(_GRID).T @ _cosines(_to_axis(hz / factor)) / len(_GRID)
 
 
-def _cosines(places: FloatArray) -> FloatArray:
+def _cosines(places: Float64) -> Float64:
     """(P, 40): value of each coefficient's cosine at places 0 ... 1 of the mel axis."""
     scale = np.where(np.arange(CODE_DIM) == 0, 1.0, np.sqrt(2.0))
     return scale * np.cos(np.pi * places[:, None] * np.arange(CODE_DIM))
 
 
-def _to_mel(hz: FloatArray) -> FloatArray:
-    mel: FloatArray = 1127.01048 * np.log1p(hz / 700.0)
+def _to_mel(hz: Float64) -> Float64:
+    mel: Float64 = 1127.01048 * np.log1p(hz / 700.0)
     return mel
 
 
-def _to_axis(hz: FloatArray) -> FloatArray:
+def _to_axis(hz: Float64) -> Float64:
     """Hz -> place 0 ... 1 of WORLD's mel axis, clipped."""
     low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    place: FloatArray = np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
+    place: Float64 = np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
     return place
 
 
-def _to_hz(place: FloatArray) -> FloatArray:
+def _to_hz(place: Float64) -> Float64:
     low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    hz: FloatArray = 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
+    hz: Float64 = 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
     return hz

@@ -5,15 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from steps.audio import read_audio
 from utils.archives import ArchiveWriter
+from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.tables import write_map
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass
@@ -36,7 +32,7 @@ class Measured:
 
 def measure_all(
     wav: Mapping[str, str],
-    measure: Callable[[FloatArray], FloatArray],
+    measure: Callable[[Float64], Float64],
     stem: Path,
     allow_loss: int,
     progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,

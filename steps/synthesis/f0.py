@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from utils.archives import ArchiveWriter, read_vectors
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import StrPath, sort_ids
-
-FloatArray = npt.NDArray[np.float64]
 
 VOICED_HZ = 1.0  # F0 above it is voiced
 LOWEST_HZ, HIGHEST_HZ = 50.0, 600.0  # transformed F0 is clipped to these
@@ -37,7 +36,7 @@ class F0Stats:
     n: int
     mean: float
     sd: float
-    quantiles: FloatArray
+    quantiles: Float64
 
 
 def compute_f0_stats(contours: Sequence[npt.NDArray[np.floating]]) -> F0Stats:
@@ -82,7 +81,7 @@ def mix_f0_stats(stats: Sequence[F0Stats], weights: Sequence[float]) -> F0Stats:
     )
 
 
-def transform_linear(f0: FloatArray, source: F0Stats, target: F0Stats) -> FloatArray:
+def transform_linear(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
     """log F0' = (log F0 - mu_s) / sd_s * sd_t + mu_t on voiced frames; unvoiced ones stay 0.
 
     A source of one pitch (sd_s < 1e-3) is only shifted. Where one of the two has no voiced frame
@@ -98,7 +97,7 @@ def transform_linear(f0: FloatArray, source: F0Stats, target: F0Stats) -> FloatA
     return out
 
 
-def transform_percentile(f0: FloatArray, source: F0Stats, target: F0Stats) -> FloatArray:
+def transform_percentile(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
     """Each voiced value becomes the target's value at the same rank; as `transform_linear`."""
     out = np.array(f0, dtype=np.float64)
     voiced = out > VOICED_HZ
@@ -112,7 +111,7 @@ def transform_percentile(f0: FloatArray, source: F0Stats, target: F0Stats) -> Fl
     return out
 
 
-def transform_quantised(f0: FloatArray, source: F0Stats, target: F0Stats) -> FloatArray:
+def transform_quantised(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
     """As `transform_linear`, in steps of a third of the target's deviation, with noise of 0.03.
 
     After the quantised and noised F0 of SA-toolkit (Champion 2023): the fine shape of a contour

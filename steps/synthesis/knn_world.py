@@ -12,15 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.matching import FrameIndex, average, spread
 from steps.synthesis.voice_pool import PoolFrames, VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import analyse, silent_frames, synthesise
+from utils.arrays import Float64
 from utils.cli import UserError
 
-FloatArray = npt.NDArray[np.float64]
 _CACHED_VOICES = 4
 _SMALLEST_SD = 1e-6
 
@@ -30,9 +29,9 @@ class Voice:
     """Frames to search, and the codes (M, 40) that stand for them, with their mean and sd (40,)."""
 
     index: FrameIndex
-    codes: FloatArray
-    mean: FloatArray = field(init=False)
-    sd: FloatArray = field(init=False)
+    codes: Float64
+    mean: Float64 = field(init=False)
+    sd: Float64 = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", self.codes.mean(axis=0))
@@ -71,11 +70,11 @@ class WorldConverter:
 
     def convert(
         self,
-        wave: FloatArray,
+        wave: Float64,
         voices: Sequence[Sequence[str]],
         weights: Sequence[float],
         source_f0: F0Stats | None,
-    ) -> FloatArray:
+    ) -> Float64:
         """As `Converter.convert`; silence comes back as it is."""
         if not np.any(wave):
             return np.zeros(len(wave))
@@ -109,12 +108,12 @@ class WorldConverter:
 
 
 def match_envelope(
-    envelope: FloatArray,
+    envelope: Float64,
     voices: Sequence[Voice],
     weights: Sequence[float],
     k: int,
     source_share: float = 0.0,
-) -> FloatArray:
+) -> Float64:
     """Codes (T, 40) of the source -> those said by the voices, each of which has a weight.
 
     The mean of the k nearest frames of a voice, and with `source_share` (0 ... 1) the source's own

@@ -9,9 +9,8 @@ few candidates more than k, whose distances are then computed in float64, differ
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-Float32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.intp]
+from utils.arrays import Float64, Intp
+
 Frames = npt.NDArray[np.floating]
 
 METRICS = ("euclidean", "cosine")
@@ -46,7 +45,7 @@ class FrameIndex:
         """Number of frames, M."""
         return self._size
 
-    def search(self, queries: Frames, k: int) -> IntArray:
+    def search(self, queries: Frames, k: int) -> Intp:
         """Rows of the k nearest frames of each query (T, d) -> (T, k), the nearest first.
 
         Of frames equally far, the first come first. Memory does not grow with T M. ValueError
@@ -64,7 +63,7 @@ class FrameIndex:
             found[start : start + step] = self._nearest(block, candidates, k)
         return found
 
-    def _candidates(self, queries: Frames, n: int) -> IntArray:
+    def _candidates(self, queries: Frames, n: int) -> Intp:
         """The n nearest frames of each query, up to the rounding of float32, in any order."""
         left = np.empty((len(queries), self._product.shape[0]), np.float32)
         left[:, :-1] = -2.0 * queries
@@ -81,7 +80,7 @@ class FrameIndex:
         kept = np.argpartition(np.take_along_axis(scores, places, axis=1), n - 1, axis=1)[:, :n]
         return np.take_along_axis(places, kept, axis=1)
 
-    def _nearest(self, queries: Frames, candidates: IntArray, k: int) -> IntArray:
+    def _nearest(self, queries: Frames, candidates: Intp, k: int) -> Intp:
         """Of each query's candidates (t, n) the k nearest, sorted by distance and place."""
         candidates = np.sort(candidates, axis=1)
         difference = self._frames[candidates].astype(np.float64) - queries[:, None, :]
@@ -90,21 +89,21 @@ class FrameIndex:
         return np.take_along_axis(candidates, order, axis=1)
 
 
-def nearest_frames(queries: Frames, frames: Frames, k: int, metric: str = "euclidean") -> IntArray:
+def nearest_frames(queries: Frames, frames: Frames, k: int, metric: str = "euclidean") -> Intp:
     """`FrameIndex(frames, metric).search(queries, k)`, for a voice that is searched once."""
     return FrameIndex(frames, metric).search(queries, k)
 
 
-def average(codes: Frames, neighbours: IntArray) -> FloatArray:
+def average(codes: Frames, neighbours: Intp) -> Float64:
     """Plain mean of the neighbours' codes: (M, D), (T, k) -> (T, D) float64."""
     total = codes[neighbours[:, 0]].astype(np.float64)
     for column in neighbours.T[1:]:
         total += codes[column]
-    mean: FloatArray = total / neighbours.shape[1]
+    mean: Float64 = total / neighbours.shape[1]
     return mean
 
 
-def spread(n: int, most: int) -> IntArray:
+def spread(n: int, most: int) -> Intp:
     """Places of at most `most` of n frames, evenly spread: all where they are no more.
 
     >>> spread(10, 4).tolist(), spread(3, 4).tolist()
@@ -115,7 +114,7 @@ def spread(n: int, most: int) -> IntArray:
     return np.arange(most) * n // most
 
 
-def _unit(vectors: Frames) -> FloatArray:
+def _unit(vectors: Frames) -> Float64:
     """Rows of length 1; zeros stay. Cosine distance is half the squared distance of these."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1.0))

@@ -5,15 +5,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.synthesis.base import F0Map, Target
 from steps.synthesis.knn_world import Voice, match_envelope
 from steps.synthesis.matching import FrameIndex, spread
 from steps.synthesis.voice_pool import VoicePool
 from steps.synthesis.world import analyse, synthesise
-
-FloatArray = npt.NDArray[np.float64]
+from utils.arrays import Float64
 
 _CACHED_VOICES = 16  # of at most max_frames each
 
@@ -37,7 +35,7 @@ class WorldSynthesiser:
         self._share = source_share
         self._voice = lru_cache(_CACHED_VOICES)(self._load)
 
-    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """As `base.Synthesiser.convert`. Of the target its voices count, not its x-vector.
 
         Timing, aperiodicity, and the contour of energy stay the source's.
@@ -48,7 +46,7 @@ class WorldSynthesiser:
         envelope = self.mix(source.envelope, target)
         return synthesise(replace(source, f0=f0(source.f0), envelope=envelope), len(wave))
 
-    def mix(self, envelope: FloatArray, target: Target) -> FloatArray:
+    def mix(self, envelope: Float64, target: Target) -> Float64:
         """Codes (T, 40) of the source -> the sum of w_r times those of voice r.
 
         A voice's code is what `knn_world.match_envelope` makes of the source's.

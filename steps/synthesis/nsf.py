@@ -16,8 +16,9 @@ from steps.audio import SAMPLE_RATE
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, read_config
-from steps.synthesis.trained import Float32, FloatArray, TrainedSynthesiser, unit_length
+from steps.synthesis.trained import TrainedSynthesiser, unit_length
 from steps.synthesis.world import HOP
+from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
 from utils.tables import StrPath
 
@@ -27,7 +28,7 @@ _N_BINS = _N_FFT // 2 + 1
 _F0_CENTRE, _F0_UNIT = 5.0, 0.4  # of log F0 in Hz; 148 Hz
 
 
-def pulse_train(f0: FloatArray, n_samples: int, phase: float = 0.0) -> FloatArray:
+def pulse_train(f0: Float64, n_samples: int, phase: float = 0.0) -> Float64:
     """Band-limited pulses (n_samples,) of F0 (T,) in Hz, RMS 1 where voiced, 0 where not.
 
     All harmonics up to the Nyquist frequency have equal amplitudes:
@@ -45,7 +46,7 @@ def pulse_train(f0: FloatArray, n_samples: int, phase: float = 0.0) -> FloatArra
     near = np.abs(half) < 1e-6
     train = np.sin((n_harmonics + 0.5) * angle) / np.where(near, 1.0, 2 * half) - 0.5
     train = np.where(near, n_harmonics, train)
-    shape: FloatArray = np.interp(places, frames, voiced.astype(np.float64))
+    shape: Float64 = np.interp(places, frames, voiced.astype(np.float64))
     return train * np.sqrt(2.0 / n_harmonics) * shape
 
 
@@ -217,8 +218,8 @@ class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
 
     @torch.inference_mode()
     def say(
-        self, content: Content, f0: FloatArray, unit: Tensor, n_samples: int, seed: str
-    ) -> FloatArray:
+        self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
+    ) -> Float64:
         """See TrainedSynthesiser. Block by block: a long signal's spectra would fill the memory."""
         speaker = self.network.place(unit)
         n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole

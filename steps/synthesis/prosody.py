@@ -12,15 +12,13 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.audio import read_audio
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import F0_RANGE, extract_f0
+from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.tables import StrPath, atomic_write, sort_ids, write_map
-
-FloatArray = npt.NDArray[np.float64]
 
 FULL_SCALE = 32767 / 32768  # from here on a sample of 16 bit is counted as clipped
 UNDEFINED = "-"
@@ -52,7 +50,7 @@ COLUMNS = tuple(field.name for field in fields(Prosody))
 
 
 def compare(
-    original: FloatArray, protected: FloatArray, f0_range: tuple[float, float] = F0_RANGE
+    original: Float64, protected: Float64, f0_range: tuple[float, float] = F0_RANGE
 ) -> Prosody:
     """Compare two signals (n,) at 16 kHz, full scale 1. UserError for an empty signal."""
     contours = extract_f0(original, f0_range), extract_f0(protected, f0_range)
@@ -65,7 +63,7 @@ def compare(
     )
 
 
-def compare_contours(f0: FloatArray, other: FloatArray, **figures: float) -> Prosody:
+def compare_contours(f0: Float64, other: Float64, **figures: float) -> Prosody:
     """Compare F0 contours (T,), (U,) in Hz, 0 where unvoiced; `figures` are the other fields.
 
     Frames are compared at the same place of the utterance: where U is not T, frame t of the first
@@ -85,19 +83,19 @@ def compare_contours(f0: FloatArray, other: FloatArray, **figures: float) -> Pro
     )
 
 
-def _pearson(a: FloatArray, b: FloatArray) -> float:
+def _pearson(a: Float64, b: Float64) -> float:
     # A monotone's deviation is not exactly 0 in floating point.
     if len(a) < 2 or min(a.std(), b.std()) < 1e-9:
         return math.nan
     return float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
 
 
-def _level(wave: FloatArray) -> float:
+def _level(wave: Float64) -> float:
     power = float(np.mean(wave**2))
     return 10 * math.log10(power) if power > 0 else math.nan
 
 
-def clipped_share(wave: FloatArray) -> float:
+def clipped_share(wave: Float64) -> float:
     """Share of the samples (n,) that reach the full scale of 16 bit."""
     return float((np.abs(wave) >= FULL_SCALE).mean())
 

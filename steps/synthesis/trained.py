@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from steps.synthesis.base import F0Map, Target
 from steps.synthesis.content import Content, analyse_content, extract_content
 from steps.weights import fill_network, load_state
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.tables import StrPath
 
-FloatArray = npt.NDArray[np.float64]
-Float32 = npt.NDArray[np.float32]
 Network = TypeVar("Network", bound=nn.Module)
 
 FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
@@ -60,7 +59,7 @@ def unit_length(xvectors: npt.NDArray[np.floating]) -> Float32:
     return unit
 
 
-def speaker_input(xvector: FloatArray, wanted: int, where: StrPath) -> Tensor:
+def speaker_input(xvector: Float64, wanted: int, where: StrPath) -> Tensor:
     """A target's x-vector of length 1, (1, wanted); UserError for another size, or none at all."""
     if xvector.shape != (wanted,):
         raise UserError(
@@ -72,7 +71,7 @@ def speaker_input(xvector: FloatArray, wanted: int, where: StrPath) -> Tensor:
     return torch.from_numpy(unit_length(xvector[None]))
 
 
-def limit_peak(signal: FloatArray, where: StrPath) -> FloatArray:
+def limit_peak(signal: Float64, where: StrPath) -> Float64:
     """A signal (n,), softer where a peak would pass 0.99; UserError where it is not finite."""
     peak = float(np.max(np.abs(signal)))
     if not np.isfinite(peak):
@@ -126,11 +125,11 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
 
     @abstractmethod
     def say(
-        self, content: Content, f0: FloatArray, unit: Tensor, n_samples: int, seed: str
-    ) -> FloatArray:
+        self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
+    ) -> Float64:
         """Speech (n_samples,) of content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
 
-    def convert(self, wave: FloatArray, target: Target, f0: F0Map) -> FloatArray:
+    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """See Synthesiser. What is random is seeded by the samples.
 
         Of the target x-vector and warp count; UserError where the length is not the one that was

@@ -22,9 +22,10 @@ from steps.synthesis.b1b_config import B1bConfig
 from steps.synthesis.content import draw_warp, extract_content
 from steps.synthesis.nsf import pulse_train
 from steps.synthesis.nsf_config import NsfConfig
-from steps.synthesis.trained import FULL_LEVEL, Float32, unit_length
+from steps.synthesis.trained import FULL_LEVEL, unit_length
 from steps.synthesis.world import HOP, unpack
 from utils.archives import ObjectReader
+from utils.arrays import Float32
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import to_plain

@@ -22,10 +22,9 @@ from steps.speaker.averaging import read_xvectors
 from steps.synthesis.f0 import F0Stats, read_f0_stats
 from steps.synthesis.world import silent_frames, unpack
 from utils.archives import ObjectReader
+from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, is_there, read_id_lists, read_map, replacing, sort_ids
-
-FloatArray = npt.NDArray[np.float64]
 
 PACKED = "voices.safetensors"  # of a pool that is handed on: no frames
 MATCH_COEFFICIENTS = slice(1, 25)  # of the envelope code
@@ -39,8 +38,8 @@ _SMALLEST_SD = 1e-6
 class PoolFrames:
     """Frames of a voice: envelope (M, 40) raw codes, match (M, 72) what they are found by."""
 
-    envelope: FloatArray
-    match: FloatArray
+    envelope: Float64
+    match: Float64
 
 
 class VoicePool:
@@ -50,7 +49,7 @@ class VoicePool:
         self,
         folder: Path,
         spk2utt: dict[str, list[str]],
-        xvectors: FloatArray,
+        xvectors: Float64,
         f0: dict[str, F0Stats],
         genders: dict[str, str],
     ) -> None:
@@ -87,7 +86,7 @@ class VoicePool:
         return ObjectReader(self.folder / "world.scp")
 
     @property
-    def xvectors(self) -> FloatArray:
+    def xvectors(self) -> Float64:
         """(S, d) means of the speakers, neither centred nor scaled, in the order of `speakers`."""
         return self._xvectors
 
@@ -153,7 +152,7 @@ class VoicePool:
 
 def write_packed(
     path: Path,
-    xvectors: Mapping[str, FloatArray],
+    xvectors: Mapping[str, Float64],
     f0: Mapping[str, F0Stats],
     genders: Mapping[str, str],
 ) -> None:
@@ -171,7 +170,7 @@ def write_packed(
 
 def _unpack(
     path: Path,
-) -> tuple[dict[str, list[str]], FloatArray, dict[str, F0Stats], dict[str, str]]:
+) -> tuple[dict[str, list[str]], Float64, dict[str, F0Stats], dict[str, str]]:
     """Tables of VoicePool from `write_packed`; UserError for another file."""
     try:
         with safe_open(path, "numpy") as stream:
@@ -191,7 +190,7 @@ def _unpack(
     return {name: [] for name in names}, xvectors[order], f0, known
 
 
-def match_vectors(envelope: FloatArray) -> FloatArray:
+def match_vectors(envelope: Float64) -> Float64:
     """Vectors (T, 72) to compare frames by, of the codes (T, 40) of one utterance.
 
     Coefficients 1-24, each with mean 0 and variance 1 within the utterance, of frames t-3, t and
@@ -207,7 +206,7 @@ def match_vectors(envelope: FloatArray) -> FloatArray:
     return np.hstack([normal[np.clip(places + o, 0, len(normal) - 1)] for o in MATCH_OFFSETS])
 
 
-def loud_frames(envelope: FloatArray) -> npt.NDArray[np.intp]:
+def loud_frames(envelope: Float64) -> npt.NDArray[np.intp]:
     """Indices, rising, of an utterance's frames that may serve as targets.
 
     Left out: the 15 % of lowest energy (coefficient 0; the number rounded down, earlier frames

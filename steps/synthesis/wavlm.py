@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torchaudio
 from torch import nn
@@ -26,11 +25,9 @@ from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import FrameIndex, average, spread
 from steps.weights import fill_network, load_state
 from utils.archives import ObjectReader
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.tables import StrPath, read_id_lists, read_map, sort_ids
-
-FloatArray = npt.NDArray[np.float64]
-Float32 = npt.NDArray[np.float32]
 
 LAYER = 6
 HOP, WINDOW = 320, 400  # samples of a frame's step and view: 20 and 25 ms
@@ -98,7 +95,7 @@ class WavLMFeatures:
         return cls(wrapped.model, device=device)
 
     @torch.inference_mode()
-    def extract(self, wave: FloatArray) -> Float32:
+    def extract(self, wave: Float64) -> Float32:
         """(n,) at 16 kHz -> (ceil(n / 320), d) float32; zeros fill up the last frames."""
         frames = -(-len(wave) // HOP)
         padded = np.zeros((1, HOP * (frames - 1) + WINDOW), np.float32)
@@ -175,7 +172,7 @@ class Vocoder(nn.Module):
         return torch.tanh(self.conv_post(functional.leaky_relu(x))).squeeze(1)
 
     @torch.inference_mode()
-    def say(self, features: FloatArray, n_samples: int) -> FloatArray:
+    def say(self, features: Float64, n_samples: int) -> Float64:
         """(T, dimension) -> (n_samples,) float64; cut, or filled up with zeros."""
         given = torch.from_numpy(features.astype(np.float32)).to(self.conv_pre.weight.device)
         wave = self(given[None])[0, :n_samples].cpu().numpy()
@@ -194,7 +191,7 @@ def fold_weight_norm(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return folded
 
 
-def trim(wave: FloatArray) -> FloatArray:
+def trim(wave: Float64) -> Float64:
     """Speech (n,) without what is before and after it, by SoX's detector; UserError for none."""
     signal = torch.from_numpy(wave.astype(np.float32))[None]
     for _ in range(2):  # the detector looks for the beginning only
@@ -257,11 +254,11 @@ class WavLMConverter:
 
     def convert(
         self,
-        wave: FloatArray,
+        wave: Float64,
         voices: Sequence[Sequence[str]],
         weights: Sequence[float],
         source_f0: F0Stats | None,  # noqa: ARG002
-    ) -> FloatArray:
+    ) -> Float64:
         """As `Converter.convert`; digital silence comes back as it is."""
         if not np.any(wave):
             return np.zeros(len(wave))

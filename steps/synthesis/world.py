@@ -15,10 +15,8 @@ from scipy.signal import iirnotch, sosfiltfilt, tf2sos
 
 from steps.audio import SAMPLE_RATE
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
+from utils.arrays import Bool, Float64
 from utils.cli import UserError
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 FRAME_SHIFT = 0.010  # seconds
 HOP = 160  # samples
@@ -50,15 +48,15 @@ class WorldFrames:
     mean. aperiodicity: (T, B) coded bands in dB, 0 all noise (B is 1 at 16 kHz).
     """
 
-    f0: FloatArray
-    envelope: FloatArray
-    aperiodicity: FloatArray
+    f0: Float64
+    envelope: Float64
+    aperiodicity: Float64
 
     def __len__(self) -> int:
         return len(self.f0)
 
 
-def analyse(wave: FloatArray, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
+def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
     """Frames of a signal (n,) at 16 kHz, full scale 1; T = 1 + n // 160.
 
     f0_range: lowest and highest F0 in Hz. UserError for a signal that is empty or not finite.
@@ -74,12 +72,12 @@ def analyse(wave: FloatArray, f0_range: tuple[float, float] = F0_RANGE) -> World
     )
 
 
-def extract_f0(wave: FloatArray, f0_range: tuple[float, float] = F0_RANGE) -> FloatArray:
+def extract_f0(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
     """F0 (T,) in Hz, 0 where unvoiced: that of `analyse`, alone. Shapes and errors as there."""
     return _extract_f0(_checked(wave), f0_range)[0]
 
 
-def synthesise(frames: WorldFrames, n_samples: int) -> FloatArray:
+def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
     """The signal (n_samples,) float64 of frames, of any level: it may pass full scale.
 
     Frames of digital silence (`silent_frames`) become exact zeros, with a slope of a frame at their
@@ -103,16 +101,16 @@ def synthesise(frames: WorldFrames, n_samples: int) -> FloatArray:
     return np.pad(wave, (0, n_samples - len(wave)))
 
 
-def silent_frames(envelope: FloatArray) -> BoolArray:
+def silent_frames(envelope: Float64) -> Bool:
     """Which frames (T,) of codes (T, 40) are digital silence.
 
     What changes the energy of frames must leave these as they are, or silence becomes noise.
     """
-    silent: BoolArray = envelope[:, 0] < SILENCE
+    silent: Bool = envelope[:, 0] < SILENCE
     return silent
 
 
-def pack(frames: WorldFrames) -> FloatArray:
+def pack(frames: WorldFrames) -> Float64:
     """Frames as one matrix (T, 1 + B + 40): f0, aperiodicity, envelope."""
     return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
 
@@ -136,9 +134,7 @@ def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
         )
 
 
-def _extract_f0(
-    samples: FloatArray, f0_range: tuple[float, float]
-) -> tuple[FloatArray, FloatArray]:
+def _extract_f0(samples: Float64, f0_range: tuple[float, float]) -> tuple[Float64, Float64]:
     """F0 (T,) in Hz and the frames' times (T,) in seconds; mains hum does not count."""
     low, high = f0_range
     pad = min(_NOTCH_PAD, len(samples) - 1)
@@ -149,7 +145,7 @@ def _extract_f0(
     return pyworld.stonemask(quiet, rough, times, SAMPLE_RATE), times
 
 
-def _checked(wave: FloatArray) -> FloatArray:
+def _checked(wave: Float64) -> Float64:
     samples = np.ascontiguousarray(wave, dtype=np.float64)
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise UserError("the signal is empty, or holds a sample that is not a finite number")

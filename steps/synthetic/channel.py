@@ -7,10 +7,9 @@ A speaker's utterances share nothing of this, so an evaluator cannot know a spea
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import fft
 
-FloatArray = npt.NDArray[np.float64]
+from utils.arrays import Float64
 
 _EQ_TERMS = 5
 _PREDELAY = (0.002, 0.010)  # seconds before the first reflections
@@ -28,7 +27,7 @@ class Channel:
 
     reverberation_time: float
     direct_to_reverberant_db: float
-    equaliser: FloatArray
+    equaliser: Float64
     low_cut_hz: float
     snr_db: float
     noise_slope: float
@@ -51,7 +50,7 @@ def draw_channel(rng: np.random.Generator, strength: float) -> Channel:
     )
 
 
-def room_response(channel: Channel, rng: np.random.Generator, rate: int) -> FloatArray:
+def room_response(channel: Channel, rng: np.random.Generator, rate: int) -> Float64:
     """Impulse response (n,): the direct sound, then noise that falls by 60 dB over its length."""
     n = int(channel.reverberation_time * rate)
     start = int(rng.uniform(*_PREDELAY) * rate)
@@ -63,7 +62,7 @@ def room_response(channel: Channel, rng: np.random.Generator, rate: int) -> Floa
     return tail
 
 
-def microphone_gain(channel: Channel, frequencies: FloatArray) -> FloatArray:
+def microphone_gain(channel: Channel, frequencies: Float64) -> Float64:
     """Linear gain at each frequency (Hz): the equaliser, and a second-order low cut."""
     octave = np.log2(np.maximum(frequencies, 50.0) / 50.0) / np.log2(8000.0 / 50.0)
     orders = np.arange(1, _EQ_TERMS + 1)[:, None]
@@ -72,13 +71,13 @@ def microphone_gain(channel: Channel, frequencies: FloatArray) -> FloatArray:
     return np.asarray(10.0 ** (decibel / 20.0) * ratio / np.hypot(1.0, ratio))
 
 
-def _rms(samples: FloatArray) -> float:
+def _rms(samples: Float64) -> float:
     return float(np.sqrt(np.mean(samples**2)))
 
 
 def apply_channel(
-    samples: FloatArray, channel: Channel, rng: np.random.Generator, rate: int
-) -> FloatArray:
+    samples: Float64, channel: Channel, rng: np.random.Generator, rate: int
+) -> Float64:
     """Clean speech with its pauses (n,) to recorded speech (n,), within +-0.9 of full scale."""
     room = room_response(channel, rng, rate)
     n_fft = fft.next_fast_len(len(samples) + len(room), real=True)

@@ -12,21 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from scipy.signal import resample_poly
 
 from steps.audio import SAMPLE_RATE, write_wav
 from steps.synthetic.channel import apply_channel, draw_channel
-from steps.synthetic.espeak import PcmArray, Synthesiser
+from steps.synthetic.espeak import Synthesiser
 from steps.synthetic.processes import run_each_apart
 from steps.synthetic.sentences import Sentence, draw_sentence
 from steps.synthetic.voices import Voice, draw_voice
+from utils.arrays import Float64, Int16
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.stamps import digest_code
-
-FloatArray = npt.NDArray[np.float64]
 
 _RECORD = "speaker.json"  # written last; a speaker's folder without it does not count
 _SILENCE = 64  # of 32768: what counts as the pause that the synthesiser adds
@@ -86,14 +84,14 @@ def _draw_text(settings: Settings, utt: str) -> Sentence:
     return draw_sentence(make_rng(settings.seed, "sentence", utt))
 
 
-def _trim(utt: str, samples: PcmArray) -> PcmArray:
+def _trim(utt: str, samples: Int16) -> Int16:
     loud = np.flatnonzero(np.abs(samples.astype(np.int32)) > _SILENCE)
     if len(loud) == 0:
         raise UserError(f"{utt}: eSpeak NG gave silence; this should not happen, please report it")
     return samples[loud[0] : loud[-1] + 1]
 
 
-def _record(synthesiser: Synthesiser, settings: Settings, voice: Voice, utt: str) -> FloatArray:
+def _record(synthesiser: Synthesiser, settings: Settings, voice: Voice, utt: str) -> Float64:
     """Speak the sentence of an utterance and send it through its channel: (n,) at SAMPLE_RATE."""
     spoken = synthesiser.speak(
         _draw_text(settings, utt).spoken, voice.accent, voice.variant, voice.words_per_minute

@@ -16,11 +16,9 @@ from pathlib import Path
 
 import espeakng_loader
 import numpy as np
-import numpy.typing as npt
 
+from utils.arrays import Int16
 from utils.cli import UserError
-
-PcmArray = npt.NDArray[np.int16]
 
 # Voices must be named by their files: names such as `en-gb` are refused together with a variant.
 ACCENTS = (
@@ -94,7 +92,7 @@ class Synthesiser:
             self._chunks.append(ctypes.string_at(samples, 2 * n))
         return 0
 
-    def speak(self, text: str, accent: str, variant: str, words_per_minute: int) -> PcmArray:
+    def speak(self, text: str, accent: str, variant: str, words_per_minute: int) -> Int16:
         """Samples (n,) int16 at `sample_rate`.
 
         `accent`: one of ACCENTS. `variant`: text of a voice file that is laid over it.

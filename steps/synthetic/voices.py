@@ -8,12 +8,10 @@ the gender, and an utterance's around the speaker's own.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from steps.synthetic.espeak import ACCENTS
+from utils.arrays import Float64
 from utils.seeds import make_rng
-
-FloatArray = npt.NDArray[np.float64]
 
 _N_PEAKS = 9  # formants 0 to 8: 1 to 3 make the vowels, 0 lies below F1, 4 and up colour the voice
 # eSpeak NG's `pitch LOW HIGH`: the median of running speech lies at LOW x 1.27.
@@ -72,17 +70,17 @@ class _Deviations:
     def accent(self) -> str:
         return ACCENTS[int(self._speaker.integers(len(ACCENTS)))]
 
-    def normal(self, sd: float, n: int = 1) -> FloatArray:
+    def normal(self, sd: float, n: int = 1) -> Float64:
         """(n,), with standard deviation spread x sd between speakers."""
         own, now = self._speaker.standard_normal(n), self._utt.standard_normal(n)
         return np.asarray(self._spread * sd * (own + self._within * now))
 
-    def factor(self, sd: float, n: int = 1, most: float = 3.0) -> FloatArray:
+    def factor(self, sd: float, n: int = 1, most: float = 3.0) -> Float64:
         """(n,) log-normal, median 1, kept between 1 / most and most."""
         return np.clip(np.exp(self.normal(sd, n)), 1.0 / most, most)
 
 
-def _percent(values: FloatArray) -> list[int]:
+def _percent(values: Float64) -> list[int]:
     return [round(100.0 * float(value)) for value in values]
 
 

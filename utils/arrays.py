@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One name for each type of array; shapes stand in the docstrings."""
+
+import numpy as np
+import numpy.typing as npt
+
+Float64 = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
+Int16 = npt.NDArray[np.int16]
+Bool = npt.NDArray[np.bool_]
+Intp = npt.NDArray[np.intp]
