@@ -4,10 +4,17 @@ SHELL := bash
 # Which tests `make test` leaves out although their programs are installed: .ci/run runs them by themselves.
 SELECT :=
 PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
-.PHONY: help setup recipe test test-fast test-slurm test-browser lint clean
+# Of make protect: IN and OUT are folders; docs/protect.md has all options.
+SYSTEM := models/bn
+PER := file
+CHANNELS := mix
+KEY_FILE :=
+export IN OUT
+.PHONY: help setup recipe protect test test-fast test-slurm test-browser lint clean
 
 help:
 	@echo "make recipe        set up, run the default recipe (egs/synth, offline), say where the report is"
+	@echo "make protect IN=folder OUT=folder [PER=file|folder|speaker]   protect all speech in a folder"
 	@echo "make test          set up, check style and types, run all tests that can run here"
 	@echo "make test-slurm    install Slurm (apt-get, as root), run the tests that need it"
 	@echo "make test-browser  install Chromium (apt-get, as root), open the report's pages in it"
@@ -21,6 +28,11 @@ setup:
 
 recipe: setup
 	@cd egs/synth && ./run.sh
+
+protect: setup
+	@: "$${IN:?make protect IN=folder OUT=folder}" "$${OUT:?make protect IN=folder OUT=folder}"
+	@. ./path.sh && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
+		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") "$$IN" "$$OUT"
 
 test: lint
 	@utils/setup.sh test
