@@ -31,6 +31,20 @@ def load_state(path: Path) -> dict[str, Any]:
     return state
 
 
+def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.Tensor:
+    """A vector (d,) among saved weights; UserError for what is none, empty, or not finite."""
+    vector = weights.get(name)
+    if (
+        not isinstance(vector, torch.Tensor)
+        or vector.layout != torch.strided
+        or (vector.ndim, vector.dtype) != (1, torch.float32)
+        or not len(vector)
+        or not torch.isfinite(vector).all()
+    ):
+        raise UserError(f"{path}: {name}: no vector of finite numbers; train it again")
+    return vector
+
+
 def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath) -> None:
     """Put saved weights into a network.
 

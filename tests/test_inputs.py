@@ -9,6 +9,7 @@ import struct
 import typing
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,18 +21,21 @@ from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attack_record import Side, describe_encoder
 from local.report.origin import origin
+from local.report.results import Figure, read_table
 from local.report.words import code, markdown_table
 from steps import train_backend
 from steps.asr import ctc_config
 from steps.asr.language import read_language
 from steps.audio import read_audio
-from steps.generators import wgan
+from steps.generators import idmap, wgan
 from steps.generators.frames import read_frames
 from steps.generators.idmap import read_mlp_settings
 from steps.generators.idmap_diff import read_diff_settings
 from steps.generators.psd_config import parse_psd
 from steps.import_xvectors import find_archive
+from steps.speaker import large
 from steps.speaker.averaging import speakers_of
+from steps.speaker.backends import CosineBackend
 from steps.speaker.config import read_config
 from steps.synthesis import nsf_config
 from steps.synthesis.b1b_config import read_b1b_config
@@ -40,7 +44,7 @@ from steps.synthesis.voice_pool import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.weights import fill_network, load_state
 from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import ArchiveWriter, read_counts, read_vectors
 from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
@@ -433,3 +437,63 @@ def test_leakage_did_not_say_which_utterances_are_missing(
     sides = (embeddings(side, utt2spk, path="x", utt2spk_path="u") for side in (vectors, less))
     leakage(*sides)
     assert "2 of 12 utterances missing (a-1 b-2)" in caplog.text
+
+
+def test_an_empty_table_of_counts_passed(tmp_path: Path) -> None:
+    (tmp_path / "num_utts.ark").touch()
+    with pytest.raises(UserError, match=r"num_utts\.ark: is empty"):
+        read_counts(tmp_path / "num_utts.ark")
+
+
+@pytest.mark.parametrize("bits", [1, 7, 8])
+def test_a_header_whose_bits_and_bytes_differ_gave_noise(wav: Path, bits: int) -> None:
+    content = bytearray(wav.read_bytes())
+    content[34:36] = struct.pack("<H", bits)
+    wav.write_bytes(content)
+    refuses(wav, "bytes and bits of a sample contradict each other")
+
+
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "ULAW"])
+@pytest.mark.parametrize("kind", ["WAV", "WAVEX"])
+def test_headers_of_all_kinds_are_taken(tmp_path: Path, kind: str, subtype: str) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.sin(np.arange(1600) / 10) / 2, 16000, subtype=subtype, format=kind)
+    assert probe_audio(path).problem == ""
+
+
+@pytest.mark.parametrize("name", ["mean", "deviation", "conditioner.fixed"])
+@pytest.mark.parametrize(
+    "value", [None, "a", torch.tensor(1.0), torch.zeros(0), torch.full((2,), torch.nan)]
+)
+def test_vectors_beside_the_weights_were_not_looked_at(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    """A WGAN's deviation could be a word until a vector was made; a number gave a TypeError."""
+    weights = {"mean": torch.zeros(2), "deviation": torch.ones(2)} | {name: value}
+    kind = idmap.MlpTrainer if "." in name else wgan.WganTrainer
+    values: dict[str, object] = {"generator": kind.__name__[:-7]}
+    with pytest.raises(UserError, match=rf"{tmp_path}/final\.pt: {name}: no vector"):
+        kind.load(values, tmp_path / "generator.yaml", typing.cast(Any, weights), 1)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "index.npz", "left.npy"])
+def test_a_plan_with_arrays_of_another_was_counted(tmp_path: Path, name: str) -> None:
+    for seed, folder in enumerate(("a", "b")):
+        vectors = np.random.default_rng(seed).normal(size=(6, 3)).astype(np.float32)
+        side = large.Side(list("uvwxyz"), list("aabbcc")[seed:] + ["c"] * seed, vectors, np.ones(6))
+        large.make_plan(side, side, CosineBackend(), folder=tmp_path / folder, n_bins=64)
+    assert large.load_plan(tmp_path / "a").cells
+    shutil.copy(tmp_path / "b" / name, tmp_path / "a")
+    with pytest.raises(UserError, match=r"a/plan\.json: .*make it again"):
+        large.load_plan(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "index.npz", "left.npy", "part.1.of.1.npz"])
+def test_a_fifo_in_place_of_what_programs_wrote_hung(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    read: dict[str, Callable[[Path], object]] = {
+        "metrics.csv": lambda path: list(read_table(path, Figure)),
+        "left.npy": large.open_array,
+    }
+    with pytest.raises(UserError, match=rf"{tmp_path / name}: .*is no regular file"):
+        read.get(name, lambda path: large.read_arrays(path, "make it again"))(tmp_path / name)

@@ -213,6 +213,8 @@ def read_counts(path: StrPath) -> dict[str, int]:
         if not (value.isascii() and value.isdigit() and len(value) < 19 and int(value) > 0):
             raise UserError(f"{path}:{number}: {value!r} where a count from 1 is expected")
         counts[key] = int(value)
+    if not counts:
+        raise UserError(f"{path}: is empty; make it again")
     return counts
 
 

@@ -12,6 +12,8 @@ from utils.tables import StrPath, file_problem
 NO_SAMPLES = "has no samples (zero length)"
 RATES = (1000, 768000)  # Hz; a header beyond is damaged, and resampling from it takes for ever
 _STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams, whose length is not known, say more
+_FORMAT = struct.Struct("<HHIIHH")  # code, channels, rate, bytes a second and a frame, bits
+_UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
 _LONGEST = 1e6  # seconds; a streamed file whose header has no length reports an absurd one
 
 
@@ -57,8 +59,10 @@ def _cut_short(name: str, frames: int) -> str:
     import soundfile
 
     with Path(name).open("rb") as stream:
-        told = _told_by_riff(stream)
+        told, fits = _told_by_riff(stream)
         left = os.fstat(stream.fileno()).st_size - stream.tell()
+    if not fits:
+        return "has a damaged header: its bytes and bits of a sample contradict each other"
     if told > left:
         return f"is truncated: its header tells of {told} bytes of samples, {left} are there"
     try:
@@ -70,15 +74,19 @@ def _cut_short(name: str, frames: int) -> str:
     return "" if whole else f"is truncated or damaged: its last of {frames} samples is not there"
 
 
-def _told_by_riff(stream: IO[bytes]) -> int:
-    """How many bytes of samples a RIFF header announces from here on; 0 for other formats, and
-    for a stream of unknown length."""
-    head = stream.read(12)
+def _told_by_riff(stream: IO[bytes]) -> tuple[int, bool]:
+    """How many bytes of samples a RIFF header announces from here on, 0 for other formats and for
+    a stream of unknown length; and whether a sample's bits fill its bytes."""
+    head, fits = stream.read(12), True
     if head[:4] != b"RIFF" or head[8:] != b"WAVE":
-        return 0
+        return 0, fits
     while len(chunk := stream.read(8)) == 8:
         kind, size = struct.unpack("<4sI", chunk)
         if kind == b"data":
-            return 0 if size >= _STREAM_LENGTH else size
-        stream.seek(size + size % 2, os.SEEK_CUR)
-    return 0
+            return (0 if size >= _STREAM_LENGTH else size), fits
+        start = stream.tell()
+        if kind == b"fmt " and len(told := stream.read(_FORMAT.size)) == _FORMAT.size:
+            code, channels, _, _, frame, bits = _FORMAT.unpack(told)
+            fits = code not in _UNPACKED or frame == channels * -(-bits // 8)
+        stream.seek(start + size + size % 2)
+    return 0, fits

@@ -1,6 +1,7 @@
 """Figures of a run in tidy tables: one row a figure, beside it all that says what was measured."""
 
 import csv
+import io
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -10,7 +11,7 @@ from typing import TypeVar
 from utils.cli import LossError, UserError
 from utils.settings import read_json_object
 from utils.stamps import provenance
-from utils.tables import atomic_write
+from utils.tables import atomic_write, read_bytes
 
 Json = dict[str, object]
 Missing = dict[str, str]  # what: a folder or file; why
@@ -212,17 +213,13 @@ def read_table(path: Path, kind: type[Row]) -> Iterator[Row]:
     """
     names = [f.name for f in fields(kind)]
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            if reader.fieldnames != names:
-                raise UserError(
-                    f"{path}:1: other columns than this version writes; run stage 11 again"
-                )
-            for row in reader:
-                if None in row or None in row.values():
-                    raise UserError(f"{path}:{reader.line_num}: not {len(names)} fields")
-                yield kind(**row)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}; run stage 11") from error
+        text = read_bytes(path).decode("utf-8")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        if reader.fieldnames != names:
+            raise UserError(f"{path}:1: other columns than this version writes; run stage 11 again")
+        for row in reader:
+            if None in row or None in row.values():
+                raise UserError(f"{path}:{reader.line_num}: not {len(names)} fields")
+            yield kind(**row)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not a table of figures: {error}; run stage 11 again") from error

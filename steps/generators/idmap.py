@@ -25,7 +25,7 @@ from steps.generators.training import (
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.learning.loop import descend
 from steps.learning.settings import check_loop
-from steps.weights import fill_network
+from steps.weights import fill_network, saved_vector
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -400,7 +400,4 @@ class MlpTrainer(TripletTrainer):
 
 def saved_dimension(weights: dict[str, Tensor], path: StrPath) -> int:
     """d of saved weights."""
-    fixed = weights.get("conditioner.fixed")
-    if fixed is None:
-        raise UserError(f"{path}: final.pt beside it is of another generator; train again")
-    return len(fixed)
+    return len(saved_vector(weights, "conditioner.fixed", Path(path).with_name("final.pt")))

@@ -19,7 +19,7 @@ from steps.generators.training import NORM_RATIO, GeneratorLoop, GeneratorTraine
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
 from steps.learning.loop import descend
 from steps.learning.settings import check_loop
-from steps.weights import fill_network
+from steps.weights import fill_network, saved_vector
 from utils.arrays import Float32, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -176,13 +176,13 @@ class WganTrainer(GeneratorTrainer):
     ) -> WganModel:
         """See GeneratorTrainer."""
         config = read_config(values, path).network
-        weights = dict(weights)
-        try:
-            mean, deviation = weights.pop("mean"), weights.pop("deviation")
-        except KeyError as error:
-            raise UserError(f"{path}: final.pt beside it is no WGAN's; train again") from error
+        saved = Path(path).with_name("final.pt")
+        mean, deviation = (saved_vector(weights, name, saved) for name in ("mean", "deviation"))
+        if len(mean) != len(deviation):
+            raise UserError(f"{saved}: mean and deviation are of two lengths; train it again")
         network, _ = make_networks(config.arch, config.noise, len(mean))
-        fill_network(network, weights, Path(path).with_name("final.pt"))
+        own = {name: value for name, value in weights.items() if name not in ("mean", "deviation")}
+        fill_network(network, own, saved)
         return WganModel(config, network, mean, deviation)
 
     def batch(self, step: int) -> np.random.Generator:

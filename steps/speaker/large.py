@@ -8,9 +8,9 @@ some of the cells and remembers how far it is.
 """
 
 import hashlib
+import io
 import json
 import time
-import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.settings import read_json_object
-from utils.tables import atomic_write, is_there, sort_ids
+from utils.tables import atomic_write, file_problem, is_there, read_bytes, sort_ids
 
 FORMAT = 1
 GROUPS = 32
@@ -312,7 +312,7 @@ def _rows(
     if folder is None:
         return out
     out.flush()  # type: ignore[attr-defined]
-    return _open_array(folder / f"{name}.npy")
+    return open_array(folder / f"{name}.npy")
 
 
 def _make_array(folder: Path | None, name: str, shape: tuple[int, int]) -> Float32:
@@ -325,11 +325,16 @@ def _make_array(folder: Path | None, name: str, shape: tuple[int, int]) -> Float
     )
 
 
-def _open_array(path: Path) -> Float32:
+def open_array(path: Path) -> Float32:
+    """The matrix in an .npy file, whose rows are read when they are asked for."""
     try:
+        if problem := file_problem(path):
+            raise ValueError(problem)
         array: Float32 = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read; make the plan again") from error
+        if array.ndim != 2:
+            raise ValueError(f"{array.ndim} dimensions")
+    except Exception as error:  # NumPy raises many kinds for a damaged file
+        raise UserError(f"{path}: cannot be read ({error}); make the plan again") from error
     return array
 
 
@@ -387,17 +392,19 @@ def _digest(plan: Plan) -> str:
         digest.update(str(array.shape).encode())
         for start in range(0, len(array), _ROWS_AT_ONCE):
             digest.update(np.ascontiguousarray(array[start : start + _ROWS_AT_ONCE]).tobytes())
-    digest.update(repr((plan.bins, plan.cells)).encode())
+    told = {name: value for name, value in plan.info.items() if name not in ("bins", "digest")}
+    digest.update(repr((plan.bins, plan.cells, plan.n_groups)).encode())
+    digest.update(json.dumps(told, sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def load_plan(folder: Path) -> Plan:
     """The plan in a folder; UserError where there is none, or a damaged one."""
     path = folder / "plan.json"
+    info = read_json_object(path, "make it again")
+    arrays = read_arrays(folder / "index.npz", "make the plan again")
+    left, right = open_array(folder / "left.npy"), open_array(folder / "right.npy")
     try:
-        info = read_json_object(path, "make it again")
-        with np.load(folder / "index.npz") as index:
-            arrays = {name: index[name] for name in index.files}
         if info["format"] != FORMAT:
             raise ValueError(f"format {info['format']}")
         bins = Bins(**info["bins"])
@@ -407,12 +414,23 @@ def load_plan(folder: Path) -> Plan:
                 arrays["cells"].tolist(), arrays["groups"].tolist(), strict=True
             )
         )
-        n_groups = int(info["n_groups"])
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        sides = Sides(left, right, *(arrays[name] for name in ("first", "last", "same")))
+        plan = Plan(sides, bins, cells, int(info["n_groups"]), info)
+    except (UserError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{path}: no plan of pairs, or damaged ({error}); make it again") from error
-    left, right = _open_array(folder / "left.npy"), _open_array(folder / "right.npy")
-    sides = Sides(left, right, *(arrays[name] for name in ("first", "last", "same")))
-    return Plan(sides, bins, cells, n_groups, info)
+    if _digest(plan) != info.get("digest"):
+        raise UserError(f"{path}: its arrays are not those that it was made with; make it again")
+    return plan
+
+
+def read_arrays(path: Path, mend: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of an .npz file by name."""
+    data = read_bytes(path)
+    try:
+        with np.load(io.BytesIO(data)) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:  # NumPy and zipfile raise many kinds for a damaged file
+        raise UserError(f"{path}: cannot be read ({error}); {mend}") from error
 
 
 @dataclass(eq=False)
@@ -468,8 +486,12 @@ def coarsen(places: Int64) -> Int64:
 def _start(plan: Plan, cells: Sequence[PlannedCell], checkpoint: Path | None) -> Part:
     if checkpoint and is_there(checkpoint):
         return read_part(checkpoint, plan, len(cells))
+    return _empty_part(plan, len(cells))
+
+
+def _empty_part(plan: Plan, n_cells: int) -> Part:
     n_coarse = -(-plan.bins.n // COARSE)
-    return Part(Counts.empty(plan.bins), np.zeros((len(cells), 2, n_coarse + 2), np.int64))
+    return Part(Counts.empty(plan.bins), np.zeros((n_cells, 2, n_coarse + 2), np.int64))
 
 
 def _write_part(path: Path, part: Part, plan: Plan) -> None:
@@ -486,17 +508,24 @@ def _write_part(path: Path, part: Part, plan: Plan) -> None:
 
 def read_part(path: Path, plan: Plan, n_cells: int) -> Part:
     """What `count_part` wrote; UserError where it is of another plan or damaged."""
+    arrays = read_arrays(path, "delete it and count again")
+    empty = _empty_part(plan, n_cells)
     try:
-        with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
-        digest = str(arrays["digest"])
-        counts = Counts(arrays["places"], arrays["extremes"])
-        part = Part(counts, arrays["coarse"], int(arrays["done"]))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: cannot be read ({error}); delete it and count again") from error
-    if digest != plan.info["digest"] or len(part.coarse) != n_cells:
+        found = Part(
+            Counts(arrays["places"], arrays["extremes"]), arrays["coarse"], int(arrays["done"])
+        )
+        fits = str(arrays["digest"]) == plan.info["digest"] and 0 <= found.done <= n_cells
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: no counts ({error}); delete it and count again") from error
+    for own, wanted in (
+        (found.coarse, empty.coarse),
+        (found.counts.places, empty.counts.places),
+        (found.counts.extremes, empty.counts.extremes),
+    ):
+        fits = fits and (own.shape, own.dtype) == (wanted.shape, wanted.dtype)
+    if not fits:
         raise UserError(f"{path}: counts of another plan or another number of parts; delete it")
-    return part
+    return found
 
 
 def part_path(folder: Path, part: int, n_parts: int) -> Path:

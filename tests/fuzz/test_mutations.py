@@ -1,0 +1,385 @@
+"""More than a thousand bad inputs and mutations, the same at every run: no traceback, no silence.
+
+Each target is a good file and its reader. Made wrong on purpose, it must end in a UserError of one
+line that names a file; mutated at random (when it may still be good) it must not end otherwise
+than well or so. What asks for gigabytes ends in a MemoryError here, and what hangs ends the test.
+"""
+
+import json
+import random
+import resource
+import signal
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+import yaml
+
+from local.protocols.attack_record import Side
+from local.report.gather import gather
+from local.report.load import load_results
+from local.report.origin import attacks, settings_of_systems
+from local.report.results import Figure, SpeakerFigure, tabulate, write_table
+from steps.anonymisers.registry import describe_system
+from steps.asr.ctc import CtcRecogniser
+from steps.asr.ctc_config import read_config as read_ctc
+from steps.asr.ctc_training import make_network as make_ctc
+from steps.asr.ctc_units import Units
+from steps.asr.language import Language, read_language, write_language
+from steps.audio import read_audio
+from steps.generators.idmap import MlpNetwork, read_mlp_settings
+from steps.speaker import large
+from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
+from steps.speaker.config import read_config as read_encoder
+from steps.speaker.encoders import load_network
+from steps.speaker.networks import EncoderNetwork
+from steps.synthesis.nsf import NsfNetwork, NsfSynthesiser
+from steps.synthesis.nsf_config import read_config as read_nsf
+from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
+from tests.test_encoders import TINY
+from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
+from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
+from tests.waiting import LIMIT
+from utils import stamps
+from utils.archives import ArchiveWriter, read_counts, read_matrices, read_vectors
+from utils.cli import UserError
+from utils.datadir import load_data_dir, validate_data_dir
+from utils.settings import read_settings
+from utils.trials import read_scores, read_trials
+
+CONF = Path(__file__).resolve().parents[2] / "egs/TEMPLATE/conf"
+SEED = 18
+MUTATIONS = 12  # at random, of each target
+MEMORY = 4 << 30  # bytes that a reader may take beside what the tests hold
+SYSTEMS = (
+    *("mcadams_r", "b2r", "b1_mini", "b1_b1b", "copy", "const_01", "average", "random", "psd"),
+    *("wgan", "idmap_mlp", "knnvc_mix", "knnvc_wavlm"),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A good file and what reads it.
+
+    kind: of `WRONG`. right: names of changes that leave this file good. more: changes of its own
+    that make it wrong.
+    """
+
+    path: Path
+    kind: str
+    read: Callable[[], object]
+    right: tuple[str, ...] = ()
+    more: Sequence[tuple[str, Change]] = ()
+
+    def wrong(self) -> list[tuple[str, Change | None]]:
+        """What is to be refused; None: it is gone, or no file."""
+        gone = [(name, None) for name in ("missing", *NO_FILES)]
+        every = [*gone, *EVERY.items(), *WRONG[self.kind].items(), *self.more]
+        return [(name, change) for name, change in every if name not in self.right]
+
+
+def _must(holds: object, what: object) -> None:
+    """For readers that tell of problems otherwise: a UserError that names a file."""
+    if not holds:
+        raise UserError(f"told: /{what}")
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def of_data(root: Path, data: Path) -> Iterator[Target]:
+    """A data directory of a protected set, its tables read as tools do."""
+    utts = list(load_data_dir(data).utt2spk)
+    _write(data / "trials", f"s1 {utts[0]} target\ns1 {utts[-1]} nontarget\n")
+    _write(data / "enrolls", "".join(f"{utt}\n" for utt in utts[:2]))
+    _write(data / "pseudo.tsv", "#utt\tkey\n" + "".join(f"{utt}\tk\n" for utt in utts))
+    _write(data / "conf.json", json.dumps({"system": {"anonymiser": "b2"}, "seed": 0, "draw": 0}))
+
+    def read() -> None:
+        problems = [problem for problem in validate_data_dir(data) if problem.fatal]
+        load_data_dir(data)
+        _must(not problems, problems)
+
+    needed = ("utt2spk", "wav.scp")
+    right = {
+        "text": ("field more",), "trials": ("stranger", "row less"),
+        "enrolls": ("field more", "row less", "no-break space"),
+    }  # fmt: skip
+    for name in ("utt2spk", "spk2utt", "wav.scp", "text", "utt2dur", "spk2gender", *right):
+        optional = () if name in needed else ("missing",)
+        yield Target(data / name, "table", read, (*right.get(name, ()), *optional))
+    right_of_pseudo = ("no-break space", "field more")
+    yield Target(data / "pseudo.tsv", "table", lambda: Side.read(data).draws(), right_of_pseudo)
+    speech = [("b2", "", str(data))]
+
+    def read_conf() -> None:
+        told = settings_of_systems(speech)[1]
+        Side.read(data)
+        _must(not told, told)
+
+    yield Target(data / "conf.json", "json", read_conf)
+    lists = ("stranger", "row less")
+    pairs = [(s, utt) for s in ("s1", "s2") for utt in utts]
+    labels = ((s, utt, "target" if utt.startswith(s) else "nontarget") for s, utt in pairs)
+    trials = _write(root / "trials", "".join(f"{' '.join(row)}\n" for row in labels))
+    scores = _write(
+        root / "scores", "".join(f"{s} {utt} 0.{n}\n" for n, (s, utt) in enumerate(pairs))
+    )
+    yield Target(trials, "table", lambda: read_trials(trials), lists)
+    yield Target(scores, "table", lambda: read_scores(scores), lists)
+    counts = _write(root / "num_utts.ark", "s1 3\ns2 10\n")
+    yield Target(counts, "table", lambda: read_counts(counts), lists)
+    for name in ("a.wav", "a.flac"):
+        soundfile.write(root / name, np.random.default_rng(0).normal(0, 0.1, 4000), 16000)
+        path = str(root / name)
+        yield Target(root / name, name[2:], lambda path=path: read_audio("utt", path))
+
+
+def of_archives(root: Path) -> Iterator[Target]:
+    """x-vectors, matrices and a back end."""
+    rng = np.random.default_rng(0)
+    vectors = {f"{s}-{i}": rng.normal(size=5).astype(np.float32) for s in "abcd" for i in range(4)}
+    utt2spk = {utt: utt[0] for utt in vectors}
+    with ArchiveWriter(root / "xvector") as writer, ArchiveWriter(root / "frames") as frames:
+        for utt in list(vectors)[:5]:
+            writer.write(utt, vectors[utt])
+            frames.write(utt, rng.normal(size=(3, 4)))
+    for stem, read in (
+        ("xvector", read_vectors),
+        ("frames", lambda path: list(read_matrices(path))),
+    ):
+        ark, scp = root / f"{stem}.ark", root / f"{stem}.scp"
+        yield Target(ark, "archive", lambda read=read, ark=ark: read(ark))
+        yield Target(ark, "binary", lambda read=read, scp=scp: read(scp), ("noise",))
+        yield Target(scp, "table", lambda read=read, scp=scp: read(scp), ("stranger", "row less"))
+    write_backend(root / "backend", train_backend(vectors, utt2spk, 3))
+    for name, kind in (("mean.vec", "text"), ("transform.mat", "binary"), ("plda", "binary")):
+        yield Target(root / "backend" / name, kind, lambda: load_backend(str(root / "backend")))
+
+
+def of_settings(root: Path) -> Iterator[Target]:
+    """YAML files of this project, and each of their settings with values of other kinds."""
+    readers = {f"{name}": read for name, read in NETWORKS.items() if name != "systems/psd"}
+    for name, read in {
+        **readers,
+        **{f"systems/{name}": describe_system for name in SYSTEMS},
+    }.items():
+        path = _write(root / f"{name}.yaml", (CONF / f"{name}.yaml").read_text())
+        yield Target(path, "yaml", lambda path=path, read=read: read(path), (), odd_settings(path))
+
+
+def of_results(root: Path) -> Iterator[Target]:
+    """Figures, what they came from, and the results that a report is made of."""
+    folder = root / "b2/ignorant.e/OA/x_f"
+    command = ["job", str(folder), "x.py", "--a", "1"]
+    stamps.begin([folder], command)
+    figures = {
+        "eer": 0.1, "tag": "A", "n_speakers": 4, "intervals": {"eer": [0.05, 0.2]},
+        "eer_per_speaker": {"a": 0.1}, "cmc_curve": {"cmc": [0.5, 1.0]},
+        "sim_oo": {"a": {"a": 1.0, "b": 0.5}, "b": {"a": 0.5, "b": 1.0}},
+        "zoo_oo": {"a": [1.0, 2.0], "b": [2.0, 3.0]},
+    }  # fmt: skip
+    path = _write(folder / "metrics.json", json.dumps(figures))
+    stamps.finish([folder], command)
+    yield Target(path, "json", lambda: (tabulate(folder, "x"), gather([folder], [], [])))
+
+    def current() -> None:
+        why = stamps.why_stale([folder], command)
+        stamps.provenance(folder)
+        stamps.is_current(folder, {})
+        _must(why is None, why)
+
+    # Stamps that cannot be read say that a step is not finished.
+    yield Target(folder / stamps.DONE, "json", current)
+    _write(root / "attack/scores", "s u 0.1\n")
+    path = _write(root / "attack/attacker.json", json.dumps({"attacker": "ignorant"}))
+
+    def read_attack() -> None:
+        told = attacks([root / "attack"])[1]
+        _must(not told, told)
+
+    yield Target(path, "json", read_attack)
+    results = root / "results"
+    rows = tabulate(folder, "x")[0]
+    write_table(results / "metrics.csv", Figure, rows)
+    write_table(results / "per_speaker.csv", SpeakerFigure, tabulate(folder, "x")[1])
+    for name, value in (("figures", {}), ("clips", [{}]), ("run", {"corpus": "x"})):
+        _write(results / f"{name}.json", json.dumps(value))
+
+    def read_results() -> None:
+        missing = load_results(results).missing
+        _must(not missing, missing)
+
+    csv: list[tuple[str, Change]] = [
+        ("half", lambda d: d[: d.index(b"OA")]),
+        ("latin", lambda d: d + b"\xe9"),
+        ("column", lambda d: d.replace(b"metric", b"figure", 1)),
+        ("field less", lambda d: d + b"a,b\n"),
+        ("quote", lambda d: d + b'"a\n'),
+        ("nul", lambda d: d + b"a\0b\n"),
+    ]
+    yield Target(results / "metrics.csv", "csv", read_results, (), csv)
+    for name in ("figures", "run"):
+        yield Target(results / f"{name}.json", "json", read_results)
+    yield Target(
+        results / "clips.json", "json", read_results, ("list",), [("object", lambda _: b"{}")]
+    )
+
+
+def of_plans(root: Path) -> Iterator[Target]:
+    """Pairs to be counted, a part that is counted, and a language."""
+    rng, folder = np.random.default_rng(0), root / "plan"
+    speakers = [f"s{n // 3}" for n in range(12)]
+    ids = [f"u{n}" for n in range(12)]
+    side = large.Side(ids, speakers, rng.normal(size=(12, 4)), np.ones(12))
+    large.make_plan(side, side, CosineBackend(), folder=folder, n_bins=256, n_groups=4)
+    plan = large.load_plan(folder)
+    part = large.part_path(folder, 1, 1)
+    large.count_part(plan, plan.part(1, 1), checkpoint=part)
+
+    def read() -> None:
+        found = large.load_plan(folder)
+        large.count_part(found, found.part(1, 1))
+
+    yield Target(folder / "plan.json", "json", read)
+    for name in ("index.npz", "left.npy", "right.npy"):
+        yield Target(folder / name, "binary", read)
+    yield Target(part, "binary", lambda: large.read_total(folder, 1))
+    language = root / "lang"
+    language.mkdir()
+    write_language(
+        language, Language("grammar", grammar="#JSGF V1.0;\npublic <s> = one | two;\n"), {}
+    )
+    yield Target(language / "lang.json", "json", lambda: read_language(language))
+
+
+def of_networks(root: Path) -> Iterator[Target]:
+    """Trained networks: settings and weights."""
+    torch.manual_seed(0)
+    folders: dict[str, tuple[str, Callable[[Path], object]]] = {}
+    path = _write(root / "encoder/encoder.yaml", yaml.safe_dump(TINY))
+    torch.save(EncoderNetwork(read_encoder(path)).state_dict(), path.with_name("final.pt"))
+    folders["encoder"] = "encoder.yaml", load_network
+    values = {
+        "recogniser": "ctc", "network": {"channels": 4, "dilations": [1]}, "training": {"steps": 1},
+        "features": {"bins": 8}, "trained": {"tokens": ["a", "b"], "held_out": []},
+    }  # fmt: skip
+    path = _write(root / "asr/recogniser.yaml", yaml.safe_dump(values))
+    network = make_ctc(read_ctc(path), Units("characters", ("a", "b")))
+    torch.save(network.state_dict(), path.with_name("final.pt"))
+    folders["asr"] = "recogniser.yaml", lambda folder: CtcRecogniser(folder, None)
+    sizes = {"channels": 4, "condition": 2, "bands": 4, "noise_bands": 2, "encoder_channels": 2}
+    values = {"synthesiser": "nsf", "training": {"steps": 1}, "network": sizes}
+    path = _write(root / "nsf/synthesiser.yaml", yaml.safe_dump(values))
+    config = read_nsf(path)
+    state = NsfNetwork(config.network, config.cepstra, 6).state_dict()
+    torch.save(state, path.with_name("final.pt"))
+    folders["nsf"] = "synthesiser.yaml", NsfSynthesiser.load
+    train_generator(settings(steps=2), "conf", training_vectors(), root / "wgan", seed=0)
+    folders["wgan"] = "generator.yaml", load_trained
+    values = {"generator": "idmap_mlp", "network": {"identity": 8, "width": 8}}
+    trained = read_settings(root / "wgan/generator.yaml")["trained"]
+    path = _write(root / "idmap/generator.yaml", yaml.safe_dump({**values, "trained": trained}))
+    network = MlpNetwork(read_mlp_settings(values, path).network, 6)
+    torch.save(network.state_dict(), path.with_name("final.pt"))
+    folders["idmap"] = "generator.yaml", load_trained
+    for name, (conf, read) in folders.items():
+
+        def read_folder(folder: Path = root / name, read: Callable[[Path], object] = read) -> None:
+            read(folder)
+
+        yield Target(root / name / conf, "yaml", read_folder)
+        weights = root / name / "final.pt"
+        yield Target(weights, "binary", read_folder, ("short",), odd_weights(weights))
+
+
+class Hang(BaseException):
+    """Nobody takes it for what a file may do."""
+
+
+@contextmanager
+def limits() -> Iterator[None]:
+    """Nothing asks for all memory, and what hangs ends."""
+
+    def stop(signal_: int, frame: FrameType | None) -> None:
+        raise Hang
+
+    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    handler = signal.signal(signal.SIGALRM, stop)
+    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, hard))
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, (before, hard))
+
+
+def outcome(read: Callable[[], object]) -> str:
+    """`passed`, `refused`, or what went wrong."""
+    signal.alarm(LIMIT)
+    try:
+        read()
+    except UserError as error:
+        text = str(error)
+        return "refused" if "\n" not in text and "/" in text else f"told badly: {text!r}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return "passed"
+
+
+def attempts(target: Target) -> Iterator[tuple[str, bool, str]]:
+    """Name of each change, whether it must be refused, and the outcome."""
+    good = target.path.read_bytes()
+    target.read()
+    name = f"{target.path.parent.name}/{target.path.name}"
+    wrong = target.wrong()
+    dice = [random.Random(f"{SEED} {name} {number}") for number in range(MUTATIONS)]
+    changes = [(f"mutation {n}", lambda d, r=r: r.choice(RANDOM)(r, d)) for n, r in enumerate(dice)]
+    for number, (what, change) in enumerate([*wrong, *changes]):
+        if change is not None:
+            target.path.write_bytes(change(good))
+        elif what == "missing":
+            target.path.unlink()
+        else:
+            make_no_file(target.path, what)
+        yield f"{name}: {what}", number < len(wrong), outcome(target.read)
+        if target.path.is_dir():
+            target.path.rmdir()
+        elif change is None:
+            target.path.unlink(missing_ok=True)
+        target.path.write_bytes(good)
+
+
+@pytest.mark.slow
+def test_bad_inputs_end_in_one_line(
+    tmp_path: Path, make_data_dir: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = make_data_dir(tmp_path / "d", {"s1": 3, "s2": 3})
+    made = (of_archives, of_settings, of_results, of_plans, of_networks)
+    targets = [*of_data(tmp_path, data), *(target for make in made for target in make(tmp_path))]
+    counts: Counter[str] = Counter()
+    bad: list[str] = []
+    with limits(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for target in targets:
+            for name, must_fail, found in attempts(target):
+                counts[found if found in ("passed", "refused") else "other"] += 1
+                if found not in ("passed", "refused") or (must_fail and found == "passed"):
+                    bad.append(f"{name}: {found}")
+    print(f"{counts.total()} inputs of {len(targets)} targets: {dict(counts)}")
+    assert not bad, f"{len(bad)} of {counts.total()}:\n" + "\n".join(bad)
+    assert counts.total() > 1000
