@@ -78,3 +78,4 @@ def save_half(path: Path, state: Mapping[str, torch.Tensor]) -> None:
             raise ValueError(f"{name} is too large for half precision")
     with replacing(path) as beside:
         save_file({name: value.contiguous() for name, value in halves.items()}, beside)
+        beside.chmod(0o644)  # it makes files for their owner alone

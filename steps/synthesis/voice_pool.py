@@ -166,6 +166,7 @@ def write_packed(
     }
     with replacing(path) as beside:
         save_file(arrays, beside, told)
+        beside.chmod(0o644)  # it makes files for their owner alone
 
 
 def _unpack(
