@@ -88,5 +88,10 @@ def test_a_bad_mark_is_one_line_and_the_page_stays(page: Path, words: str, said:
 
 
 def test_the_project_s_pages_are_what_their_data_say() -> None:
-    pages = [ROOT / "README.md", *ROOT.glob("egs/*/*.md"), *ROOT.glob("docs/**/*.md")]
+    pages = [
+        ROOT / "README.md",
+        *ROOT.glob("egs/*/*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("models/*/*.md"),
+    ]
     assert main(["--check", *map(str, pages)]) == 0
