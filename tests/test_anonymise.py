@@ -363,7 +363,7 @@ def test_notes_of_parts_become_one_file_and_reach_the_report(make_data_dir, tmp_
         "all were taken",
         "by cosine",
     ]
-    told = settings_of_systems([("x", str(data.path), str(out))])["x"]
+    told = settings_of_systems([("x", str(data.path), str(out))])[0]["x"]
     assert isinstance(told, dict)
     assert told["remarks"] == ["all were taken", "by cosine"]
 

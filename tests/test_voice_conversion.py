@@ -465,7 +465,7 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
         ("gender: female\n", "gender: 'female' is unknown; known: same, other, random, any"),
         ("level: position\n", "level: 'position' is unknown; known: utt, spk, perm, const"),
         ("content_bend: 0.6\n", "content_bend: 0.6; it must be from 0 to 0.5"),
-        ("content_scale: 0.1\n", "content_scale: 0.1: frames of the pool are matched as they are"),
+        ("content_scale: 0.1\n", "content_scale: 0.1: it is of synthesiser: nsf_<name>"),
         ("synthesiser: x\n", "synthesiser: 'x' is unknown; known: world, and nsf_<name>"),
         ("level: const\n", "level: const: one voice for all cannot depend on who speaks"),
         ("voices: 3\n", "voices: unknown setting"),
