@@ -558,7 +558,7 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
         ("profiles: 8\nprofile: 9", "profile: 9; it must be from 1 to 8"),
         ("profiles: 8\nprofile: 0", "profile: 0; it must be from 1 to 8"),
         ("profiles: 8\nlevel: utt", "profiles: a profile belongs to a speaker"),
-        ("f0: log", "f0: 'log' is unknown with features: world; known: linear, percentile, quantised, none"),
+        ("f0: log", "f0: 'log' is unknown with features: world; known: linear"),
         ("features: wavlm\nf0: linear", "f0: 'linear' is unknown with features: wavlm"),
         ("vocoder: prematched", "vocoder: only features: wavlm has it"),
         ("features: wavlm\nwavlm_sha256: abc", "wavlm_sha256: 'abc'; 64 digits 0-9, a-f"),

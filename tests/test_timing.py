@@ -148,8 +148,8 @@ def test_from_logs_to_the_report(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert make_report([str(tmp_path / "results"), str(tmp_path / "report")]) == 0
     table = (tmp_path / "report/RESULTS.md").read_text()
-    assert "| `b2 <i>` | protection | 0.5 | 4.0 | 8.0 | 2 | 2 | here |" in table
-    assert f"| b2 <i> | pool | not measured: {tmp_path}/gone: has no stamp" in table
+    assert r"| b2 \<i> | protection | 0.5 | 4.0 | 8.0 | 2 | 2 | here |" in table
+    assert rf"| b2 \<i> | pool | not measured: {tmp_path}/gone: has no stamp" in table
     page = (tmp_path / "report/report.html").read_text()
     assert "Real-time factors" in page and "b2 &lt;i&gt;" in page
     # Results of before there were real-time factors.
