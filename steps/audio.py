@@ -61,6 +61,12 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
     return Audio(mono, rate, file_rate)
 
 
+def quietest(samples: Float64, begin: int, end: int, width: int) -> int:
+    """The middle of the quietest stretch of `width` samples that lies in samples[begin:end]."""
+    energy = np.convolve(samples[begin:end] ** 2, np.ones(width), "valid")
+    return begin + int(energy.argmin()) + width // 2
+
+
 def write_wav(path: str | os.PathLike[str], samples: Float64, rate: int = SAMPLE_RATE) -> None:
     """Write mono 16-bit WAV atomically; UserError for samples beyond full scale (no clipping)."""
     peak = float(np.max(np.abs(samples))) if len(samples) else 0.0

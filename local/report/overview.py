@@ -101,7 +101,7 @@ def privacy_table(block: Block) -> Table:
         for gender, people in _GENDERS.items():
             split = f"{block.split}_{gender}"
             own = [f for f in block.figures if (f.system, f.split) == (system, split)]
-            eers = [f for f in own if (f.attacker, f.metric) == ("unprotected", "eer")]
+            eers = [f for f in own if (f.attacker, f.metric) == ("unprotected", "eer") and f.value]
             eer = best.get((system, split)) or min(eers, key=lambda f: float(f.value), default=None)
             if eer is None:
                 continue

@@ -19,7 +19,7 @@ import onnxruntime
 
 from steps.asr.heard import Heard
 from steps.asr.signal import DITHER, LEVEL, PADDING, condition
-from steps.audio import SAMPLE_RATE
+from steps.audio import SAMPLE_RATE, quietest
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 
@@ -215,8 +215,7 @@ def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
     most, width = round(longest * SAMPLE_RATE), round(_PAUSE * SAMPLE_RATE)
     while len(samples) > most:
         begin, end = most // 2, min(most, len(samples) - SAMPLE_RATE)
-        energy = np.convolve(samples[begin:end] ** 2, np.ones(width), "valid")
-        cut = begin + int(energy.argmin()) + width // 2
+        cut = quietest(samples, begin, end, width)
         yield samples[:cut]
         samples = samples[cut:]
     yield samples

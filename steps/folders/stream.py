@@ -14,7 +14,7 @@ import numpy as np
 import soundfile
 from scipy.signal import resample_poly
 
-from steps.audio import SAMPLE_RATE
+from steps.audio import SAMPLE_RATE, quietest
 from utils.arrays import Float64
 from utils.audiofiles import RATES
 from utils.cli import UserError
@@ -98,13 +98,6 @@ class Recording:
             yield self.read(start, min(start + width, len(self)), channel)
 
 
-def find_cut(samples: Float64, begin: int, end: int) -> int:
-    """The middle of the quietest stretch (_PAUSE) that lies in samples[begin:end]."""
-    width = round(_PAUSE * SAMPLE_RATE)
-    energy = np.convolve(samples[begin:end] ** 2, np.ones(width), "valid")
-    return begin + int(energy.argmin()) + width // 2
-
-
 def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tuple[Float64, slice]]:
     """Stretches of a signal that comes in blocks, and which part of each is its own.
 
@@ -112,11 +105,12 @@ def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tupl
     another without gap.
     """
     most, context = round(longest * SAMPLE_RATE), round(CONTEXT * SAMPLE_RATE)
+    pause = round(_PAUSE * SAMPLE_RATE)
     before, waiting = np.zeros(0), np.zeros(0)
     for block in blocks:
         waiting = np.concatenate((waiting, block))
         while len(waiting) > most + context:
-            cut = find_cut(waiting, most // 2, most)
+            cut = quietest(waiting, most // 2, most, pause)
             stretch = np.concatenate((before, waiting[: cut + context]))
             yield stretch, slice(len(before), len(before) + cut)
             before, waiting = stretch[: len(before) + cut][-context:], waiting[cut:]

@@ -3,12 +3,12 @@
 
 import copy
 import logging
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -18,10 +18,10 @@ from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
 from steps.synthesis.bn import BnEnvelope, mean_level
-from steps.synthesis.bn_config import BnConfig
+from steps.synthesis.bn_config import BnConfig, BnTraining
 from steps.synthesis.content import draw_warp
 from steps.synthesis.f0 import HIGHEST_HZ, VOICED_HZ
-from steps.synthesis.training import Voices
+from steps.synthesis.training import Voices, speakers_in_turn
 from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, synthesise, unpack
 from utils.arrays import Float32, Float64
 from utils.seeds import derive_seed, make_rng
@@ -59,7 +59,7 @@ class Material:
     ) -> None:
         self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
         self.extractor: ContentExtractor = load_extractor(config.content, device)
-        self._content: OrderedDict[tuple[str, bool], np.ndarray] = OrderedDict()
+        self._content: dict[tuple[str, bool], npt.NDArray[np.float16]] = {}
         self._free = int(config.training.cache_gb * 1e9)
 
     def frames(self, utt: str) -> WorldFrames:
@@ -92,30 +92,26 @@ class Material:
         peak = float(np.max(np.abs(wave), initial=0.0))
         return wave * (0.5 / peak) if peak > 0 else wave
 
-    def utterances(self) -> Iterator[tuple[WorldFrames, Float32]]:
-        """Frames and content of all, one after the other."""
-        for utt in (utt for utts in self.audio.spk2utt.values() for utt in utts):
+    def utterances(self, speakers: Sequence[str]) -> Iterator[tuple[WorldFrames, Float32]]:
+        """Frames and content of all of some speakers, one after the other."""
+        for utt in (utt for speaker in speakers for utt in self.audio.spk2utt[speaker]):
             frames = self.frames(utt)
             yield frames, self.content(utt, len(frames), warped=False)
 
 
 class CropMaker:
-    """The crops of a step: speakers in turn, an utterance and a place in it at random."""
+    """Crops of some speakers; of a step: each in turn, an utterance and a place in it at random."""
 
-    def __init__(self, material: Material, network: BnEnvelope) -> None:
-        self.material, self.network = material, network
+    def __init__(self, material: Material, network: BnEnvelope, speakers: Sequence[str]) -> None:
+        self.material, self.network, self.speakers = material, network, speakers
         self.n_frames = round(material.config.training.crop_seconds * 100)
 
     def __call__(self, step: int) -> Crops:
         """The batch of step 0, 1, ..."""
-        seed, speakers = self.material.seed, self.material.audio.speakers
+        seed, n = self.material.seed, self.material.config.training.batch
         rng = make_rng(seed, "bn-batch", str(step))
-        batch, chosen = self.material.config.training.batch, []
-        for place in range(step * batch, (step + 1) * batch):
-            turn, rank = divmod(place, len(speakers))
-            order = make_rng(seed, "bn-round", str(turn)).permutation(len(speakers))
-            chosen.append(speakers[order[rank]])
-        return stack([self.crop(rng, speaker, augmented=True) for speaker in chosen])
+        turn = speakers_in_turn(self.speakers, n, step, seed, "bn-round")
+        return stack([self.crop(rng, speaker, augmented=True) for speaker in turn])
 
     def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> Crops:
         """One crop (B = 1); where the utterance ends, silence follows."""
@@ -174,10 +170,10 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
     return variances
 
 
-def set_statistics(network: BnEnvelope, material: Material) -> None:
-    """Means and deviations over the speech of the training."""
+def set_statistics(network: BnEnvelope, material: Material, speakers: Sequence[str]) -> None:
+    """Means and deviations over the speech of those who are trained on."""
     content, f0, out, levels = [], [], [], []
-    for frames, values in material.utterances():
+    for frames, values in material.utterances(speakers):
         power = frames.envelope[:, 0]
         loud = power > SILENCE + _LOUD_ABOVE_SILENCE
         content.append(values[::7])
@@ -198,7 +194,7 @@ def set_statistics(network: BnEnvelope, material: Material) -> None:
 class BnTrainer(Trainer):
     """The network under training; see Trainer. valid: crops of held-out speakers."""
 
-    plan: object
+    plan: BnTraining
     seed: int
     device: str
     network: BnEnvelope
@@ -208,9 +204,8 @@ class BnTrainer(Trainer):
 
     def __post_init__(self) -> None:
         self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), self.make.material.config.training.learning_rate,
-            weight_decay=self.make.material.config.training.weight_decay,
-        )  # fmt: skip
+            self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
+        )
 
     def batch(self, step: int) -> Crops:
         """See Trainer."""
@@ -218,14 +213,13 @@ class BnTrainer(Trainer):
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
         """See Trainer."""
-        plan = self.make.material.config.training
         self.network.train()
-        set_rate(self.optimiser, learning_rate(plan, step))
+        set_rate(self.optimiser, learning_rate(self.plan, step))
         distance = self._distance(batch)
         guess = self.network.variance(batch.xvectors.to(self.device))
         missed = guess - batch.variances.to(self.device)
         loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
-        descend(loss, self.optimiser, self.network.parameters(), plan.gradient_norm)
+        descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return {"loss": float(distance.detach()), "variance": float(missed.detach().abs().mean())}
 
     def _distance(self, batch: Crops) -> Tensor:
@@ -265,19 +259,18 @@ def train_bn(
     voices = Voices.load(pool, audio)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
     material = Material(audio, voices, config, seed, device)
-    own = Material(training, voices, config, seed, device)
     n_xvector = len(voices.xvectors[training.speakers[0]])
     torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
-    network = BnEnvelope(config.network, own.extractor.width, n_xvector)
-    set_statistics(network, own)
-    rng, maker = make_rng(seed, "bn-validation"), CropMaker(material, network)
-    crops = [maker.crop(rng, who, augmented=False) for who in held for _ in range(_VALID_CROPS)]
-    trainer = BnTrainer(
-        config.training, seed, device, network.to(device), CropMaker(own, copy.deepcopy(network)),
-        stack(crops) if crops else None,
-    )  # fmt: skip
+    network = BnEnvelope(config.network, material.extractor.width, n_xvector)
+    set_statistics(network, material, training.speakers)
+    # Crops are made on the processor, wherever the network is.
+    make = CropMaker(material, copy.deepcopy(network), training.speakers)
+    rng = make_rng(seed, "bn-validation")
+    crops = [make.crop(rng, who, augmented=False) for who in held for _ in range(_VALID_CROPS)]
+    valid = stack(crops) if crops else None
+    trainer = BnTrainer(config.training, seed, device, network.to(device), make, valid)
     settings = to_plain(config)
-    digest = own.extractor.digest
+    digest = material.extractor.digest
     parts = (seed, audio.spk2utt, audio.lengths, voices.matrix(audio.speakers).tobytes(), digest)
     train(trainer, out, identity(settings, *parts)).finish(
         "synthesiser.yaml",

@@ -94,17 +94,9 @@ class BatchMaker:
     def __call__(self, step: int) -> Batch:
         """The batch of step 0, 1, ..."""
         rng = make_rng(self.seed, "nsf-batch", str(step))
-        return stack([self.crop(rng, speaker, warp=True) for speaker in self._speakers(step)])
-
-    def _speakers(self, step: int) -> list[str]:
-        """Every speaker once, in an order drawn for each round; then the next round."""
-        batch, speakers = self.config.training.batch, self.audio.speakers
-        chosen = []
-        for place in range(step * batch, (step + 1) * batch):
-            turn, rank = divmod(place, len(speakers))
-            order = make_rng(self.seed, "nsf-round", str(turn)).permutation(len(speakers))
-            chosen.append(speakers[order[rank]])
-        return chosen
+        n, of = self.config.training.batch, self.audio.speakers
+        turn = speakers_in_turn(of, n, step, self.seed, "nsf-round")
+        return stack([self.crop(rng, speaker, warp=True) for speaker in turn])
 
     def crop(self, rng: np.random.Generator, speaker: str, *, warp: bool) -> Batch:
         """One crop (B = 1) of a speaker; where the utterance ends, silence follows."""
@@ -134,6 +126,19 @@ class BatchMaker:
             np.pad(content.gate[part], (0, pad))[None],
             right[None],
         )
+
+
+def speakers_in_turn(
+    speakers: Sequence[str], n: int, step: int, seed: int, purpose: str
+) -> list[str]:
+    """The n speakers of a step: every speaker once, in an order drawn for each round, then the
+    next round. purpose: of the drawing."""
+    chosen = []
+    for place in range(step * n, (step + 1) * n):
+        turn, rank = divmod(place, len(speakers))
+        order = make_rng(seed, purpose, str(turn)).permutation(len(speakers))
+        chosen.append(speakers[order[rank]])
+    return chosen
 
 
 def stack(batches: list[Batch]) -> Batch:
