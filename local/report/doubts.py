@@ -38,10 +38,11 @@ def doubts(figures: Iterable[Figure]) -> list[str]:
                 continue
             eer, low = parse(s.eer.value), parse(s.eer.low)
             if eer <= bare or low <= bare:
-                how = "is" if eer <= bare else "may be (its interval says so)"
+                how = "is" if eer <= bare else "may be"
                 said.append(
                     f"{s.system} on {s.split} by {evaluator}: protected speech {how} no better "
-                    f"than unprotected: EER {percent(eer)} by the {attacker(s.eer.attacker)} "
-                    f"attacker, {percent(bare)} without protection."
+                    f"than unprotected: the {attacker(s.eer.attacker)} attacker has an EER of "
+                    f"{percent(eer)} (its interval begins at {percent(low)}); without protection "
+                    f"it is {percent(bare)}."
                 )
     return said
