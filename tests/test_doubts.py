@@ -27,7 +27,10 @@ def test_a_weak_evaluator_and_a_reversible_shift_looked_best() -> None:
     weak, shift, near = doubts(figures)
     assert weak.startswith("Evaluator weak on x_f: EER 22.7 % without") and "no evidence" in weak
     assert shift.startswith("shift on x_f by good: protected speech is no better than unprotected")
-    assert "5.0 % by the aligned attacker, 5.0 % without" in shift
+    assert (
+        "the aligned attacker has an EER of 5.0 %" in shift
+        and "without protection it is 5.0 %" in shift
+    )
     assert near.startswith("near on x_f by good: protected speech may be no better than")
     assert f"- 🔴 **{weak}**" in render(figures, "x", {})
     assert not doubts([figures[1], figures[5]])
