@@ -55,7 +55,7 @@ def scatter(results: Results, evaluator: str, folder: Path) -> Picture | None:
         )  # fmt: skip
     _scatter_keys(axes, points)
     axes.axhline(0, color=draw.SOFT, linewidth=0.8, linestyle=":")
-    axes.set_xlabel("DeID (%), as heard by comparison with the original voices")
+    axes.set_xlabel("DeID (%): 0 = as before")
     axes.set_ylabel("G_VD (dB): 0 = as before")
     axes.grid(True)
     axes.margins(0.08)
