@@ -27,7 +27,8 @@ import soundfile
 import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.speaker.config import read_config
+from steps.learning.settings import read_config
+from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import NetworkEncoder
 from steps.speaker.extraction import extract
 from steps.speaker.networks import EncoderNetwork
@@ -48,7 +49,7 @@ def make_encoder() -> NetworkEncoder:
     torch.set_num_threads(1)
     keep_freed_memory()  # as the program does
     torch.manual_seed(0)
-    config = read_config(CONF)
+    config = read_config(EncoderConfig, CONF)
     return NetworkEncoder(config, EncoderNetwork(config))
 
 

@@ -22,11 +22,12 @@ sys.path[0] = str(ROOT)
 import numpy as np
 
 from steps.audio import read_audio
+from steps.learning.settings import read_config
 from steps.synthesis.base import Target
 from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.nsf import NsfNetwork, NsfSynthesiser, pulse_train
-from steps.synthesis.nsf_config import read_config
+from steps.synthesis.nsf_config import NsfConfig
 from steps.synthesis.world import extract_f0
 from utils.arrays import Float64
 
@@ -60,7 +61,7 @@ def cpu_seconds(function: Callable[[Float64], object], waves: list[Float64]) -> 
 
 def main() -> int:
     """Measure, print figures, and say by the exit status whether the goal was met."""
-    config = read_config(CONF)
+    config = read_config(NsfConfig, CONF)
     network = NsfNetwork(config.network, config.cepstra, N_XVECTOR)
     synthesiser = NsfSynthesiser(config, network)
     xvector = np.random.default_rng(0).standard_normal(N_XVECTOR)

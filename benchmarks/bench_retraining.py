@@ -27,7 +27,8 @@ import numpy as np
 import soundfile
 
 from steps.audio import SAMPLE_RATE
-from steps.speaker.config import fine_tuned, read_config
+from steps.learning.settings import read_config
+from steps.speaker.config import EncoderConfig, fine_tuned
 from utils.archives import ArchiveWriter
 from utils.tables import write_map
 
@@ -94,7 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="train all steps, not some of them")
     full = parser.parse_args().full
-    config = read_config(CONF)
+    config = read_config(EncoderConfig, CONF)
     start = time.time()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)

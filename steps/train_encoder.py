@@ -52,11 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.speaker.config import fine_tuned, read_config
+    from steps.learning.settings import read_config
+    from steps.speaker.config import EncoderConfig, fine_tuned
 
     if args.workers < 0:
         raise UserError(f"--workers {args.workers}: 0 or more are needed")
-    config = read_config(args.conf)
+    config = read_config(EncoderConfig, args.conf)
     if args.init_from is not None:
         config = fine_tuned(config)
     if args.steps is not None:

@@ -39,9 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.asr.ctc_config import read_config
+    from steps.asr.ctc_config import CtcConfig
+    from steps.learning.settings import read_config
 
-    config = read_config(args.conf)
+    config = read_config(CtcConfig, args.conf)
     if args.steps is not None:
         config = with_steps(config, args.steps)
     data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "text"))

@@ -19,6 +19,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from steps.learning.settings import read_config
+
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.synthesis.registry import find_structure
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     structure = find_structure(args.conf)
-    config = load(structure.read)(args.conf)
+    config = read_config(load(structure.config), args.conf)
     data = load_data_dir(args.data)
 
     from steps.learning.audio import load_training_audio

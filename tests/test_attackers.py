@@ -20,7 +20,8 @@ from local.report.strongest import strongest, strongest_table
 from local.report.words import absent
 from steps import anonymise, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
-from steps.speaker.config import read_config
+from steps.learning.settings import read_config
+from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
@@ -174,7 +175,7 @@ class TestFineTuning:
         told = yaml.safe_load((tuned / "encoder.yaml").read_text())
         assert told["trained"]["step"] == 4
         assert told["trained"]["init_from"] == str(first)
-        assert read_config(conf).training.steps == 8
+        assert read_config(EncoderConfig, conf).training.steps == 8
 
     def test_a_stopped_one_resumes_to_the_same_bits(self, trained, tmp_path):
         conf, data, first = trained
@@ -206,8 +207,8 @@ class TestFineTuning:
     def test_parts_are_checked(self, tmp_path):
         path = tmp_path / "conf.yaml"
         path.write_text(yaml.safe_dump({**TINY, "fine_tuning": {"steps": 1.5}}))
-        with pytest.raises(UserError, match=r"fine_tuning\.steps: a part, above 0 and at most 1"):
-            read_config(path)
+        with pytest.raises(UserError, match=r"fine_tuning\.steps: 1.5; above 0 and at most 1"):
+            read_config(EncoderConfig, path)
 
 
 class TestWhoIsTestedIsNotInTraining:

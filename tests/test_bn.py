@@ -14,12 +14,13 @@ from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.export_system import main as export_system
 from steps.learning.audio import load_training_audio
+from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
 from steps.speaker.averaging import read_xvectors
 from steps.synthesis import bn, bn_training
 from steps.synthesis.base import Target
 from steps.synthesis.bn import BnSynthesiser
-from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining, read_bn_config
+from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining
 from steps.synthesis.f0 import (
     compute_f0_stats,
     transform_linear,
@@ -220,7 +221,7 @@ def test_quantised_f0_has_few_steps_about_the_linear_one() -> None:
 
 @pytest.mark.parametrize("name", ["bn_mini", "bn_base"])
 def test_the_settings_of_the_recipes_are_read(name: str) -> None:
-    assert read_bn_config(CONF / f"{name}.yaml").content == "moonshine"
+    assert read_config(BnConfig, CONF / f"{name}.yaml").content == "moonshine"
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_bad_settings_name_the_file_and_the_key(tmp_path: Path, text: str, said:
     body = text if "training:" in text else f"{text}\ntraining: {{steps: 5}}"
     path.write_text(f"synthesiser: bn\n{body}\n")
     with pytest.raises(UserError, match=said) as error:
-        read_bn_config(path)
+        read_config(BnConfig, path)
     assert str(path) in str(error.value)
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from local.metrics.wer import error_figures
 from steps.asr.ctc_batches import Batch, BatchMaker, fitting_speeds
-from steps.asr.ctc_config import CtcConfig, NetworkConfig, SearchConfig, read_config
+from steps.asr.ctc_config import CtcConfig, NetworkConfig, SearchConfig
 from steps.asr.ctc_network import CtcNetwork
 from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import CtcTrainer, Material, select_usable
@@ -25,6 +25,7 @@ from steps.asr.word_models import IMPOSSIBLE, make_word_model
 from steps.choose_search import main as choose
 from steps.decode import main as decode
 from steps.learning.audio import TrainingAudio
+from steps.learning.settings import read_config
 from steps.make_lang import main as make_lang
 from steps.train_recogniser import main as train
 from utils.cli import UserError
@@ -89,7 +90,7 @@ def test_units() -> None:
 
 @pytest.mark.parametrize("conf", CONFS, ids=lambda path: path.stem)
 def test_the_confs_are_read(conf: Path) -> None:
-    config = read_config(conf)
+    config = read_config(CtcConfig, conf)
     network = CtcNetwork(config.network, config.features.bins, 30).eval()
     features, n_frames = torch.randn(2, 90, config.features.bins), torch.tensor([90, 50])
     features[1, 50:] = 0.0
@@ -277,12 +278,12 @@ def test_a_round_has_every_utterance_once(data: Path, conf: Path) -> None:
     audio = TrainingAudio(wav, {spk: [utt] for utt, spk in owners.items()}, lengths)
     units = Units.of("characters", ["a", "no"])
     targets = {utt: units.encode("a no"[number % 3 :]) for number, utt in enumerate(sorted(wav))}
-    make = BatchMaker(audio, targets, read_config(conf), 0)
+    make = BatchMaker(audio, targets, read_config(CtcConfig, conf), 0)
     rounds = [[make(step) for step in range(n * make.per_round, (n + 1) * make.per_round)]
               for n in (0, 1)]  # fmt: skip
     for batches in rounds:
         assert sum(len(batch.n_frames) for batch in batches) == 20
-    again = BatchMaker(audio, targets, read_config(conf), 0)(make.per_round + 1)
+    again = BatchMaker(audio, targets, read_config(CtcConfig, conf), 0)(make.per_round + 1)
     assert torch.equal(again.features, rounds[1][1].features)
     assert not torch.equal(make(0).n_frames, make(make.per_round).n_frames)
 
@@ -329,17 +330,20 @@ def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
         return path
 
     for changes, message in (
-        ({"recogniser": "hmm"}, "recogniser: 'hmm'; known: ctc"),
-        ({"units": "phones"}, "units: 'phones'; choose one of: characters, words"),
+        ({"recogniser": "hmm"}, "recogniser: 'hmm' is unknown; known: ctc"),
+        ({"units": "phones"}, "units: 'phones' is unknown; known: characters, words"),
         ({"netwrk": {}}, "netwrk: unknown setting"),
-        ({"network": {"kernel": 4}}, "an odd kernel"),
+        ({"network": {"kernel": 4}}, "network.kernel: 4; an odd number"),
         ({"network": {"dropout": 1.0}}, "network.dropout"),
-        ({"training": {"steps": 0}}, "training.steps: at least 1"),
+        ({"training": {"steps": 0}}, "training.steps: 0; at least 1"),
         ({"training": {"steps": 9, "warm_up": 1.0}}, "training.warm_up"),
         ({"search": {"beam": 0}}, "search.beam"),
         ({"search": {"tokens": 0}}, "search.tokens"),
-        ({"search": {"lm_weight": 0}}, "search.lm_weight: above 0"),
-        ({"features": {"mean": "none of it"}}, "features.mean: choose one of: sentence"),
+        ({"search": {"lm_weight": 0}}, "search.lm_weight: 0; above 0"),
+        (
+            {"features": {"mean": "none of it"}},
+            "features.mean: 'none of it' is unknown",
+        ),
         ({"features": {"speech_only": True}}, "features.speech_only: false is needed"),
         ({"training": {"steps": 5, "valid_share": 0.6}}, "training.valid_share"),
         ({"augmentation": {"speeds": [3.0]}}, "augmentation.speeds"),

@@ -21,6 +21,7 @@ from steps.activity import keep_speech
 from steps.learning.audio import TrainingAudio, hold_out, load_training_audio
 from steps.learning.batches import Prefetcher
 from steps.learning.loop import count_parameters, learning_rate
+from steps.learning.settings import read_config
 from steps.speaker import encoders, layers
 from steps.speaker.augmentation import (
     add_at_snr,
@@ -30,7 +31,7 @@ from steps.speaker.augmentation import (
     power,
 )
 from steps.speaker.batches import BatchMaker
-from steps.speaker.config import AugmentConfig, FeatureConfig, read_config
+from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
 from steps.speaker.encoders import NetworkEncoder, load_encoder
 from steps.speaker.extraction import cut
 from steps.speaker.features import Features, sliding_mean
@@ -113,7 +114,7 @@ def make_encoder(tmp_path, settings):
     """An untrained encoder, its normalisation layers away from their neutral state."""
     path = tmp_path / "settings.yaml"
     path.write_text(yaml.safe_dump(settings))
-    config = read_config(path)
+    config = read_config(EncoderConfig, path)
     torch.manual_seed(1)
     network = EncoderNetwork(config)
     network.train()
@@ -150,7 +151,7 @@ def test_too_short_an_utterance_has_no_vector(tmp_path):
 
 @pytest.mark.parametrize("path", CONFS, ids=lambda p: p.stem)
 def test_every_configuration_makes_a_network_that_learns(path):
-    config = read_config(path)
+    config = read_config(EncoderConfig, path)
     torch.set_num_threads(1)
     trainer_config = dataclasses.replace(
         config, training=dataclasses.replace(config.training, precision="float32")
@@ -164,7 +165,8 @@ def test_every_configuration_makes_a_network_that_learns(path):
 
 
 def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
-    size = {p.stem: count_parameters(EncoderNetwork(read_config(p))) / 1e6 for p in CONFS}
+    configs = {p.stem: read_config(EncoderConfig, p) for p in CONFS}
+    size = {name: count_parameters(EncoderNetwork(made)) / 1e6 for name, made in configs.items()}
     assert 0.5 < size["ecapa_mini"] < 0.7
     assert size["ecapa_full"] == pytest.approx(6.2, abs=0.05)  # systems of VoicePrivacy 2024
     assert size["xvector_full"] == pytest.approx(4.2, abs=0.1)
@@ -175,9 +177,9 @@ def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
     [
         ({"training__stepz": 3}, r"training\.stepz: unknown setting; known: steps, log_every"),
         ({"training__steps": "many"}, r"training\.steps: 'many'; a whole number is expected"),
-        ({"training__steps": 0}, r"training\.steps: at least 1"),
+        ({"training__steps": 0}, r"training\.steps: 0; at least 1"),
         ({"training__steps": True}, r"training\.steps: True; a whole number is expected"),
-        ({"encoder": "dvector"}, r"encoder: 'dvector'; choose one of: ecapa, xvector"),
+        ({"encoder": "dvector"}, r"encoder: 'dvector' is unknown; known: ecapa, xvector"),
         ({"network__channels": [8, 8]}, "differ in length"),
         ({"network__channels": [9, 9, 9, 16]}, "not multiples of 8"),
         ({"training__crop_seconds": [3]}, r"training\.crop_seconds: \[3\]; \[a, b\] with 2 values"),
@@ -187,17 +189,17 @@ def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
 def test_a_wrong_setting_is_named(conf, changes, message):
     path = conf(**changes)
     with pytest.raises(UserError, match=message):
-        read_config(path)
+        read_config(EncoderConfig, path)
 
 
 def test_settings_that_are_missing_or_no_yaml_are_named(tmp_path):
     path = tmp_path / "c.yaml"
     path.write_text("encoder: ecapa\n")
     with pytest.raises(UserError, match="network: is missing"):
-        read_config(path)
+        read_config(EncoderConfig, path)
     path.write_text("a: [1\n")
     with pytest.raises(UserError, match=r"c\.yaml:2: expected"):
-        read_config(path)
+        read_config(EncoderConfig, path)
 
 
 def run_training(conf_path, data, out, *options):
@@ -314,7 +316,7 @@ def make_audio(n_speakers=3, seconds=(1.0, 3.0)):
 
 
 def test_a_batch_is_a_function_of_seed_and_step(conf):
-    config = read_config(conf())
+    config = read_config(EncoderConfig, conf())
     audio = make_audio()
     make = BatchMaker(audio, config, 7)
     batches = {step: make(step) for step in (5, 0, 3)}
@@ -328,7 +330,7 @@ def test_a_batch_is_a_function_of_seed_and_step(conf):
 
 
 def test_every_class_comes_once_a_round(conf):
-    make = BatchMaker(make_audio(), read_config(conf(training__batch=6)), 0)
+    make = BatchMaker(make_audio(), read_config(EncoderConfig, conf(training__batch=6)), 0)
     assert make.n_classes == 9  # three speakers at three speeds
     classes = np.concatenate([make(step).classes for step in range(3)])
     assert sorted(classes[:9].tolist()) == sorted(classes[9:].tolist()) == list(range(9))
@@ -390,7 +392,7 @@ def test_validation_eer_of_known_scores():
 
 
 def test_schedules():
-    config = read_config(CONFS[0]).training
+    config = read_config(EncoderConfig, CONFS[0]).training
     n = config.steps
     rates = [learning_rate(config, step) for step in range(n)]
     peak = round(config.warm_up * n)
@@ -595,7 +597,7 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "hyperparams.yaml").write_text(HUB_MODEL)
-    config = read_config(trained / "encoder.yaml")
+    config = read_config(EncoderConfig, trained / "encoder.yaml")
     torch.manual_seed(0)
     body = EncoderNetwork(config).body.eval()
     torch.save(body.state_dict(), folder / "embedding_model.ckpt")
@@ -632,9 +634,9 @@ def test_a_hub_that_cannot_be_reached_is_one_line(run_process, data, tmp_path):
 
 def test_settings_survive_being_written(tmp_path):
     for path in CONFS:
-        config = read_config(path)
+        config = read_config(EncoderConfig, path)
         (tmp_path / "c.yaml").write_text(yaml.safe_dump(to_plain(config)))
-        assert read_config(tmp_path / "c.yaml") == config
+        assert read_config(EncoderConfig, tmp_path / "c.yaml") == config
 
 
 def test_pauses_are_cut_out_and_noisy_speech_stays_whole():
@@ -672,7 +674,7 @@ def test_an_encoder_of_speech_only_does_not_hear_pauses(tmp_path, data):
 
 @pytest.mark.parametrize("conf", ["ecapa_mini", "xvector_full"])
 def test_the_faster_layers_give_what_speechbrains_give(conf, monkeypatch):
-    config = read_config(ROOT / f"egs/TEMPLATE/conf/encoders/{conf}.yaml")
+    config = read_config(EncoderConfig, ROOT / f"egs/TEMPLATE/conf/encoders/{conf}.yaml")
     monkeypatch.setattr(layers, "_LARGE", 1)
     torch.manual_seed(0)
     ours = EncoderNetwork(config)

@@ -10,12 +10,12 @@ from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
     MlpModel,
     MlpNetwork,
+    MlpSettings,
     MlpTrainer,
     NetworkSettings,
     TripletSampler,
     TripletSettings,
     mlp_loss,
-    read_mlp_settings,
 )
 from steps.generators.idmap_diff import (
     DiffModel,
@@ -23,7 +23,6 @@ from steps.generators.idmap_diff import (
     DiffSettings,
     DiffTrainer,
     index_noise,
-    read_diff_settings,
     to_score,
 )
 from steps.generators.registry import describe_generator, load_generator
@@ -57,7 +56,7 @@ def mlp(**network: object) -> MlpModel:
 def diff(**network: object) -> DiffModel:
     torch.manual_seed(0)
     values = {"generator": "idmap_diff", "network": {**SMALL, "sizes": [24, 16, 8], **network}}
-    settings = read_diff_settings(values, "x")
+    settings = parse_settings(DiffSettings, values, "x")
     made = DiffNetwork(settings.network, 16)
     _stir(made)
     return DiffModel(settings, made, 12)
@@ -126,7 +125,9 @@ def test_the_folded_mlp_is_the_network_in_evaluation_mode() -> None:
 
 def test_the_folded_u_net_is_the_network() -> None:
     torch.manual_seed(2)
-    settings = read_diff_settings({"generator": "idmap_diff", "network": dict(SMALL)}, "x")
+    settings = parse_settings(
+        DiffSettings, {"generator": "idmap_diff", "network": dict(SMALL)}, "x"
+    )
     network = DiffNetwork(settings.network, 16).eval()
     _stir(network)
     e = identity_vectors(np.arange(6), 24, "gaussian")
@@ -219,28 +220,28 @@ def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "values", "message"),
+    ("kind", "values", "message"),
     [
-        (read_mlp_settings, {"training": {"alpha": 1.5}}, "training.alpha: 1.5"),
-        (read_mlp_settings, {"training": {"loss": "l1"}}, "training.loss: 'l1'"),
-        (read_mlp_settings, {"training": {"steps": 0}}, "training.steps: at least 1"),
-        (read_mlp_settings, {"training": {"identities": 0}}, "at least 1"),
-        (read_mlp_settings, {"network": {"distribution": "cauchy"}}, "network.distribution"),
-        (read_mlp_settings, {"network": {"width": 0}}, "network.width: sizes from 1"),
-        (read_mlp_settings, {"network": {"generator_layers": 1}}, "generator_layers"),
-        (read_mlp_settings, {"solver": {}}, "solver: unknown setting"),
-        (read_diff_settings, {"solver": {"kind": "rk4"}}, "solver.kind: 'rk4'"),
-        (read_diff_settings, {"solver": {"steps": 0}}, "solver.steps"),
-        (read_diff_settings, {"network": {"unet": "2d"}}, "network.unet: '2d'"),
-        (read_diff_settings, {"network": {"predicts": "v"}}, "network.predicts"),
-        (read_diff_settings, {"network": {"channels": 12}}, "eights"),
-        (read_diff_settings, {"training": {"average": 1.0}}, "training.average"),
+        (MlpSettings, {"training": {"alpha": 1.5}}, "training.alpha: 1.5"),
+        (MlpSettings, {"training": {"loss": "l1"}}, "training.loss: 'l1'"),
+        (MlpSettings, {"training": {"steps": 0}}, "training.steps: 0; at least 1"),
+        (MlpSettings, {"training": {"identities": 0}}, "at least 1"),
+        (MlpSettings, {"network": {"distribution": "cauchy"}}, "network.distribution"),
+        (MlpSettings, {"network": {"width": 0}}, "network.width: 0; 1 to 65536"),
+        (MlpSettings, {"network": {"generator_layers": 1}}, "generator_layers"),
+        (MlpSettings, {"solver": {}}, "solver: unknown setting"),
+        (DiffSettings, {"solver": {"kind": "rk4"}}, "solver.kind: 'rk4'"),
+        (DiffSettings, {"solver": {"steps": 0}}, "solver.steps"),
+        (DiffSettings, {"network": {"unet": "2d"}}, "network.unet: '2d'"),
+        (DiffSettings, {"network": {"predicts": "v"}}, "network.predicts"),
+        (DiffSettings, {"network": {"channels": 12}}, "a multiple of 8"),
+        (DiffSettings, {"training": {"average": 1.0}}, "training.average"),
     ],
 )
-def test_bad_settings(read, values: dict, message: str) -> None:
+def test_bad_settings(kind: type, values: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        read({"generator": "x", **values}, "conf.yaml")
-    assert read({"generator": "x"}, "conf.yaml").training.identities == 16
+        parse_settings(kind, {"generator": "x", **values}, "conf.yaml")
+    assert parse_settings(kind, {"generator": "x"}, "conf.yaml").training.identities == 16
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +308,7 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
     ("settings", "message"),
     [
         ({"index_space": 100}, "needs used_indices: FILE"),
-        ({"index_space": -1}, "0 or more"),
+        ({"index_space": -1}, "index_space: -1; at least 0"),
         ({"norm": "one"}, "generator.norm: 'one'"),
         ({"index_space": 2**63, "used_indices": "x"}, "below 2\\^63"),
         ({"name": "idmap_diff"}, "a trained idmap_mlp, where a trained idmap_diff is asked for"),
@@ -327,7 +328,7 @@ def test_defaults_of_the_settings_are_those_of_the_files() -> None:
     mlp_values, diff_values = (
         read_settings(root / f"{n}.yaml") for n in ("idmap_mlp", "idmap_diff")
     )
-    in_file = read_diff_settings(diff_values, "x")
+    in_file = parse_settings(DiffSettings, diff_values, "x")
     assert in_file.network == DiffSettings("x").network and in_file.solver.steps == 5
     assert in_file.training.steps == DiffSettings("x").training.steps
-    assert read_mlp_settings(mlp_values, "x").training.alpha == 0.5
+    assert parse_settings(MlpSettings, mlp_values, "x").training.alpha == 0.5

@@ -12,6 +12,7 @@ import yaml
 from conftest import RunProgram
 
 from steps.learning.audio import load_training_audio
+from steps.learning.settings import read_config
 from steps.synthesis.base import Target
 from steps.synthesis.content import (
     analyse_content,
@@ -28,13 +29,7 @@ from steps.synthesis.nsf import (
     pulse_train,
     quantise,
 )
-from steps.synthesis.nsf_config import (
-    AugmentConfig,
-    NetworkConfig,
-    NsfConfig,
-    TrainingConfig,
-    read_config,
-)
+from steps.synthesis.nsf_config import AugmentConfig, NetworkConfig, NsfConfig, TrainingConfig
 from steps.synthesis.nsf_training import Adversary, NsfTrainer, train_nsf
 from steps.synthesis.spectral_loss import SpectralLoss
 from steps.synthesis.training import BatchMaker, Voices
@@ -354,20 +349,20 @@ def test_a_pool_of_other_data_is_refused(pool: Path, tmp_path: Path) -> None:
     "path", sorted(set(CONF.glob("nsf_*.yaml")) - {CONF / "nsf_b1b.yaml"}), ids=lambda p: p.name
 )
 def test_the_configurations_are_valid(path: Path) -> None:
-    assert read_config(path).synthesiser == "nsf"
+    assert read_config(NsfConfig, path).synthesiser == "nsf"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"network": {"kernel": 4}}, "odd number"),
-        ({"network": {"levels": 4}}, "odd number of levels"),
+        ({"network": {"levels": 4}}, "levels: 4; an odd number, 3 to 65536"),
         ({"cepstra": 40}, "1 to 39"),
         ({"training": {"steps": 0}}, "at least 1"),
         ({"augmentation": {"scale": 2.0}}, "0 to 0.5"),
         ({"augmentation": {"adversary": 1.0}}, "needs a network.bottleneck"),
         ({"nonsense": 1}, "unknown setting"),
-        ({"synthesiser": "world"}, "only nsf"),
+        ({"synthesiser": "world"}, "'world' is unknown; known: nsf"),
     ],
 )
 def test_bad_settings_are_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -375,4 +370,4 @@ def test_bad_settings_are_refused(tmp_path: Path, change: dict[str, object], mes
     path = tmp_path / "conf.yaml"
     path.write_text(yaml.safe_dump(values))
     with pytest.raises(UserError, match=message):
-        read_config(path)
+        read_config(NsfConfig, path)

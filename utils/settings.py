@@ -10,17 +10,17 @@ import math
 import re
 import types
 import typing
-from collections.abc import Collection
 from typing import Any, TypeVar
 
 import yaml
 
+from utils.bounds import OneOf, Rule
 from utils.cli import UserError
+from utils.registry import did_you_mean
 from utils.tables import StrPath, atomic_write, read_bytes
 
 T = TypeVar("T")
 Kind = TypeVar("Kind", dict[str, Any], list[Any])
-LARGEST = 65536  # of a layer: channels, frames of a kernel
 _DATE = "tag:yaml.org,2002:timestamp"
 _NO_SEXAGESIMAL = {
     "tag:yaml.org,2002:int": re.compile(
@@ -95,29 +95,43 @@ def read_settings(path: StrPath) -> dict[str, object]:
 def parse_settings(kind: type[T], values: object, path: StrPath, where: str = "") -> T:
     """A dataclass of bool, int, float, str, tuples of them, `| None`, and other such dataclasses.
 
-    `where` is the name of the mapping in the file, for messages. UserError names the file, the
-    setting, and what is known or expected.
+    A type may carry what is allowed (`Annotated`, utils/bounds.py); what several settings must be
+    together is a ValueError of the dataclass's __post_init__. `where` is the name of the mapping in
+    the file, for messages. UserError names the file, the setting, and what is known or expected.
     """
     if not isinstance(values, dict):
         raise UserError(f"{path}: {where}: settings are expected, one `name: value` a line")
     prefix = f"{where}." if where else ""
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name in values:
         if name not in fields:
-            raise UserError(f"{path}: {prefix}{name}: unknown setting; known: {', '.join(fields)}")
+            known = ", ".join(fields) + did_you_mean(name, fields)
+            raise UserError(f"{path}: {prefix}{name}: unknown setting; known: {known}")
     for name, field in fields.items():
         no_default = dataclasses.MISSING is field.default is field.default_factory
         if no_default and name not in values:
             raise UserError(f"{path}: {prefix}{name}: is missing")
-    return kind(
-        **{name: _convert(hints[name], values[name], path, f"{prefix}{name}") for name in values}
-    )
+    found = {name: _convert(hints[name], values[name], path, f"{prefix}{name}") for name in values}
+    try:
+        return kind(**found)
+    except ValueError as error:
+        raise UserError(f"{path}: {prefix}{error}") from error
 
 
 def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
-    if isinstance(hint, types.UnionType):  # X | None: a setting that is given has to be an X
-        (hint,) = (part for part in hint.__args__ if part is not types.NoneType)
+    if typing.get_origin(hint) in (
+        types.UnionType,
+        typing.Union,
+    ):  # X | None: what is given is an X
+        (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
+    if typing.get_origin(hint) is typing.Annotated:
+        inner, *rules = typing.get_args(hint)
+        found = _convert(inner, value, path, where)
+        for rule in rules:
+            if not rule.allows(found):
+                raise UserError(f"{path}: {where}: {value!r}{_expected(rule, value)}")
+        return found
     if dataclasses.is_dataclass(hint):
         return parse_settings(typing.cast(type[object], hint), value, path, where)
     if typing.get_origin(hint) is tuple:
@@ -133,18 +147,10 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         raise UserError(f"{path}: {where}: a number beyond all bounds") from error
 
 
-def check_sizes(
-    settings: object, path: StrPath, where: str, may_be_0: Collection[str] = ()
-) -> None:
-    """Whole numbers of a dataclass that describes a network: no layer of nothing, and none that no
-    memory holds. where: the name of `settings` in the file. UserError names the first other."""
-    for name, value in vars(settings).items():
-        sizes = value if isinstance(value, tuple) else (value,)
-        if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
-            continue
-        least = 0 if name in may_be_0 else 1
-        if not sizes or not all(least <= size <= LARGEST for size in sizes):
-            raise UserError(f"{path}: {where}.{name}: sizes from {least} to {LARGEST} are needed")
+def _expected(rule: Rule, value: object) -> str:
+    if isinstance(rule, OneOf):
+        return f" is unknown; known: {', '.join(rule.known)}{did_you_mean(value, rule.known)}"
+    return f"; {rule} is expected"
 
 
 def _convert_list(

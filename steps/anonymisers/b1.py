@@ -2,10 +2,10 @@
 """B1: a pseudo x-vector from a pool or a model, and the source's words in a voice like it."""
 
 import hashlib
-import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import VoicePool
 from utils.arrays import Float64
+from utils.bounds import Count, Matching, Number, OneOf, Part, Positive, Share
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -41,7 +42,9 @@ CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 ANY = "any"  # gender: voices are chosen without regard to it
 R = 8  # default of `neighbours`
 _CACHED = 1024  # pseudo-speakers that are kept
-_LARGEST_BEND = 0.5  # formants that move by half are no speech
+_SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
+_KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
+Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # by half is no speech
 
 
 @dataclass(frozen=True)
@@ -49,19 +52,26 @@ class Settings:
     """What a file may say beside `generator`; None: not said. See docs/voice_conversion.md."""
 
     anonymiser: str
-    synthesiser: str = "world"
-    level: str | None = None
-    gender: str | None = None
-    f0: str = "none"
-    neighbours: int | None = None
-    temperature: float = 0.05
-    k: int = 4
-    max_frames: int = 6000
-    source_share: float = SOURCE_SHARE
-    content_scale: float = 0.0
-    content_bend: float = 0.0
-    keep: tuple[str, ...] = ()
-    peak: float = 0.95
+    synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
+    level: Annotated[str, OneOf(*LEVELS)] | None = None
+    gender: Annotated[str, OneOf(*POLICIES, ANY)] | None = None
+    f0: Annotated[str, OneOf("none", *TRANSFORMS)] = "none"
+    neighbours: Count | None = None
+    temperature: Positive = 0.05
+    k: Count = 4
+    max_frames: Count = 6000
+    source_share: Share = SOURCE_SHARE
+    content_scale: Bend = 0.0
+    content_bend: Bend = 0.0
+    keep: tuple[Annotated[str, OneOf(*REMAINS)], ...] = ()
+    peak: Part = 0.95
+
+    def __post_init__(self) -> None:
+        if self.keep and not self.synthesiser.startswith("bn"):
+            raise ValueError(f"keep: {self.keep[0]}: it is of synthesiser: bn_<name>")
+        for name in ("content_scale", "content_bend"):
+            if (value := getattr(self, name)) and not self.synthesiser.startswith("nsf"):
+                raise ValueError(f"{name}: {value:g}: it is of synthesiser: nsf_<name>")
 
 
 @dataclass(frozen=True)
@@ -297,7 +307,6 @@ def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[st
     generator = values["generator"]
     rest = {name: value for name, value in values.items() if name != "generator"}
     settings = parse_settings(Settings, rest, path)
-    _check(settings, path)
     wanted = describe_generator(generator, path)
     assert isinstance(generator, dict)
     name = str(generator["name"])
@@ -312,46 +321,6 @@ def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[st
     needs += ["f0"] * (settings.f0 != "none")
     needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
     return settings, tuple(sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0])))
-
-
-def _check(settings: Settings, path: StrPath) -> None:
-    for name, known in (
-        ("level", LEVELS),
-        ("gender", (*POLICIES, ANY)),
-        ("f0", ("none", *TRANSFORMS)),
-    ):
-        value = getattr(settings, name)
-        if value is not None and value not in known:
-            raise UserError(f"{path}: {name}: {value!r} is unknown; known: {', '.join(known)}")
-    if not re.fullmatch("world|nsf(_.+)?|bn(_.+)?", settings.synthesiser):
-        raise UserError(
-            f"{path}: synthesiser: {settings.synthesiser!r} is unknown; known: world, and "
-            "nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains"
-        )
-    for name in settings.keep:
-        if name not in REMAINS or not settings.synthesiser.startswith("bn"):
-            raise UserError(
-                f"{path}: keep: {name}: with synthesiser: bn_<name>, these of the source may stay: "
-                f"{', '.join(REMAINS)}; no other synthesiser has a choice"
-            )
-    for name in ("neighbours", "k", "max_frames"):
-        value = getattr(settings, name)
-        if value is not None and value < 1:
-            raise UserError(f"{path}: {name}: {value}; it must be 1 or more")
-    if not 0 <= settings.source_share <= 1:
-        raise UserError(f"{path}: source_share: {settings.source_share:g}; it must be from 0 to 1")
-    for name in ("content_scale", "content_bend"):
-        value = getattr(settings, name)
-        if not 0 <= value <= _LARGEST_BEND:
-            raise UserError(
-                f"{path}: {name}: {value:g}; it must be from 0 to {_LARGEST_BEND:g} (of log Hz)"
-            )
-        if value and not settings.synthesiser.startswith("nsf"):
-            raise UserError(f"{path}: {name}: {value:g}: it is of synthesiser: nsf_<name>")
-    if not settings.temperature > 0:
-        raise UserError(f"{path}: temperature: {settings.temperature:g}; it must be above 0")
-    if not 0 < settings.peak <= 1:
-        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
 
 
 def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:

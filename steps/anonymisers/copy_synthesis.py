@@ -15,7 +15,7 @@ from steps.keys import Key
 from steps.sources import Resources, Source
 from steps.synthesis.world import F0_RANGE, analyse, check_f0_range, synthesise
 from utils.arrays import Float64
-from utils.cli import UserError
+from utils.bounds import Part
 from utils.settings import parse_settings
 from utils.tables import StrPath
 
@@ -26,7 +26,7 @@ class Settings:
 
     anonymiser: str
     f0_range: tuple[float, float] = F0_RANGE
-    peak: float = OutputLevel.peak
+    peak: Part = OutputLevel.peak
 
 
 class CopySynthesis:
@@ -38,8 +38,6 @@ class CopySynthesis:
     def __init__(self, settings: Settings, path: StrPath) -> None:
         """Check the settings of the file `path`; UserError names it and the setting."""
         check_f0_range(settings.f0_range, f"{path}: f0_range")
-        if not 0 < settings.peak <= 1:
-            raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
         self.f0_range = settings.f0_range
         self.output = OutputLevel(settings.peak)
         self.notes: list[str] = []

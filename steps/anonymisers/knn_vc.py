@@ -8,7 +8,7 @@ What the profiles of paper 003 are made of is not published in full; see docs/vo
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from steps.sources import Resources, Source
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
 from utils.arrays import Float64
+from utils.bounds import Count, Matching, Natural, OneOf, Part, Share
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -30,27 +31,64 @@ FUSIONS = ("pool", "mix")
 _WAVLM_ONLY = ("wavlm", "wavlm_sha256", "vocoder", "vocoder_sha256")
 
 
+Sha256 = Annotated[str, Matching("[0-9a-f]{64}", "64 digits 0-9, a-f")]
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a configuration may say; None: not said. See docs/voice_conversion.md."""
 
     anonymiser: str
-    features: str = "world"
-    k: int = 4
-    level: str = "spk"
-    gender: str = "same"
+    features: Annotated[str, OneOf(*FEATURES)] = "world"
+    k: Count = 4
+    level: Annotated[str, OneOf(*LEVELS)] = "spk"
+    gender: Annotated[str, OneOf(*POLICIES)] = "same"
     f0: str | None = None
-    profiles: int = 0
+    profiles: Natural = 0
     profile: int | None = None
-    fusion: int = 1
-    fusion_kind: str | None = None
-    max_frames: int = 30000
-    source_share: float | None = None
+    fusion: Count = 1
+    fusion_kind: Annotated[str, OneOf(*FUSIONS)] | None = None
+    max_frames: Count = 30000
+    source_share: Share | None = None
     wavlm: str | None = None
-    wavlm_sha256: str | None = None
+    wavlm_sha256: Sha256 | None = None
     vocoder: str | None = None
-    vocoder_sha256: str | None = None
-    peak: float = 0.95
+    vocoder_sha256: Sha256 | None = None
+    peak: Part = 0.95
+
+    def __post_init__(self) -> None:
+        if self.max_frames < self.k:
+            raise ValueError(f"max_frames: {self.max_frames}; k is {self.k}")
+        if self.fusion_kind and self.fusion == 1:
+            raise ValueError("fusion_kind: there is one target; give fusion, 2 or more")
+        self._check_profile()
+        self._check_features()
+
+    def _check_profile(self) -> None:
+        n, profile = self.profiles, self.profile
+        if not n and profile is not None:
+            raise ValueError("profile: there are no profiles; give profiles, such as 8")
+        if n and self.level == "utt":
+            raise ValueError(
+                "profiles: a profile belongs to a speaker, and level: utt has none; "
+                "take spk, perm or const"
+            )
+        if n and not 1 <= (1 if profile is None else profile) <= n:
+            raise ValueError(f"profile: {profile}; it must be from 1 to {n}")
+
+    def _check_features(self) -> None:
+        wavlm = self.features == "wavlm"
+        given = [name for name in _WAVLM_ONLY if getattr(self, name) is not None]
+        if given and not wavlm:
+            raise ValueError(f"{given[0]}: only features: wavlm has it")
+        if wavlm and self.source_share:
+            raise ValueError("source_share: features: wavlm takes the voice's frames only")
+        known = ("none",) if wavlm else (*TRANSFORMS, "none")
+        if self.f0 not in (None, *known):
+            raise ValueError(
+                f"f0: {self.f0!r} is unknown with features: {self.features}; "
+                f"known: {', '.join(known)}"
+            )
 
 
 class Converter(Protocol):
@@ -100,7 +138,7 @@ class KnnVc:
     def __init__(
         self, settings: Settings, converter: Converter, pool: Path, *, seed: int = 0, draw: int = 0
     ) -> None:
-        """settings: complete, by `check_settings`. UserError for a pool that is too small."""
+        """settings: of `complete`. UserError for a pool that is too small."""
         self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
         self.notes = [converter.note]
         self._settings, self._converter, self._pool = settings, converter, pool
@@ -131,7 +169,7 @@ class KnnVc:
         resources: Resources,
     ) -> "KnnVc":
         """From what stands in the file `path`, with the pool of `resources`."""
-        settings = check_settings(parse_settings(Settings, values, path), path)
+        settings = complete(parse_settings(Settings, values, path))
         for need in _needs(settings):
             resources.folder(need, str(path))
         pool = resources.folder("pool", str(path))
@@ -142,7 +180,7 @@ class KnnVc:
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> Description:
         """A pool; with a transform of F0 the statistics of the source speakers too."""
-        settings = check_settings(parse_settings(Settings, values, path), path)
+        settings = complete(parse_settings(Settings, values, path))
         needs = _needs(settings)
         if settings.features == "wavlm":
             needs = ("pool:wavlm", *needs[1:])
@@ -212,65 +250,18 @@ class KnnVc:
             )
 
 
-def check_settings(settings: Settings, path: StrPath) -> Settings:
-    """The settings with every default filled in; UserError names the file and the setting."""
-    words = {"features": FEATURES, "level": LEVELS, "gender": POLICIES, "fusion_kind": FUSIONS}
-    for name, known in words.items():
-        value = getattr(settings, name)
-        if value is not None and value not in known:
-            raise UserError(f"{path}: {name}: {value!r} is unknown; known: {', '.join(known)}")
-    for name, least in (("k", 1), ("fusion", 1), ("profiles", 0), ("max_frames", 1)):
-        if (value := getattr(settings, name)) < least:
-            raise UserError(f"{path}: {name}: {value}; it must be at least {least}")
-    if settings.max_frames < settings.k:
-        raise UserError(f"{path}: max_frames: {settings.max_frames}; k is {settings.k}")
-    if settings.source_share is not None and not 0 <= settings.source_share <= 1:
-        raise UserError(f"{path}: source_share: {settings.source_share:g}; it must be from 0 to 1")
-    if not 0 < settings.peak <= 1:
-        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
-    if settings.fusion_kind and settings.fusion == 1:
-        raise UserError(f"{path}: fusion_kind: there is one target; give fusion, 2 or more")
-    kind = settings.fusion_kind or ("pool" if settings.fusion > 1 else None)
-    return replace(_check_features(_check_profile(settings, path), path), fusion_kind=kind)
-
-
-def _check_profile(settings: Settings, path: StrPath) -> Settings:
-    n, profile = settings.profiles, settings.profile
-    if not n and profile is not None:
-        raise UserError(f"{path}: profile: there are no profiles; give profiles, such as 8")
-    if n and settings.level == "utt":
-        raise UserError(
-            f"{path}: profiles: a profile belongs to a speaker, and level: utt has none; "
-            "take spk, perm or const"
-        )
-    if n and not 1 <= (1 if profile is None else profile) <= n:
-        raise UserError(f"{path}: profile: {profile}; it must be from 1 to {n}")
-    return replace(settings, profile=(profile or 1) if n else None)
-
-
-def _check_features(settings: Settings, path: StrPath) -> Settings:
+def complete(settings: Settings) -> Settings:
+    """The settings with every default filled in."""
     wavlm = settings.features == "wavlm"
-    given = [name for name in _WAVLM_ONLY if getattr(settings, name) is not None]
-    if given and not wavlm:
-        raise UserError(f"{path}: {given[0]}: only features: wavlm has it")
-    if wavlm and settings.source_share:
-        raise UserError(f"{path}: source_share: features: wavlm takes the voice's frames only")
-    f0 = settings.f0 or ("none" if wavlm else "linear")
-    known = ("none",) if wavlm else (*TRANSFORMS, "none")
-    if f0 not in known:
-        raise UserError(
-            f"{path}: f0: {f0!r} is unknown with features: {settings.features}; "
-            f"known: {', '.join(known)}"
-        )
-    for name in ("wavlm_sha256", "vocoder_sha256"):
-        value = getattr(settings, name)
-        if value is not None and not (len(value) == 64 and set(value) <= set("0123456789abcdef")):
-            raise UserError(f"{path}: {name}: {value!r}; 64 digits 0-9, a-f are expected")
-    vocoder = settings.vocoder or ("prematched" if wavlm else None)
     share = settings.source_share
-    if share is None:
-        share = 0.0 if wavlm else SOURCE_SHARE
-    return replace(settings, f0=f0, vocoder=vocoder, source_share=share)
+    return replace(
+        settings,
+        f0=settings.f0 or ("none" if wavlm else "linear"),
+        profile=(settings.profile or 1) if settings.profiles else None,
+        fusion_kind=settings.fusion_kind or ("pool" if settings.fusion > 1 else None),
+        vocoder=settings.vocoder or ("prematched" if wavlm else None),
+        source_share=(0.0 if wavlm else SOURCE_SHARE) if share is None else share,
+    )
 
 
 def _needs(settings: Settings) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 
 import hashlib
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from steps.anonymisers.registry import Description
 from steps.keys import LEVELS, Key
 from steps.sources import Resources, Source
 from utils.arrays import Float64
-from utils.cli import UserError
+from utils.bounds import Ascending, Number, OneOf, Part, Positive
 from utils.seeds import make_rng
 from utils.settings import parse_settings
 from utils.tables import StrPath
@@ -24,16 +24,32 @@ class Settings:
     """What a configuration may say; None: not said. See docs/anonymisers.md."""
 
     anonymiser: str
-    alpha: float | None = None
-    alpha_range: tuple[float, float] | None = None
+    alpha: Positive | None = None
+    alpha_range: Annotated[tuple[Positive, Positive], Ascending()] | None = None
     level: str | None = None
-    compat: str | None = None
-    peak: float | None = None
-    order: int | None = None
+    compat: Annotated[str, OneOf("vpc20", "vpc22", "vpc24")] | None = None
+    peak: Part | None = None
+    order: Annotated[int, Number(least=1, most=60)] | None = None
     pad_edges: bool | None = None
     skip_first_frame: bool | None = None
     clamp: bool | None = None
     match_energy: bool | None = None
+
+    def __post_init__(self) -> None:
+        preset = PRESETS[self.compat]
+        given = {name for name, value in asdict(self).items() if value is not None}
+        if self.compat and (fixed := sorted(given - _MAY_DIFFER)):
+            raise ValueError(
+                f"{fixed[0]}: is fixed by compat: {self.compat}; leave out one of the two"
+            )
+        if {"alpha", "alpha_range"} <= given:
+            raise ValueError("alpha_range: alpha is given too; leave out one of the two")
+        drawn = self.alpha_range or (self.alpha is None and preset.alpha_range)
+        if self.level is not None and not drawn:
+            raise ValueError("level: alpha is fixed, so no level applies; give alpha_range")
+        if self.level is not None and self.level not in preset.levels:
+            known = ", ".join(preset.levels)
+            raise ValueError(f"level: {self.level!r} is unknown here; known: {known}")
 
 
 @dataclass(frozen=True)
@@ -71,10 +87,8 @@ _MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from 
 class McAdams:
     """One configured system; see `registry.Anonymiser`."""
 
-    def __init__(self, settings: Settings, path: StrPath, *, seed: int = 0, draw: int = 0) -> None:
-        """Check the settings of the file `path`; UserError names it and the setting."""
-        preset = _preset(settings, path)
-        _check(settings, preset, path)
+    def __init__(self, settings: Settings, *, seed: int = 0, draw: int = 0) -> None:
+        preset = PRESETS[settings.compat]
         self.alpha, self.alpha_range = settings.alpha, settings.alpha_range
         if self.alpha is None and self.alpha_range is None:
             self.alpha, self.alpha_range = preset.alpha, preset.alpha_range
@@ -98,12 +112,12 @@ class McAdams:
         resources: Resources,  # noqa: ARG003
     ) -> "McAdams":
         """From what stands in the file `path`."""
-        return cls(parse_settings(Settings, values, path), path, seed=seed, draw=draw)
+        return cls(parse_settings(Settings, values, path), seed=seed, draw=draw)
 
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> Description:
         """It needs nothing but the speech."""
-        system = cls(parse_settings(Settings, values, path), path)
+        system = cls(parse_settings(Settings, values, path))
         levels = () if system.alpha_range is None else tuple(PRESETS[system.compat].levels)
         return Description(system.level, levels=levels)
 
@@ -160,37 +174,3 @@ def _given(settings: Settings, kind: type[FrameOptions | OutputLevel]) -> dict[s
     """The settings that belong to a dataclass and were given."""
     names = {field.name for field in fields(kind)}
     return {k: v for k, v in asdict(settings).items() if k in names and v is not None}
-
-
-def _preset(settings: Settings, path: StrPath) -> Preset:
-    if settings.compat not in PRESETS:
-        known = ", ".join(name for name in PRESETS if name)
-        raise UserError(f"{path}: compat: {settings.compat!r} is unknown; known: {known}")
-    return PRESETS[settings.compat]
-
-
-def _check(settings: Settings, preset: Preset, path: StrPath) -> None:
-    given = {name for name, value in asdict(settings).items() if value is not None}
-    if settings.compat and (fixed := sorted(given - _MAY_DIFFER)):
-        raise UserError(
-            f"{path}: {fixed[0]}: is fixed by compat: {settings.compat}; leave out one of the two"
-        )
-    if {"alpha", "alpha_range"} <= given:
-        raise UserError(f"{path}: alpha_range: alpha is given too; leave out one of the two")
-    low, high = settings.alpha_range or (settings.alpha or 0.8,) * 2
-    if settings.alpha is not None and not settings.alpha > 0:
-        raise UserError(f"{path}: alpha: {settings.alpha:g}; it must be above 0")
-    if not 0 < low <= high:
-        raise UserError(
-            f"{path}: alpha_range: [{low:g}, {high:g}]; the lower end, above 0, comes first"
-        )
-    drawn = settings.alpha_range or (settings.alpha is None and preset.alpha_range)
-    if settings.level is not None and not drawn:
-        raise UserError(f"{path}: level: alpha is fixed, so no level applies; give alpha_range")
-    if settings.level is not None and settings.level not in preset.levels:
-        known = ", ".join(preset.levels)
-        raise UserError(f"{path}: level: {settings.level!r} is unknown here; known: {known}")
-    if settings.peak is not None and not 0 < settings.peak <= 1:
-        raise UserError(f"{path}: peak: {settings.peak:g}; it must be above 0 and at most 1")
-    if settings.order is not None and not 1 <= settings.order <= 60:
-        raise UserError(f"{path}: order: {settings.order}; it must be from 1 to 60")

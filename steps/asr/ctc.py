@@ -9,12 +9,13 @@ from pathlib import Path
 import torch
 
 from steps.asr.ctc_batches import compute_features
-from steps.asr.ctc_config import CtcConfig, SearchConfig, read_config
+from steps.asr.ctc_config import CtcConfig, SearchConfig
 from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
 from steps.asr.language import Language
 from steps.learning.devices import check_device
+from steps.learning.settings import read_config
 from steps.speaker.features import Features
 from steps.weights import fill_network, load_state
 from utils.arrays import Float64
@@ -87,5 +88,5 @@ def _read(folder: Path) -> tuple[CtcConfig, Units, list[str]]:
     held_out = trained.get("held_out") if isinstance(trained, dict) else None
     if not isinstance(held_out, list):
         raise UserError(f"{path}: trained.held_out: is missing; train it again")
-    config = read_config(path)
+    config = read_config(CtcConfig, path)
     return config, Units(config.units, tuple(map(str, tokens))), [*map(str, held_out)]

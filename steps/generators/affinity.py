@@ -7,17 +7,19 @@ utterance, so that the affinity is symmetric.
 """
 
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from steps.generators.base import Pool, require
+from steps.generators.base import Pool
 from steps.sources import Resources
 from steps.speaker.backends import Backend, CosineBackend, load_backend
 from utils.arrays import Float64
+from utils.bounds import OneOf
 from utils.cli import UserError
 from utils.tables import StrPath
 
-DISTANCES = ("plda", "cosine")
+Distance = Annotated[str, OneOf("plda", "cosine")]
 
 
 class Affinity:
@@ -51,16 +53,10 @@ class Affinity:
 
 
 def load_distance(distance: str, path: StrPath, resources: Resources) -> Backend:
-    """The back end of `distance`; UserError for an unknown one, or without its folder."""
-    check_distance(distance, path)
+    """The back end of `distance`; UserError without its folder."""
     if distance == "cosine":
         return CosineBackend()
     return load_backend(str(resources.folder("backend", f"{path}: generator.distance: {distance}")))
-
-
-def check_distance(distance: str, path: StrPath) -> None:
-    """UserError for an unknown distance."""
-    require(distance in DISTANCES, path, "distance", distance, " or ".join(DISTANCES))
 
 
 def needs_of(distance: str) -> tuple[str, ...]:

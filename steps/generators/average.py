@@ -11,13 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steps.generators.affinity import check_distance
-from steps.generators.base import require
+from steps.generators.affinity import Distance
 from steps.generators.pool import AffinityGenerator
 from steps.keys import Key
 from utils.arrays import Float64
-from utils.settings import parse_settings
-from utils.tables import StrPath
+from utils.bounds import Count
 
 
 @dataclass(frozen=True)
@@ -25,20 +23,14 @@ class AverageSettings:
     """cohort: how many of the farthest speakers are averaged. distance: cosine or plda."""
 
     name: str
-    cohort: int = 100
-    distance: str = "cosine"
+    cohort: Count = 100
+    distance: Distance = "cosine"
 
 
 class AverageSpeakers(AffinityGenerator[AverageSettings]):
     """The unweighted mean of the cohort's raw x-vectors; see the module and `base.Generator`."""
 
-    @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> AverageSettings:
-        """See PoolGenerator."""
-        settings = parse_settings(AverageSettings, values, path, "generator")
-        check_distance(settings.distance, path)
-        require(settings.cohort > 0, path, "cohort", settings.cohort, "a number above 0")
-        return settings
+    kind = AverageSettings
 
     @property
     def is_random(self) -> bool:

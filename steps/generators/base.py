@@ -157,9 +157,3 @@ def add_note(notes: list[str], text: str) -> None:
     """Add a remark that is not there yet."""
     if text not in notes:
         notes.append(text)
-
-
-def require(holds: bool, path: StrPath, setting: str, value: object, expected: str) -> None:
-    """UserError that names the file, the setting `generator.<setting>`, and what is expected."""
-    if not holds:
-        raise UserError(f"{path}: generator.{setting}: {value!r}; {expected} is expected")

@@ -5,19 +5,21 @@ import math
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from steps.generators.affinity import Affinity, check_distance, needs_of
-from steps.generators.base import add_note, require
+from steps.generators.affinity import Affinity, Distance, needs_of
+from steps.generators.base import add_note
 from steps.generators.pool import AffinityGenerator
 from steps.keys import Key
 from steps.speaker.backends import Backend, CosineBackend
 from utils.arrays import Float64, Int64
+from utils.bounds import Count, Number, Part
 from utils.cli import UserError
 from utils.seeds import derive_seed
-from utils.settings import parse_settings
-from utils.tables import StrPath
+
+Damping = Annotated[float, Number(least=0.5, below=1)]
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,12 @@ class ClusterSettings:
     """
 
     name: str
-    distance: str = "plda"
-    clusters: int = 10
-    proportion: float = 0.5
+    distance: Distance = "plda"
+    clusters: Count = 10
+    proportion: Part = 0.5
     exclude_closest_cluster: bool = True
-    damping: float = 0.5
-    max_iterations: int = 1000
+    damping: Damping = 0.5
+    max_iterations: Count = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +84,13 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
     cluster is drawn once a speaker, which members with every key.
     """
 
+    kind = ClusterSettings
+
     def __init__(
         self, settings: ClusterSettings, backend: Backend, *, seed: int, draw: int
     ) -> None:
         super().__init__(settings, backend, seed=seed, draw=draw)
         self._clusters: list[Cluster] | None = None
-
-    @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> ClusterSettings:
-        """See PoolGenerator."""
-        settings = parse_settings(ClusterSettings, values, path, "generator")
-        check_distance(settings.distance, path)
-        for name, value in (
-            ("clusters", settings.clusters),
-            ("max_iterations", settings.max_iterations),
-        ):
-            require(value > 0, path, name, value, "a number above 0")
-        proportion, damping = settings.proportion, settings.damping
-        require(0 < proportion <= 1, path, "proportion", proportion, "above 0 and at most 1")
-        require(0.5 <= damping < 1, path, "damping", damping, "at least 0.5 and below 1")
-        return settings
 
     @classmethod
     def needs_for(cls, settings: ClusterSettings) -> tuple[str, ...]:

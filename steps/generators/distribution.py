@@ -17,7 +17,7 @@ from steps.generators.affinity import load_distance
 from steps.generators.clusters import ClusteredSpeakers
 from steps.generators.frames import Frames, FrameTable, read_frames
 from steps.generators.pool import PoolGenerator
-from steps.generators.psd_config import PsdSettings, parse_psd
+from steps.generators.psd_config import PsdSettings
 from steps.keys import Key
 from steps.sources import Resources
 from steps.speaker.backends import Backend
@@ -29,6 +29,8 @@ from utils.tables import StrPath
 
 class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
     """See the module and `base.Generator`. The cohort is drawn once a speaker."""
+
+    kind = PsdSettings
 
     def __init__(
         self, settings: PsdSettings, backend: Backend, table: FrameTable, *, seed: int, draw: int
@@ -55,11 +57,6 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
         table = read_frames(folder, resources.pool, settings.uncertainty)
         backend = load_distance(settings.distance, path, resources)
         return cls(settings, backend, table, seed=seed, draw=draw)
-
-    @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> PsdSettings:
-        """See PoolGenerator."""
-        return parse_psd(values, path)
 
     @classmethod
     def needs_for(cls, settings: PsdSettings) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ is the auxiliary input. In use, the auxiliary input is fixed, and indices are ne
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -24,12 +24,11 @@ from steps.generators.training import (
 )
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.learning.loop import descend
-from steps.learning.settings import check_loop
 from steps.weights import fill_network, saved_vector
 from utils.arrays import Float32, Float64, Int64
-from utils.cli import UserError
+from utils.bounds import LARGEST, Count, NotNegative, Number, OneOf, Positive, Share, Size
 from utils.seeds import derive_seed, make_rng
-from utils.settings import check_sizes, parse_settings, to_plain
+from utils.settings import parse_settings, to_plain
 from utils.tables import StrPath
 
 LOSSES = ("idmap", "wgan_qc")
@@ -46,30 +45,30 @@ class NetworkSettings:
     hidden layers. generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes.
     """
 
-    distribution: str = "gaussian"
-    identity: int = 512
-    width: int = 512
-    generator_layers: int = 2
+    distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
+    identity: Size = 512
+    width: Size = 512
+    generator_layers: Annotated[int, Number(least=2, most=LARGEST)] = 2
 
 
 @dataclass(frozen=True)
 class TripletSettings(GeneratorLoop):
     """A batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
 
-    identities: int = 16
-    auxiliaries: int = 16
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
-    gradient_norm: float = 5.0
+    identities: Count = 16
+    auxiliaries: Count = 16
+    learning_rate: Positive = 1e-3
+    weight_decay: NotNegative = 1e-5
+    gradient_norm: Positive = 5.0
 
 
 @dataclass(frozen=True)
 class MlpTraining(TripletSettings):
     """loss: idmap, Eq. (3) with alpha, or wgan_qc with gamma (an ablation)."""
 
-    loss: str = "idmap"
-    alpha: float = 0.5
-    gamma: float = 0.1
+    loss: Annotated[str, OneOf(*LOSSES)] = "idmap"
+    alpha: Share = 0.5
+    gamma: Positive = 0.1
 
 
 @dataclass(frozen=True)
@@ -79,38 +78,6 @@ class MlpSettings:
     generator: str
     network: NetworkSettings = field(default_factory=NetworkSettings)
     training: MlpTraining = field(default_factory=MlpTraining)
-
-
-def read_mlp_settings(values: dict[str, object], path: StrPath) -> MlpSettings:
-    """Checked; UserError names file and setting."""
-    settings = parse_settings(MlpSettings, values, path)
-    training = settings.training
-    if training.loss not in LOSSES:
-        raise UserError(f"{path}: training.loss: {training.loss!r}; known: {', '.join(LOSSES)}")
-    if not 0 <= training.alpha <= 1:
-        raise UserError(f"{path}: training.alpha: {training.alpha:g}; 0 to 1 is expected")
-    if settings.network.generator_layers < 2:
-        raise UserError(f"{path}: network.generator_layers: at least 2 are needed")
-    check_network(settings.network.distribution, settings.network, path)
-    check_training(training, path)
-    return settings
-
-
-def check_network(distribution: str, network: object, path: StrPath) -> None:
-    """A known distribution, and sizes."""
-    if distribution not in DISTRIBUTIONS:
-        known = ", ".join(DISTRIBUTIONS)
-        raise UserError(f"{path}: network.distribution: {distribution!r}; known: {known}")
-    check_sizes(network, path, "network")
-
-
-def check_training(training: TripletSettings, path: StrPath) -> None:
-    """Counts from 1 on, and positive rates."""
-    check_loop(training, path)
-    if min(training.identities, training.auxiliaries) < 1:
-        raise UserError(f"{path}: training.identities, auxiliaries: at least 1 is needed")
-    if not (training.learning_rate > 0 and training.gradient_norm > 0):
-        raise UserError(f"{path}: training.learning_rate, gradient_norm: above 0 is needed")
 
 
 class Conditioner(nn.Module):
@@ -268,11 +235,12 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
 class TripletTrainer(GeneratorTrainer):
     """What the trainings of both networks share: settings, data, optimiser.
 
-    generator: its name. A network has a `conditioner`; `settings.network` says how identity vectors
-    are made, `settings.training` how it is trained.
+    generator: its name. kind: of its settings. A network has a `conditioner`; `settings.network`
+    says how identity vectors are made, `settings.training` how it is trained.
     """
 
     generator: ClassVar[str]
+    kind: ClassVar[type[Any]]
     plan: TripletSettings
 
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
@@ -302,22 +270,17 @@ class TripletTrainer(GeneratorTrainer):
         device: str,
     ) -> Self:
         """See GeneratorTrainer."""
-        return cls(cls.read(values, path), data, seed=seed, device=device)
+        return cls(parse_settings(cls.kind, values, path), data, seed=seed, device=device)
 
     @classmethod
     def load(
         cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
     ) -> Model:
         """See GeneratorTrainer."""
-        settings = cls.read(values, path)
+        settings = parse_settings(cls.kind, values, path)
         network = cls.make_network(settings, saved_dimension(weights, path))
         fill_network(network, weights, Path(path).with_name("final.pt"))
         return cls.make_model(settings, network, n_speakers)
-
-    @staticmethod
-    @abstractmethod
-    def read(values: dict[str, object], path: StrPath) -> Any:
-        """Checked settings; UserError names file and setting."""
 
     @staticmethod
     @abstractmethod
@@ -352,7 +315,7 @@ class MlpTrainer(TripletTrainer):
     """IDMap-MLP under training; see trained.Trainer."""
 
     generator = "idmap_mlp"
-    read = staticmethod(read_mlp_settings)
+    kind = MlpSettings
 
     def __init__(
         self, settings: MlpSettings, data: TrainingVectors, *, seed: int, device: str

@@ -7,32 +7,28 @@ index is one voice.
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from steps.generators.diffusion import SOLVERS, gamma, n_noises, reverse
-from steps.generators.identity import identity_vectors
+from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.idmap import (
     BLOCK,
     NEW_NORM_RATIO,
     Conditioner,
     TripletSettings,
     TripletTrainer,
-    check_network,
-    check_training,
     to_numpy,
 )
 from steps.generators.training import TrainingVectors
 from steps.generators.unet import Unet1d, VectorUnet
 from steps.learning.loop import descend
 from utils.arrays import Float32, Int64
-from utils.cli import UserError
+from utils.bounds import LARGEST, Count, Number, OneOf, Size
 from utils.seeds import make_rng
-from utils.settings import parse_settings
-from utils.tables import StrPath
 
 UNETS = ("vector", "conv1d")
 PREDICTIONS = ("noise", "vector")
@@ -47,29 +43,29 @@ class DiffNetworkSettings:
     Eq. (6) follows from either.
     """
 
-    distribution: str = "gaussian"
-    identity: int = 512
-    width: int = 512
-    unet: str = "vector"
-    sizes: tuple[int, int, int] = (256, 128, 64)
-    channels: int = 16
-    predicts: str = "vector"
+    distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
+    identity: Size = 512
+    width: Size = 512
+    unet: Annotated[str, OneOf(*UNETS)] = "vector"
+    sizes: tuple[Size, Size, Size] = (256, 128, 64)
+    channels: Annotated[int, Number(least=8, most=LARGEST, multiple=8)] = 16
+    predicts: Annotated[str, OneOf(*PREDICTIONS)] = "vector"
 
 
 @dataclass(frozen=True)
 class SolverSettings:
     """kind: ml, euler or heun (diffusion.reverse). steps: how many."""
 
-    kind: str = "ml"
-    steps: int = 5
+    kind: Annotated[str, OneOf(*SOLVERS)] = "ml"
+    steps: Count = 5
 
 
 @dataclass(frozen=True)
 class DiffTraining(TripletSettings):
     """average: share that the moving average of the weights, which is used, keeps at each step."""
 
-    steps: int = 800
-    average: float = 0.99
+    steps: Count = 800
+    average: Annotated[float, Number(least=0, below=1)] = 0.99
 
 
 @dataclass(frozen=True)
@@ -80,28 +76,6 @@ class DiffSettings:
     network: DiffNetworkSettings = field(default_factory=DiffNetworkSettings)
     solver: SolverSettings = field(default_factory=SolverSettings)
     training: DiffTraining = field(default_factory=DiffTraining)
-
-
-def read_diff_settings(values: dict[str, object], path: StrPath) -> DiffSettings:
-    """Checked; UserError names file and setting."""
-    settings = parse_settings(DiffSettings, values, path)
-    network, solver, training = settings.network, settings.solver, settings.training
-    for name, value, known in (
-        ("network.unet", network.unet, UNETS),
-        ("network.predicts", network.predicts, PREDICTIONS),
-        ("solver.kind", solver.kind, SOLVERS),
-    ):
-        if value not in known:
-            raise UserError(f"{path}: {name}: {value!r}; known: {', '.join(known)}")
-    check_network(network.distribution, network, path)
-    check_training(training, path)
-    if solver.steps < 1:
-        raise UserError(f"{path}: solver.steps: at least 1 is needed")
-    if network.channels % 8:
-        raise UserError(f"{path}: network.channels: {network.channels}; eights are needed")
-    if not 0 <= training.average < 1:
-        raise UserError(f"{path}: training.average: from 0 to below 1 is expected")
-    return settings
 
 
 class DiffNetwork(nn.Module):
@@ -183,7 +157,7 @@ class DiffTrainer(TripletTrainer):
 
     generator = "idmap_diff"
     saved = ("network", "optimiser", "average")
-    read = staticmethod(read_diff_settings)
+    kind = DiffSettings
 
     def __init__(
         self, settings: DiffSettings, data: TrainingVectors, *, seed: int, device: str

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from steps.generators.identity import END, key_name, make_assigner
 from steps.keys import Key
 from steps.sources import Resources
 from utils.arrays import Float64
+from utils.bounds import Natural, OneOf
 from utils.cli import UserError
 from utils.settings import parse_settings
 from utils.tables import StrPath
@@ -37,8 +38,14 @@ class IdMapSettings:
 
     name: str
     used_indices: str = ""
-    index_space: int = 0
-    norm: str = "real"
+    index_space: Natural = 0
+    norm: Annotated[str, OneOf(*NORMS)] = "real"
+
+    def __post_init__(self) -> None:
+        if self.index_space and not self.used_indices:
+            raise ValueError(
+                "index_space: needs used_indices: FILE, or two keys could get the same index"
+            )
 
 
 class IdMapGenerator:
@@ -77,7 +84,7 @@ class IdMapGenerator:
         """See base.Kind."""
         from steps.generators.trained import load_trained
 
-        settings = cls._parse(values, path)
+        settings = parse_settings(IdMapSettings, values, path, "generator")
         folder = resources.folder("generator", str(path))
         trained = load_trained(folder, settings.name)
         if settings.index_space > END - trained.model.n_seen:
@@ -87,23 +94,8 @@ class IdMapGenerator:
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
         """See base.Kind."""
-        cls._parse(values, path)
+        parse_settings(IdMapSettings, values, path, "generator")
         return cls.needs
-
-    @classmethod
-    def _parse(cls, values: dict[str, object], path: StrPath) -> IdMapSettings:
-        settings = parse_settings(IdMapSettings, values, path, "generator")
-        if settings.index_space < 0:
-            raise UserError(f"{path}: generator.index_space: 0 or more is needed")
-        if settings.norm not in NORMS:
-            known = ", ".join(NORMS)
-            raise UserError(f"{path}: generator.norm: {settings.norm!r}; known: {known}")
-        if settings.index_space and not settings.used_indices:
-            raise UserError(
-                f"{path}: generator.index_space: needs used_indices: FILE, or two keys could get "
-                "the same index"
-            )
-        return settings
 
     def settings(self) -> dict[str, object]:
         """See base.Generator."""

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from steps.generators.affinity import Affinity, check_distance, load_distance, needs_of
-from steps.generators.base import GENDERS, Pool, add_note, require
+from steps.generators.affinity import Affinity, Distance, load_distance, needs_of
+from steps.generators.base import GENDERS, Pool, add_note
 from steps.keys import Key
 from steps.sources import Resources
 from steps.speaker.backends import Backend
 from utils.arrays import Float64, Int64
+from utils.bounds import Count
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -56,10 +57,11 @@ D = TypeVar("D", bound=DistanceSettings)
 class PoolGenerator(Generic[S]):
     """What generators that choose speakers of the pool have in common; see `base.Generator`.
 
-    target_genders: those that will be asked for; what is drawn for others does not count in
-    `is_random`. All, unless the system says which.
+    kind: of the settings. target_genders: those that will be asked for; what is drawn for others
+    does not count in `is_random`. All, unless the system says which.
     """
 
+    kind: type[S]
     target_genders: Sequence[str | None] = (*GENDERS, None)
 
     def __init__(self, settings: S, *, seed: int, draw: int) -> None:
@@ -72,7 +74,7 @@ class PoolGenerator(Generic[S]):
     @classmethod
     def parse(cls, values: dict[str, object], path: StrPath) -> S:
         """Checked settings of the mapping `generator` of the file `path`; UserError names both."""
-        raise NotImplementedError
+        return parse_settings(cls.kind, values, path, "generator")
 
     @classmethod
     def needs_for(cls, settings: S) -> tuple[str, ...]:  # noqa: ARG003
@@ -184,11 +186,13 @@ class RandomSettings:
     """averaged: how many speakers a pseudo-speaker is the mean of."""
 
     name: str
-    averaged: int = 100
+    averaged: Count = 100
 
 
 class RandomSpeakers(PoolGenerator[RandomSettings]):
     """The mean of speakers of the target gender, drawn uniformly from the whole pool."""
+
+    kind = RandomSettings
 
     @classmethod
     def from_settings(
@@ -202,13 +206,6 @@ class RandomSpeakers(PoolGenerator[RandomSettings]):
     ) -> Self:
         """See base.Kind."""
         return cls(cls.parse(values, path), seed=seed, draw=draw)
-
-    @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> RandomSettings:
-        """See PoolGenerator."""
-        settings = parse_settings(RandomSettings, values, path, "generator")
-        require(settings.averaged > 0, path, "averaged", settings.averaged, "a number above 0")
-        return settings
 
     @property
     def is_random(self) -> bool:
@@ -238,9 +235,9 @@ class RankedSettings:
     """candidates: how many of the farthest (nearest); averaged: how many of these are drawn."""
 
     name: str
-    candidates: int = 200
-    averaged: int = 100
-    distance: str = "plda"
+    candidates: Count = 200
+    averaged: Count = 100
+    distance: Distance = "plda"
 
 
 class RankedSpeakers(AffinityGenerator[RankedSettings]):
@@ -250,14 +247,7 @@ class RankedSpeakers(AffinityGenerator[RankedSettings]):
     with keys for utterances and x for speakers the candidates stay (VoicePrivacy 2020).
     """
 
-    @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> RankedSettings:
-        """See PoolGenerator."""
-        settings = parse_settings(RankedSettings, values, path, "generator")
-        check_distance(settings.distance, path)
-        for name, value in (("candidates", settings.candidates), ("averaged", settings.averaged)):
-            require(value > 0, path, name, value, "a number above 0")
-        return settings
+    kind = RankedSettings
 
     @property
     def is_random(self) -> bool:

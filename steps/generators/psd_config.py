@@ -2,13 +2,12 @@
 """Settings of PSD (steps/generators/distribution.py), without what trains its networks."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from steps.generators.affinity import check_distance
-from steps.generators.base import require
-from steps.generators.clusters import ClusterSettings
+from steps.generators.affinity import Distance
+from steps.generators.clusters import ClusterSettings, Damping
 from steps.generators.frames import UNCERTAINTIES
-from utils.settings import check_sizes, parse_settings
-from utils.tables import StrPath
+from utils.bounds import Count, NotNegative, OneOf, Positive, Size
 
 METHODS = ("closed", "network")
 
@@ -17,12 +16,12 @@ METHODS = ("closed", "network")
 class NetworkSettings:
     """components: K. noise: values of a z. hidden: units. steps, batch (samples a step), rate."""
 
-    steps: int = 300
-    components: int = 8
-    noise: int = 64
-    hidden: int = 256
-    batch: int = 64
-    learning_rate: float = 1e-3
+    steps: Size = 300
+    components: Size = 8
+    noise: Size = 64
+    hidden: Size = 256
+    batch: Size = 64
+    learning_rate: Positive = 1e-3
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,14 @@ class PsdSettings:
     """
 
     name: str
-    method: str = "closed"
-    scale: float = 1.0
-    uncertainty: str = "within"
-    distance: str = "plda"
-    clusters: int = 10
+    method: Annotated[str, OneOf(*METHODS)] = "closed"
+    scale: NotNegative = 1.0
+    uncertainty: Annotated[str, OneOf(*UNCERTAINTIES)] = "within"
+    distance: Distance = "plda"
+    clusters: Count = 10
     exclude_closest_cluster: bool = True
-    damping: float = 0.5
-    max_iterations: int = 1000
+    damping: Damping = 0.5
+    max_iterations: Count = 1000
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
     def cohort(self) -> ClusterSettings:
@@ -55,20 +54,3 @@ class PsdSettings:
             self.damping,
             self.max_iterations,
         )
-
-
-def parse_psd(values: dict[str, object], path: StrPath) -> PsdSettings:
-    """Of the mapping `generator` of the file `path`, checked; UserError names both."""
-    settings = parse_settings(PsdSettings, values, path, "generator")
-    check_distance(settings.distance, path)
-    require(settings.method in METHODS, path, "method", settings.method, " or ".join(METHODS))
-    known = ", ".join(UNCERTAINTIES)
-    require(settings.uncertainty in UNCERTAINTIES, path, "uncertainty", settings.uncertainty, known)
-    require(settings.scale >= 0, path, "scale", settings.scale, "0 or more")
-    for name in ("clusters", "max_iterations"):
-        require(getattr(settings, name) > 0, path, name, getattr(settings, name), "above 0")
-    require(0.5 <= settings.damping < 1, path, "damping", settings.damping, "0.5 to below 1")
-    check_sizes(settings.network, path, "generator.network")
-    rate = settings.network.learning_rate
-    require(rate > 0, path, "network.learning_rate", rate, "a number above 0")
-    return settings

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from steps.generators.base import GENDERS, Pool, add_note, require
+from steps.generators.base import GENDERS, Pool, add_note
 from steps.keys import Key
 from steps.sources import Resources
 from utils.arrays import Float64, Int64
+from utils.bounds import Count
 from utils.cli import UserError
 from utils.seeds import derive_seed
 from utils.settings import parse_settings
@@ -21,8 +22,12 @@ class TargetSettings:
     """target: number of the target from 1, females first. clusters: targets for each gender."""
 
     name: str
-    target: int = 1
-    clusters: int = 20
+    target: Count = 1
+    clusters: Count = 20
+
+    def __post_init__(self) -> None:
+        if self.target > (most := len(GENDERS) * self.clusters):
+            raise ValueError(f"target: {self.target}; a number from 1 to {most} is expected")
 
 
 @dataclass(frozen=True)
@@ -77,22 +82,13 @@ class ConstantTarget:
         resources: Resources,  # noqa: ARG003
     ) -> "ConstantTarget":
         """See base.Kind."""
-        return cls(cls._parse(values, path), path, seed=seed)
+        return cls(parse_settings(TargetSettings, values, path, "generator"), path, seed=seed)
 
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
         """See base.Kind."""
-        cls._parse(values, path)
+        parse_settings(TargetSettings, values, path, "generator")
         return ()
-
-    @classmethod
-    def _parse(cls, values: dict[str, object], path: StrPath) -> TargetSettings:
-        settings = parse_settings(TargetSettings, values, path, "generator")
-        clusters, target = settings.clusters, settings.target
-        require(clusters > 0, path, "clusters", clusters, "a number above 0")
-        most = len(GENDERS) * clusters
-        require(1 <= target <= most, path, "target", target, f"a number from 1 to {most}")
-        return settings
 
     def settings(self) -> dict[str, object]:
         """See base.Generator."""
@@ -114,8 +110,11 @@ class ConstantTarget:
             ids = ", ".join(pool.speakers[place] for place in twice)
             add_note(self.notes, f"constant: nearest to two centroids: {ids}")
         target, most = self._settings.target, len(self.targets)
-        expected = f"a number from 1 to {most}, for so many targets the pool gives,"
-        require(target <= most, self._path, "target", target, expected)
+        if target > most:
+            raise UserError(
+                f"{self._path}: generator.target: {target}; a number from 1 to {most}, for so many "
+                "targets the pool gives, is expected"
+            )
 
     def generate(
         self,

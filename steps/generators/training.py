@@ -18,6 +18,7 @@ from torch import Tensor
 from steps.learning.loop import Trainer
 from steps.learning.settings import LoopSettings
 from utils.arrays import Float32, Int64
+from utils.bounds import Count
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
 
@@ -77,9 +78,9 @@ class GeneratorLoop(LoopSettings):
     None of these changes what a step does, so a training can be prolonged by more steps.
     """
 
-    steps: int = 1600
-    valid_every: int = 200
-    checkpoint_every: int = 200
+    steps: Count = 1600
+    valid_every: Count = 200
+    checkpoint_every: Count = 200
 
 
 class Model(Protocol):

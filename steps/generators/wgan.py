@@ -8,7 +8,7 @@ potentials says in which direction real x-vectors lie.
 import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -18,16 +18,19 @@ from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
 from steps.generators.training import NORM_RATIO, GeneratorLoop, GeneratorTrainer, TrainingVectors
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
 from steps.learning.loop import descend
-from steps.learning.settings import check_loop
 from steps.weights import fill_network, saved_vector
 from utils.arrays import Float32, Int64
+from utils.bounds import LARGEST, Count, Number, OneOf, Positive
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import check_sizes, parse_settings, to_plain
+from utils.settings import parse_settings, to_plain
 from utils.tables import StrPath
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
+
+
+Beta = Annotated[float, Number(least=0, below=1)]
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,9 @@ class WganNetwork:
     Each random vector is normalised to mean 0 and variance 1 (004, VI.A).
     """
 
-    arch: str = "mlp"
-    noise: int = 64
-    distribution: str = "gaussian"
+    arch: Annotated[str, OneOf(*ARCHITECTURES)] = "mlp"
+    noise: Annotated[int, Number(least=2, most=LARGEST)] = 64
+    distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,12 @@ class WganTraining(GeneratorLoop):
     new_noise: whether the generator's step has noise of its own, or that of the critic's step.
     """
 
-    steps: int = 2000
-    batch: int = 64
-    learning_rate: float = 5e-4
-    betas: tuple[float, float] = (0.5, 0.999)
-    gamma: float = 0.1
-    average: float = 0.0
+    steps: Count = 2000
+    batch: Annotated[int, Number(least=2)] = 64
+    learning_rate: Positive = 5e-4
+    betas: tuple[Beta, Beta] = (0.5, 0.999)
+    gamma: Positive = 0.1
+    average: Beta = 0.0
     new_noise: bool = False
 
 
@@ -66,33 +69,6 @@ class WganConfig:
     generator: str
     network: WganNetwork = field(default_factory=WganNetwork)
     training: WganTraining = field(default_factory=WganTraining)
-
-
-def read_config(values: dict[str, object], path: StrPath) -> WganConfig:
-    """Checked; UserError names file and setting."""
-    config = parse_settings(WganConfig, values, path)
-    network, training = config.network, config.training
-    check_loop(training, path)
-
-    def check(holds: bool, setting: str, value: object, expected: str) -> None:
-        if not holds:
-            raise UserError(f"{path}: {setting}: {value!r}; {expected} is expected")
-
-    check(network.arch in ARCHITECTURES, "network.arch", network.arch, " or ".join(ARCHITECTURES))
-    check_sizes(network, path, "network")
-    check(network.noise > 1, "network.noise", network.noise, "at least 2")
-    known = " or ".join(DISTRIBUTIONS)
-    check(
-        network.distribution in DISTRIBUTIONS, "network.distribution", network.distribution, known
-    )
-    check(training.batch > 1, "training.batch", training.batch, "at least 2")
-    for name in ("learning_rate", "gamma"):
-        value = getattr(training, name)
-        check(value > 0, f"training.{name}", value, "a number above 0")
-    ok = all(0 <= beta < 1 for beta in training.betas)
-    check(ok, "training.betas", list(training.betas), "[a, b] from 0 to below 1")
-    check(0 <= training.average < 1, "training.average", training.average, "0 to below 1")
-    return config
 
 
 class WganModel:
@@ -158,7 +134,7 @@ class WganTrainer(GeneratorTrainer):
         device: str,
     ) -> "WganTrainer":
         """See GeneratorTrainer."""
-        config = read_config(values, path)
+        config = parse_settings(WganConfig, values, path)
         if len(data.vectors) < config.training.batch:
             raise UserError(
                 f"{path}: training.batch: {config.training.batch}, but there are "
@@ -175,7 +151,7 @@ class WganTrainer(GeneratorTrainer):
         n_speakers: int,  # noqa: ARG003
     ) -> WganModel:
         """See GeneratorTrainer."""
-        config = read_config(values, path).network
+        config = parse_settings(WganConfig, values, path).network
         saved = Path(path).with_name("final.pt")
         mean, deviation = (saved_vector(weights, name, saved) for name in ("mean", "deviation"))
         if len(mean) != len(deviation):

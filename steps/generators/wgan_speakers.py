@@ -6,15 +6,16 @@ A generated vector that is too much like the source is drawn again.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from steps.generators.base import Pool, add_note, require
+from steps.generators.base import Pool, add_note
 from steps.generators.identity import END
 from steps.keys import Key
 from steps.sources import Resources
 from utils.arrays import Float64
+from utils.bounds import Count, Number
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -35,8 +36,8 @@ class WganSettings:
     """
 
     name: str
-    threshold: float = 0.3
-    tries: int = 100
+    threshold: Annotated[float, Number(above=-1, most=1)] = 0.3
+    tries: Count = 100
     centred: bool = True
 
 
@@ -60,7 +61,7 @@ class WganSpeakers:
         resources: Resources,
     ) -> "WganSpeakers":
         """See base.Kind."""
-        settings = _parse_settings(values, path)
+        settings = parse_settings(WganSettings, values, path, "generator")
         from steps.generators.trained import load_trained  # loads torch
 
         folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
@@ -69,7 +70,7 @@ class WganSpeakers:
     @classmethod
     def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
         """See base.Kind."""
-        return _needs(_parse_settings(values, path))
+        return _needs(parse_settings(WganSettings, values, path, "generator"))
 
     @property
     def is_random(self) -> bool:
@@ -144,11 +145,3 @@ def _cosine(x: Float64, y: Float64) -> float:
 
 def _needs(settings: WganSettings) -> tuple[str, ...]:
     return ("generator",) if settings.threshold >= 1 else ("xvectors", "generator")
-
-
-def _parse_settings(values: dict[str, object], path: StrPath) -> WganSettings:
-    settings = parse_settings(WganSettings, values, path, "generator")
-    threshold = settings.threshold
-    require(-1 < threshold <= 1, path, "threshold", threshold, "a cosine above -1, at most 1")
-    require(settings.tries > 0, path, "tries", settings.tries, "a number above 0")
-    return settings

@@ -6,9 +6,12 @@ import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from utils.bounds import Count, Natural, OneOf
 from utils.cli import UserError
+from utils.settings import parse_settings, read_settings
+from utils.tables import StrPath
 
 T = TypeVar("T")
 UNTOUCHED = ("log_every", "checkpoint_every", "keep_checkpoints")  # change no step and no result
@@ -22,24 +25,21 @@ class LoopSettings:
     a better one after which the training ends; 0: it never ends early.
     """
 
-    steps: int
-    log_every: int = 50
-    valid_every: int = 250
-    checkpoint_every: int = 250
-    keep_checkpoints: int = 2
-    keep: str = "final"
-    patience: int = 0
+    steps: Count
+    log_every: Count = 50
+    valid_every: Count = 250
+    checkpoint_every: Count = 250
+    keep_checkpoints: Count = 2
+    keep: Annotated[str, OneOf("final", "best")] = "final"
+    patience: Natural = 0
 
 
-def check_loop(loop: LoopSettings, path: object) -> None:
-    """UserError, with the file and the name, for a value that is not possible."""
-    for name in ("steps", "log_every", "valid_every", "checkpoint_every", "keep_checkpoints"):
-        if getattr(loop, name) < 1:
-            raise UserError(f"{path}: training.{name}: at least 1 is needed")
-    if loop.keep not in ("final", "best"):
-        raise UserError(f"{path}: training.keep: {loop.keep!r}; choose one of: final, best")
-    if loop.patience < 0:
-        raise UserError(f"{path}: training.patience: at least 0 is needed")
+def read_config(kind: type[T], path: StrPath) -> T:
+    """The settings in a file of conf/, or of what was trained by it: `trained`, which the training
+    writes, is passed over. UserError names what is wrong."""
+    data = read_settings(path)
+    data.pop("trained", None)
+    return parse_settings(kind, data, path)
 
 
 def with_steps(config: T, steps: int) -> T:

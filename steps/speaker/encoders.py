@@ -18,7 +18,8 @@ import torch
 from steps.activity import keep_speech
 from steps.audio import SAMPLE_RATE
 from steps.learning.devices import check_device
-from steps.speaker.config import EncoderConfig, read_config
+from steps.learning.settings import read_config
+from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
 from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
 from steps.weights import fill_network, load_state
@@ -190,7 +191,7 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
                 f"{folder}: no {part} there; an encoder is a folder that steps/train_encoder.py "
                 "finished, resemblyzer, or hub:<model>"
             )
-    config = read_config(folder / "encoder.yaml")
+    config = read_config(EncoderConfig, folder / "encoder.yaml")
     network = EncoderNetwork(config)
     fill_network(network, load_state(folder / "final.pt"), folder / "final.pt")
     return config, network

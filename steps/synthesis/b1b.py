@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
-from steps.synthesis.b1b_config import B1bConfig, GeneratorConfig, read_b1b_config
+from steps.learning.settings import read_config
+from steps.synthesis.b1b_config import B1bConfig, GeneratorConfig
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import TrainedSynthesiser
@@ -220,7 +221,7 @@ class B1bSynthesiser(TrainedSynthesiser[B1bConfig, B1bNetwork]):
     @staticmethod
     def read(path: StrPath) -> B1bConfig:
         """See TrainedSynthesiser."""
-        return read_b1b_config(path)
+        return read_config(B1bConfig, path)
 
     @staticmethod
     def make(config: B1bConfig, state: dict[str, Tensor]) -> B1bNetwork:

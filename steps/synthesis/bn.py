@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.content.extractors import ContentExtractor, at_frames, load_extractor
+from steps.learning.settings import read_config
 from steps.synthesis.base import F0Map, Target
-from steps.synthesis.bn_config import BnConfig, BnNetwork, read_bn_config
+from steps.synthesis.bn_config import BnConfig, BnNetwork
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
 from steps.synthesis.world import (
@@ -158,7 +159,7 @@ class BnSynthesiser:
         """What steps/train_synthesiser.py left in a folder; UserError where it is not that, or was
         trained on content of other weights."""
         settings, weights = trained_files(Path(folder))
-        config = read_bn_config(settings)
+        config = read_config(BnConfig, settings)
         trained = read_settings(settings).get("trained")
         extractor = load_extractor(config.content)
         known = trained.get("content_digest") if isinstance(trained, dict) else None

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
+from steps.learning.settings import read_config
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.nsf_config import NetworkConfig, NsfConfig, read_config
+from steps.synthesis.nsf_config import NetworkConfig, NsfConfig
 from steps.synthesis.trained import TrainedSynthesiser, unit_length
 from steps.synthesis.world import HOP
 from utils.arrays import Float32, Float64
@@ -209,7 +210,7 @@ class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
     @staticmethod
     def read(path: StrPath) -> NsfConfig:
         """See TrainedSynthesiser."""
-        return read_config(path)
+        return read_config(NsfConfig, path)
 
     @staticmethod
     def make(config: NsfConfig, state: dict[str, Tensor]) -> NsfNetwork:

@@ -13,28 +13,28 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Structure:
-    """synthesiser: a class with `load(folder)`, or `load(folder, keep)`. read: the settings of a
-    file. train: makes a folder of settings, audio, and a pool."""
+    """synthesiser: a class with `load(folder)`, or `load(folder, keep)`. config: its settings.
+    train: makes a folder of settings, audio, and a pool."""
 
     synthesiser: str
-    read: str
+    config: str
     train: str
 
 
 STRUCTURES = {
     "nsf": Structure(
         "steps.synthesis.nsf:NsfSynthesiser",
-        "steps.synthesis.nsf_config:read_config",
+        "steps.synthesis.nsf_config:NsfConfig",
         "steps.synthesis.nsf_training:train_nsf",
     ),
     "b1b": Structure(
         "steps.synthesis.b1b:B1bSynthesiser",
-        "steps.synthesis.b1b_config:read_b1b_config",
+        "steps.synthesis.b1b_config:B1bConfig",
         "steps.synthesis.b1b_training:train_b1b",
     ),
     "bn": Structure(
         "steps.synthesis.bn:BnSynthesiser",
-        "steps.synthesis.bn_config:read_bn_config",
+        "steps.synthesis.bn_config:BnConfig",
         "steps.synthesis.bn_training:train_bn",
     ),
 }

@@ -30,19 +30,20 @@ from local.report.origin import attacks, settings_of_systems
 from local.report.results import Figure, SpeakerFigure, tabulate, write_table
 from steps.anonymisers.registry import describe_system
 from steps.asr.ctc import CtcRecogniser
-from steps.asr.ctc_config import read_config as read_ctc
+from steps.asr.ctc_config import CtcConfig
 from steps.asr.ctc_training import make_network as make_ctc
 from steps.asr.ctc_units import Units
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
-from steps.generators.idmap import MlpNetwork, read_mlp_settings
+from steps.generators.idmap import MlpNetwork, MlpSettings
+from steps.learning.settings import read_config
 from steps.speaker import large
 from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
-from steps.speaker.config import read_config as read_encoder
+from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
 from steps.speaker.networks import EncoderNetwork
 from steps.synthesis.nsf import NsfNetwork, NsfSynthesiser
-from steps.synthesis.nsf_config import read_config as read_nsf
+from steps.synthesis.nsf_config import NsfConfig
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
 from tests.test_encoders import TINY
 from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
@@ -52,7 +53,7 @@ from utils import stamps
 from utils.archives import ArchiveWriter, read_counts, read_matrices, read_vectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
-from utils.settings import read_settings
+from utils.settings import parse_settings, read_settings
 from utils.trials import read_scores, read_trials
 
 CONF = Path(__file__).resolve().parents[2] / "egs/TEMPLATE/conf"
@@ -269,20 +270,22 @@ def of_networks(root: Path) -> Iterator[Target]:
     torch.manual_seed(0)
     folders: dict[str, tuple[str, Callable[[Path], object]]] = {}
     path = _write(root / "encoder/encoder.yaml", yaml.safe_dump(TINY))
-    torch.save(EncoderNetwork(read_encoder(path)).state_dict(), path.with_name("final.pt"))
+    torch.save(
+        EncoderNetwork(read_config(EncoderConfig, path)).state_dict(), path.with_name("final.pt")
+    )
     folders["encoder"] = "encoder.yaml", load_network
     values = {
         "recogniser": "ctc", "network": {"channels": 4, "dilations": [1]}, "training": {"steps": 1},
         "features": {"bins": 8}, "trained": {"tokens": ["a", "b"], "held_out": []},
     }  # fmt: skip
     path = _write(root / "asr/recogniser.yaml", yaml.safe_dump(values))
-    network = make_ctc(read_ctc(path), Units("characters", ("a", "b")))
+    network = make_ctc(read_config(CtcConfig, path), Units("characters", ("a", "b")))
     torch.save(network.state_dict(), path.with_name("final.pt"))
     folders["asr"] = "recogniser.yaml", lambda folder: CtcRecogniser(folder, None)
     sizes = {"channels": 4, "condition": 2, "bands": 4, "noise_bands": 2, "encoder_channels": 2}
     values = {"synthesiser": "nsf", "training": {"steps": 1}, "network": sizes}
     path = _write(root / "nsf/synthesiser.yaml", yaml.safe_dump(values))
-    config = read_nsf(path)
+    config = read_config(NsfConfig, path)
     state = NsfNetwork(config.network, config.cepstra, 6).state_dict()
     torch.save(state, path.with_name("final.pt"))
     folders["nsf"] = "synthesiser.yaml", NsfSynthesiser.load
@@ -291,7 +294,7 @@ def of_networks(root: Path) -> Iterator[Target]:
     values = {"generator": "idmap_mlp", "network": {"identity": 8, "width": 8}}
     trained = read_settings(root / "wgan/generator.yaml")["trained"]
     path = _write(root / "idmap/generator.yaml", yaml.safe_dump({**values, "trained": trained}))
-    network = MlpNetwork(read_mlp_settings(values, path).network, 6)
+    network = MlpNetwork(parse_settings(MlpSettings, values, path).network, 6)
     torch.save(network.state_dict(), path.with_name("final.pt"))
     folders["idmap"] = "generator.yaml", load_trained
     for name, (conf, read) in folders.items():
