@@ -276,8 +276,9 @@ make() {
     synthesiser:*)
       make pool
       out=exp/synthesisers/$name/${1#*:}
+      use_unseen
       step "$out" -- job "$out" steps/train_synthesiser.py --seed "$seed" --device "$device" \
-        "conf/synthesisers/${1#*:}.yaml" "$pool" "exp/pools/$name" "$out"
+        "${unseen[@]}" "conf/synthesisers/${1#*:}.yaml" "$pool" "exp/pools/$name" "$out"
       ;;
     generator:*)
       make "session_xvectors:$pool_set"
@@ -289,6 +290,7 @@ make() {
       step "$out" -- job "$out" steps/train_generator.py --seed "$seed" "${on_device[@]}" \
         "conf/generators/${1#*:}.yaml" "$xvectors/$pool_set" "$pool" "$out"
       ;;
+    model:*) ;; # is there
     *) die "conf/systems: '$1' is needed, which this recipe cannot make" ;;
   esac
 }
@@ -388,6 +390,12 @@ give() { # SET
         fi
         ;;
       synthesiser:* | generator:*) given+=("--${need%%:*}" "exp/${need%%:*}s/$name/${need#*:}") ;;
+      model:*)
+        folder=${need#*:}
+        [[ $folder == */* ]] || folder=steps/../models/$folder
+        use_unseen
+        given+=(--model "$folder" "${unseen[@]}")
+        ;;
     esac
   done
 }

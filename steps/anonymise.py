@@ -29,6 +29,12 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.cli import UserError, make_parser, natural, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
+from utils.speakers import (
+    TRAINING_SPEAKERS,
+    add_not_speakers_of,
+    check_unseen,
+    read_training_speakers,
+)
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -69,6 +75,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--f0", type=Path, metavar="DIR", help="spk_f0.scp (compute_f0_stats.py)")
     parser.add_argument("--synthesiser", type=Path, metavar="DIR", help="(train_synthesiser.py)")
     parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+    parser.add_argument("--model", type=Path, metavar="DIR", help="(export_system.py)")
+    add_not_speakers_of(parser)
     parser.add_argument(
         "--device",
         choices=("cpu", "cuda"),
@@ -98,6 +106,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError(f"--draw {args.draw}: runs are numbered from 0")
     given = {need: getattr(args, need) for need in NEEDS}
     resources = Resources(**{**given, "xvectors": tuple(args.xvectors)}, device=args.device)
+    if args.model is not None:
+        learnt_from = read_training_speakers(args.model)
+        if learnt_from is None and args.not_speakers_of:
+            print(f"{args.model}: no {TRAINING_SPEAKERS}: whom it learnt from is not known")
+        check_unseen(learnt_from or [], args.model, args.not_speakers_of)
     anonymiser = load_anonymiser(
         args.conf, seed=args.seed, draw=args.draw, resources=resources, level=args.level
     )

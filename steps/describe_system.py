@@ -4,8 +4,8 @@
 
 CONF is a YAML file such as conf/systems/b1.yaml. One line: utt, spk, perm, const or position
 (docs/anonymisers.md), then any of pool, pool:wavlm, xvectors, backend, f0, synthesiser:<name>,
-generator:<name>: the options of steps/anonymise.py that have to be given. The name says by which
-settings it is trained (conf/synthesisers/<name>.yaml).
+generator:<name>, model:<name>: the options of steps/anonymise.py that have to be given. The name
+says by which settings it is trained (conf/synthesisers/<name>.yaml), or which model of models/.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from utils.cli import UserError
 from utils.datadir import DataDir
 
 # What a system can need, and the option of steps/anonymise.py that gives it.
-NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator")
+NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator", "model")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Resources:
     the first that has a speaker counts (level perm: one x-vector in all sets). backend: PLDA to
     measure distances with (steps/train_backend.py). f0: the speakers' F0 statistics
     (steps/compute_f0_stats.py). synthesiser: a trained one (steps/train_synthesiser.py).
-    generator: a trained one (steps/train_generator.py). device: cpu or cuda, of what can use it.
+    generator: a trained one (steps/train_generator.py). model: what steps/export_system.py handed
+    on. device: cpu or cuda, of what can use it.
     """
 
     pool: Path | None = None
@@ -34,6 +35,7 @@ class Resources:
     f0: Path | None = None
     synthesiser: Path | None = None
     generator: Path | None = None
+    model: Path | None = None
     device: str = "cpu"
 
     def folder(self, need: str, who: str) -> Path:

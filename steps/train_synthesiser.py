@@ -28,6 +28,7 @@ from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
 from utils.registry import load
+from utils.speakers import add_not_speakers_of, check_unseen, write_training_speakers
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -35,6 +36,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument("--seed", type=int, default=0, help="of weights, crops and augmentation")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    add_not_speakers_of(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("pool", type=Path, metavar="POOL")
@@ -50,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     structure = find_structure(args.conf)
     config = read_config(load(structure.config), args.conf)
     data = load_data_dir(args.data)
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
 
     from steps.learning.audio import load_training_audio
 
@@ -58,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     train = load(structure.train)
     train(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
+    write_training_speakers(args.out, data.utt2spk.values(), before=None)
     return 0
 
 

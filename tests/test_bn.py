@@ -1,5 +1,6 @@
 """Speech from a recogniser's content: extractors, training, conversion and its switches."""
 
+import json
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,8 +9,12 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from conftest import MakeDataDir
 from test_nsf import N_XVECTOR, RATE, pool, voice
 
+from steps.anonymise import main as anonymise
+from steps.anonymisers import model
+from steps.anonymisers.registry import describe_system
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.export_system import main as export_system
@@ -298,6 +303,34 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(
     words = ["--system", exported, "--key", "k", tmp_path / "in", tmp_path / "out"]
     assert protect_folder([str(word) for word in words]) == 0
     assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
+
+
+def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
+    exported: Path, tmp_path: Path, make_data_dir: MakeDataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "MODELS", exported.parent)
+    conf = tmp_path / "system.yaml"
+    conf.write_text("anonymiser: model\nmodel: model\n")
+    found = describe_system(conf)
+    assert (found.level, found.needs) == ("spk", ("f0", "model:model"))
+    f0 = tmp_path / "f0"
+    f0.mkdir()
+    write_f0_stats(f0, {"ann": compute_f0_stats([np.linspace(100, 140, 50)])})
+    (exported / "spklist").write_text("bea\ncem\n")
+    data = make_data_dir(tmp_path / "data", {"ann": 1}, seconds=0.4)
+    words = ["--model", exported, "--f0", f0, conf, data, tmp_path / "out", tmp_path / "wav"]
+    seen = make_data_dir(tmp_path / "seen", {"bea": 1})
+    with pytest.raises(UserError, match=r"speaker bea \(1 in all\) is in .*seen"):
+        anonymise([str(word) for word in ("--not-speakers-of", seen, *words)])
+    assert anonymise([str(word) for word in ("--not-speakers-of", data, *words)]) == 0
+    settings = json.loads((tmp_path / "out/conf.json").read_text())["system"]
+    assert (settings["f0"], settings["gender"]) == ("quantised", "any")
+    conf.write_text("anonymiser: model\nmodel: model\nlevel: utt\nf0: none\n")
+    assert describe_system(conf).level == "utt"
+    assert describe_system(conf).needs == ("model:model",)
+    conf.write_text("anonymiser: model\nmodel: nobody\n")
+    with pytest.raises(UserError, match=r"nobody/system.yaml is missing; known models: model"):
+        describe_system(conf)
 
 
 def test_damaged_voices_are_one_line(exported: Path) -> None:

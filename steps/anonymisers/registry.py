@@ -21,7 +21,7 @@ class Description:
 
     "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
-    conf/generators/idmap_mlp.yaml.
+    conf/generators/idmap_mlp.yaml. "model:bn" is models/bn.
     """
 
     level: str
@@ -79,6 +79,7 @@ KINDS = {
     "copy_synthesis": "steps.anonymisers.copy_synthesis:CopySynthesis",
     "knn_vc": "steps.anonymisers.knn_vc:KnnVc",
     "voice_conversion": "steps.anonymisers.b1:VoiceConversion",
+    "model": "steps.anonymisers.model:Model",
 }
 
 
@@ -114,9 +115,15 @@ def describe_system(path: StrPath, level: str | None = None) -> Description:
     return kind.describe(values, path)
 
 
+def find_kind(values: dict[str, object], path: StrPath) -> Kind:
+    """What makes the system of settings read from `path`; UserError for one that is unknown."""
+    kind: Kind = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
+    return kind
+
+
 def _read(path: StrPath, level: str | None = None) -> tuple[Kind, dict[str, object]]:
     values = read_settings(path)
-    kind: Kind = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
+    kind = find_kind(values, path)
     if level is None:
         return kind, values
     levels = kind.describe(values, path).levels

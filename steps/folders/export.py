@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from steps.anonymisers.model import CONF
 from steps.synthesis.f0 import mix_f0_stats
 from steps.synthesis.trained import trained_files
 from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
 from steps.weights import load_state, save_half
 from utils.cli import UserError
 from utils.seeds import make_rng
+from utils.speakers import TRAINING_SPEAKERS
 
 
 def make_voices(pool: VoicePool, out: Path, *, n: int, averaged: int, seed: int) -> None:
@@ -44,4 +46,6 @@ def export_system(
     (out / "synthesiser").mkdir(parents=True, exist_ok=True)
     save_half(out / "synthesiser/final.safetensors", load_state(weights))
     shutil.copyfile(settings, out / "synthesiser/synthesiser.yaml")
-    shutil.copyfile(conf, out / "system.yaml")
+    shutil.copyfile(conf, out / CONF)
+    if (known := synthesiser / TRAINING_SPEAKERS).is_file():
+        shutil.copyfile(known, out / TRAINING_SPEAKERS)

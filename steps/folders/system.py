@@ -4,7 +4,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from steps.anonymisers.model import CONF, HELD, held
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
 from steps.sources import Resources
 from utils.cli import UserError
@@ -20,7 +22,6 @@ UNMEASURED = (
     "No figures belong to this system: measure it on speech like yours before you rely on it",
     "(docs/recipe.md).",
 )
-_LEARNT = ("f0", "pool", "synthesiser", "generator")  # what a folder of audio, or the system, has
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,19 @@ def load_system(path: Path, seed: int) -> System:
     """Of a folder or a yaml file; UserError for one that is not there, or needs more than a folder
     of audio can give."""
     folder = path if path.is_dir() else None
-    conf = path if folder is None else folder / "system.yaml"
+    conf = path if folder is None else folder / CONF
     if not conf.is_file():
-        raise UserError(
-            f"{conf}: is missing; a system is a yaml file, or a folder with system.yaml"
-        )
-    found = {
-        need: folder / need for need in _LEARNT if folder is not None and (folder / need).is_dir()
-    }
+        raise UserError(f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}")
+    found = {} if folder is None else held(folder)
     for need in (need.split(":")[0] for need in describe_system(conf).needs):
-        if need not in _LEARNT:
+        if need not in ("f0", *HELD):
             raise UserError(
                 f"{conf}: this system wants {need} of every speaker, which a folder of audio does "
                 "not give; use a recipe (run.sh), or another system"
             )
-    resources = Resources(
-        pool=found.get("pool"),
-        f0=path,  # learnt of each group of files; that it is given lets a system ask for it
-        synthesiser=found.get("synthesiser"),
-        generator=found.get("generator"),
-    )
+    # f0 is learnt of each group of files; that it is given lets a system ask for it.
+    given: dict[str, Any] = {"f0": path, **found}
+    resources = Resources(**given)
     anonymiser = load_anonymiser(conf, seed=seed, resources=resources)
     if folder is None:
         return System(anonymiser, digest_file(conf), UNMEASURED)
