@@ -264,7 +264,9 @@ def test_the_weights_are_chosen_on_the_speakers_held_out(
     found = fails(decode, *options[2:], "ctc", data, tmp_path / "text")
     assert "--search FILE is for ctc with --lang" in found
     (out / "search.yaml").write_text("lm_weight: 0\n")
-    assert "lm_weight: 0; above 0 is expected" in fails(decode, *options, "ctc", data, tmp_path / "text")
+    assert "lm_weight: 0; above 0 is expected" in fails(
+        decode, *options, "ctc", data, tmp_path / "text"
+    )
     settings = (model / "recogniser.yaml").read_text()
     (model / "recogniser.yaml").write_text(settings.replace(held["held_out"][0], "somebody"))
     assert "speaker somebody is missing, who was held out from the training" in fails(
