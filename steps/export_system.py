@@ -4,7 +4,8 @@
 
 CONF is the system's yaml file, SYNTHESISER a folder of steps/train_synthesiser.py, POOL one of
 steps/make_voice_pool.py. OUT gets system.yaml, synthesiser/ (half precision) and pool/: voices that
-are means of several real speakers of one gender, with their pitch, and no speech of anybody.
+are made of several real speakers of one gender each, as far apart as people are, with their pitch,
+and no speech of anybody.
 """
 
 import argparse
@@ -24,7 +25,11 @@ def get_parser() -> argparse.ArgumentParser:
         "--voices", type=positive, default=1000, metavar="N", help="how many pseudo-speakers"
     )
     parser.add_argument(
-        "--averaged", type=positive, default=2, metavar="N", help="real speakers in each"
+        "--averaged",
+        type=positive,
+        default=4,
+        metavar="N",
+        help="how many real speakers are in each",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their choice")
     parser.add_argument("conf", type=Path, metavar="CONF")
@@ -39,12 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     from steps.folders.export import export_system
 
-    export_system(
+    near = export_system(
         args.conf, args.synthesiser, args.pool, args.out,
         n=args.voices, averaged=args.averaged, seed=args.seed,
     )  # fmt: skip
     size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
-    print(f"{args.out}: {args.voices} pseudo-speakers, {size / 1e6:.1f} MB")
+    print(
+        f"{args.out}: {args.voices} pseudo-speakers, {size / 1e6:.1f} MB; {near} are nearer "
+        "to a speaker of POOL than 99 of 100 speakers there are to another one"
+    )
     return 0
 
 

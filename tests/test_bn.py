@@ -18,6 +18,7 @@ from steps.anonymisers.registry import describe_system
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.export_system import main as export_system
+from steps.folders.export import make_voices
 from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
@@ -33,7 +34,7 @@ from steps.synthesis.f0 import (
     write_f0_stats,
 )
 from steps.synthesis.registry import load_synthesiser
-from steps.synthesis.voice_pool import VoicePool
+from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
 from steps.synthesis.world import analyse
 from utils.cli import UserError
 
@@ -303,6 +304,39 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(
     words = ["--system", exported, "--key", "k", tmp_path / "in", tmp_path / "out"]
     assert protect_folder([str(word) for word in words]) == 0
     assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
+
+
+def test_pseudo_speakers_are_nobody_and_as_far_apart_as_people(tmp_path: Path) -> None:
+    """They were means, and so nearer to each other and to their parts than people are."""
+    rng = np.random.default_rng(0)
+    names = [f"s{i:03d}" for i in range(120)]
+    sides = rng.standard_normal((2, 64))
+    real = {n: 3 + sides[i % 2] + rng.standard_normal(64) for i, n in enumerate(names)}
+    log_f0 = {
+        n: 4.7 + 0.4 * (i % 2 == 0) + 0.1 * rng.standard_normal() for i, n in enumerate(names)
+    }
+    stats = {
+        n: compute_f0_stats([np.exp(x + np.linspace(-0.1, 0.1, 9))]) for n, x in log_f0.items()
+    }
+    write_packed(
+        tmp_path / "pool" / PACKED, real, stats, {n: "fm"[i % 2] for i, n in enumerate(names)}
+    )
+    near = make_voices(
+        VoicePool.load(tmp_path / "pool"), tmp_path / "out", n=200, averaged=4, seed=0
+    )
+    made = VoicePool.load(tmp_path / "out")
+
+    def cosine(vectors: np.ndarray) -> float:
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return float((unit @ unit.T)[np.triu_indices(len(unit), 2)].mean())
+
+    assert near < 20
+    assert np.isclose(cosine(made.xvectors), cosine(np.array(list(real.values()))), atol=0.01)
+    for gender, own in (("f", slice(0, None, 2)), ("m", slice(1, None, 2))):
+        means = [made.f0(who).mean for who in made.speakers if made.gender(who) == gender]
+        wanted = list(log_f0.values())[own]
+        assert np.isclose(np.mean(means), np.mean(wanted), atol=0.05)
+        assert np.isclose(np.std(means), np.std(wanted), rtol=0.25)
 
 
 def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(

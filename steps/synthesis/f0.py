@@ -7,7 +7,7 @@ frames. Sources: paper 001 (log-linear), Srivastava et al. 2020 (percentile).
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,12 @@ class F0Stats:
     mean: float
     sd: float
     quantiles: Float64
+
+    def shifted(self, by: float) -> "F0Stats":
+        """The same, `by` higher in log F0; without voiced frames it stays."""
+        if not self.n:
+            return self
+        return replace(self, mean=self.mean + by, quantiles=self.quantiles + by)
 
 
 def compute_f0_stats(contours: Sequence[npt.NDArray[np.floating]]) -> F0Stats:
