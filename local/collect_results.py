@@ -47,6 +47,9 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("--corpus-name", required=True, metavar="NAME", help="stands in every row")
+    parser.add_argument(
+        "--corpus-note", default="", metavar="TEXT", help="what a reader must know of the speech"
+    )
     _add_list(
         parser, "--attack", ("TRIALS", "SCORES"),
         "score folder of an attack, for its curves; each option may be given again",
@@ -133,6 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_table(args.out / "rtf.csv", Timing, times)
     run = {
         "corpus": args.corpus_name,
+        "corpus_note": args.corpus_note,
         "origin": origin(args.command_log),
         "systems": systems,
         "steps": steps(used),

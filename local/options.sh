@@ -9,6 +9,7 @@ device=cpu                                     # of what can use a GPU: cpu or c
 seed=0                                         # of everything random
 bootstrap=1000                                 # resamplings of the speakers for the 95 % intervals
 corpus_name=                                   # name in tables (conf/recipe.conf)
+corpus_note=                                   # what the report's first line says of the speech (conf/recipe.conf)
 evaluation=                                    # evaluation sets are data/<evaluation>_{enrolls,trials_f,trials_m}
 train_set=train                                # data/<train_set> trains evaluators and back ends; attackers protect it and train on that
 pool_set=                                      # data/<pool_set> gives systems their voices, and trains generators and synthesisers; empty: train_set (docs/recipe.md)

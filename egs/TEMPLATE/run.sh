@@ -210,7 +210,7 @@ fi
 
 if in_stage 11 "results and report"; then
   shopt -s nullglob
-  gather=(--corpus-name "$corpus_name")
+  gather=(--corpus-name "$corpus_name" --corpus-note "$corpus_note")
   folders=()
   for part in "${parts[@]}"; do
     use_part "$part"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from local.report import doubts, strongest, tables
+from local.report import doubts, strongest, tables, verdict
 from local.report.front import trades
 from local.report.recognisers import opinions
 from local.report.results import Figure, Timing
@@ -55,6 +55,9 @@ def render(
     parts = [f"# Results on {plain(corpus)}", READING]
     if notes:
         parts.append("\n".join(f"- **{plain(system)}**: {plain(note)}" for system, note in notes))
+    if (table := verdict.verdict_table(figures)).rows:
+        trusted = "\n".join(f"- {plain(text)}" for text in verdict.trust(figures))
+        parts.append(f"## {verdict.TITLE}\n\n{table.markdown()}\n\n{trusted}\n\n{verdict.RULES}")
     if warnings := doubts.doubts(figures):
         parts.append(
             f"## {doubts.TITLE}\n\n" + "\n".join(f"- 🔴 **{plain(text)}**" for text in warnings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from local.report import doubts, html, strongest, summary, systems, tables
+from local.report import doubts, html, strongest, summary, systems, tables, verdict
 from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
@@ -48,7 +48,7 @@ def _page(
     players: Players | None,
 ) -> str:
     contents = Contents()
-    body = [_summary(results, contents)]
+    body = [_verdict(results, contents), _summary(results, contents)]
     for evaluator, drawn in sections.items():
         body += _evaluator(results, evaluator, drawn, contents, players)
     body.append(_utility(results, utility, contents))
@@ -74,6 +74,28 @@ def _page(
         + "\n".join(body)
         + f"\n</main>\n</div>\n{store}<script>{JS}</script>\n</body>\n</html>\n"
     )
+
+
+def _verdict(results: Results, contents: Contents) -> str:
+    """The first screen."""
+    found = verdict.verdict_table(results.figures)
+    if not found.rows:
+        return ""
+    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in found.rows]
+    note = str(results.run.get("corpus_note") or "")
+    date = str((results.run.get("origin") or {}).get("date") or "")
+    who = (
+        ". ".join(filter(None, [f"Speech of {verdict.people(results.figures)}", note, date])) + "."
+    )
+    rules = element("summary", "How a verdict is made") + element("p", verdict.RULES)
+    return html.section(
+        verdict.TITLE, contents.add(verdict.TITLE),
+        element("p", who, class_="prose"),
+        html.table(verdict.TITLE, found.header, lines),
+        element("h3", "Can these figures be trusted?"),
+        html.items(verdict.trust(results.figures)),
+        raw("details", rules, class_="prose"),
+    )  # fmt: skip
 
 
 def _summary(results: Results, contents: Contents) -> str:

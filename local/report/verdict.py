@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page says first: of each system a verdict, from its strongest attacker."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from local.report.doubts import WEAK
+from local.report.results import Figure
+from local.report.strongest import strongest
+from local.report.tables import Table
+from local.report.words import UTILITY, UTILITY_METRICS, absent, attacker, number, parse, percent
+
+TITLE = "In short"
+CHANCE = 0.5  # EER of an attacker who knows nothing
+# From the worst: a system is called what it is for the group of people whom it protects least.
+NOTHING_HIDDEN = "does not anonymise"
+NO_EVIDENCE = "cannot be judged"
+PART = "hides in part"
+HIDDEN = "hides from the attackers that were run"
+_GROUPS = {"f": "women", "m": "men"}
+RULES = (
+    f"{NOTHING_HIDDEN}: the strongest attacker errs no more than without protection, or the "
+    f"interval of their EER does not rule it out. {NO_EVIDENCE}: even unprotected voices are "
+    f"recognised with an EER above {percent(WEAK)}, so these attackers are too weak. {HIDDEN}: the "
+    f"interval of the strongest attacker's EER reaches {percent(CHANCE, 0)}, which is guessing. "
+    f"{PART}: anything between. People are named by the attacker who names most of them rightly, "
+    "of all who are enrolled, from all that a person said."
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """On a group of people. eer: of the strongest attacker; bare: the lowest without protection."""
+
+    group: str
+    said: str
+    eer: Figure
+    bare: Figure | None
+
+
+def _bare(figures: Iterable[Figure]) -> dict[tuple[str, str], Figure]:
+    """(split, evaluator) -> EER of unprotected speech."""
+    return {
+        (f.split, f.evaluator): f
+        for f in figures
+        if (f.attacker, f.metric) == ("unprotected", "eer") and math.isfinite(parse(f.value))
+    }
+
+
+def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
+    """System -> a verdict on each split; see RULES."""
+    bare = _bare(figures)
+    found: dict[str, list[Verdict]] = {}
+    for s in strongest(figures):
+        if s.eer is None:
+            continue
+        eers = [f for (split, _), f in bare.items() if split == s.split]
+        best = min(eers, key=lambda f: parse(f.value), default=None)
+        own = bare.get((s.split, s.eer.evaluator))
+        said = _judge(s.eer, own, best)
+        group = _GROUPS.get(s.eer.gender, s.split)
+        found.setdefault(s.system, []).append(Verdict(group, said, s.eer, best))
+    return found
+
+
+def _judge(eer: Figure, own: Figure | None, best: Figure | None) -> str:
+    value, low, high = parse(eer.value), parse(eer.low), parse(eer.high)
+    if own is not None and (value <= parse(own.value) or low <= parse(own.value)):
+        return NOTHING_HIDDEN
+    if best is None or parse(best.value) > WEAK:
+        return NO_EVIDENCE
+    return HIDDEN if value >= CHANCE or high >= CHANCE else PART
+
+
+def _worst(found: Sequence[Verdict]) -> str:
+    """The verdict on all groups, and whom it is about where it is not about all."""
+    order = (NOTHING_HIDDEN, NO_EVIDENCE, PART, HIDDEN)
+    said = min((v.said for v in found), key=order.index)
+    about = [v.group for v in found if v.said == said]
+    return said if len(about) == len(found) else f"{said} ({', '.join(about)})"
+
+
+def verdict_table(figures: Sequence[Figure]) -> Table:
+    """A row a system: the verdict, what the strongest attacker can do, and what is left of use."""
+    found = verdicts(figures)
+    groups = list(dict.fromkeys(v.group for own in found.values() for v in own))
+    of = " / ".join(groups)
+    named = {(f.system, f.split): f for f in _best_named(figures)}
+    uses = _uses(figures)
+    header = ["system", "verdict", f"lowest EER (%), {of}", f"without protection, {of}", "attacker"]
+    header += [f"people named (%), {of}"] * bool(named)
+    header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in uses]
+    rows = []
+    for system, own in found.items():
+        row = [system, _worst(own), *(
+            " / ".join(_percent(f) for f in column)
+            for column in ([v.eer for v in own], [v.bare for v in own])
+        )]  # fmt: skip
+        row.append(" / ".join(dict.fromkeys(attacker(v.eer.attacker) for v in own)))
+        if named:
+            row.append(" / ".join(_percent(named.get((system, v.eer.split)), 0) for v in own))
+        row += [_kept(uses[by].get(system), uses[by].get("original"), by[0]) for by in uses]
+        rows.append(row)
+    return Table(header, rows, 2)
+
+
+def _percent(figure: Figure | None, digits: int = 1) -> str:
+    return "–" if figure is None else number(100 * parse(figure.value), digits)
+
+
+def _best_named(figures: Iterable[Figure]) -> list[Figure]:
+    """Of each system and split the attacker who names most people rightly, of all who are enrolled,
+    from all that a person said."""
+    best: dict[tuple[str, str], Figure] = {}
+    for f in figures:
+        if f.metric == "reid_speaker_top_1" and f.system != "original":
+            place = f.system, f.split
+            if place not in best or parse(f.value) > parse(best[place].value):
+                best[place] = f
+    return list(best.values())
+
+
+def _uses(figures: Iterable[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
+    """(metric, by whom) -> system -> the figure of all people together, or of the first group."""
+    found: dict[tuple[str, str], dict[str, Figure]] = {}
+    for f in figures:
+        if f.attacker == UTILITY and f.metric in UTILITY_METRICS:
+            own = found.setdefault((f.metric, f.evaluator), {})
+            if f.system not in own or not f.gender:
+                own[f.system] = f
+    return found
+
+
+def _kept(figure: Figure | None, before: Figure | None, metric: str) -> str:
+    if figure is None:
+        return "–"
+    use = UTILITY_METRICS[metric]
+    told, was = (
+        number(use.scale * parse(f.value), use.digits) if f else "" for f in (figure, before)
+    )
+    return f"{told} (was {was})" if was else told
+
+
+def people(figures: Sequence[Figure]) -> str:
+    """How many were attacked, by group."""
+    counts = {
+        _GROUPS.get(f.gender, f.split): f.n_speakers
+        for f in figures
+        if f.metric == "eer" and f.n_speakers
+    }
+    return " and ".join(f"{n} {group}" for group, n in sorted(counts.items(), reverse=True))
+
+
+def trust(figures: Sequence[Figure]) -> list[str]:
+    """Whether these figures can be trusted: sentences."""
+    bare = _bare(figures)
+    splits = list(dict.fromkeys(split for split, _ in bare))
+    best = [
+        min((f for (of, _), f in bare.items() if of == s), key=lambda f: parse(f.value))
+        for s in splits
+    ]
+    said = []
+    if best:
+        told = " / ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
+        strong = all(parse(f.value) <= WEAK for f in best)
+        said.append(
+            f"The best evaluator has an EER of {told} on unprotected speech: "
+            + (
+                "it knows these voices."
+                if strong
+                else "that is too weak to be evidence of privacy."
+            )
+        )
+    missing = absent({f.attacker for f in figures if f.attacker not in (UTILITY, "similarity")})
+    if missing:
+        names = ", ".join(attacker(name) for name in missing)
+        said.append(f"Attackers that were not run, and may be stronger: {names}.")
+    said.append(
+        "Another training of an evaluator moves such figures by several points; intervals are "
+        "over people and do not show it."
+    )
+    return said

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen of the report: verdicts of made-up figures."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from local.report.markdown import render
+from local.report.results import Figure
+from local.report.verdict import (
+    HIDDEN,
+    NO_EVIDENCE,
+    NOTHING_HIDDEN,
+    PART,
+    people,
+    trust,
+    verdict_table,
+    verdicts,
+)  # fmt: skip
+
+BLANK = Figure(**{field.name: "" for field in fields(Figure)})
+
+
+def figure(
+    system: str, who: str, value: float, low: float, high: float, *, gender: str = "f",
+    evaluator: str = "e", metric: str = "eer",
+) -> Figure:  # fmt: skip
+    return replace(
+        BLANK, system=system, attacker=who, evaluator=evaluator, split=f"x_{gender}", gender=gender,
+        metric=metric, value=str(value), low=str(low), high=str(high), n_speakers="13",
+    )  # fmt: skip
+
+
+def bare(eer: float = 0.02, gender: str = "f") -> Figure:
+    return figure("original", "unprotected", eer, 0.0, 0.1, gender=gender)
+
+
+@pytest.mark.parametrize(
+    ("before", "eer", "low", "high", "said"),
+    [
+        (0.02, 0.30, 0.20, 0.40, PART),
+        (0.02, 0.43, 0.32, 0.51, HIDDEN),
+        (0.02, 0.55, 0.52, 0.60, HIDDEN),  # above chance: the attacker knows nothing, too
+        (0.02, 0.05, 0.02, 0.09, NOTHING_HIDDEN),  # the interval reaches what it was before
+        (0.02, 0.01, 0.005, 0.02, NOTHING_HIDDEN),
+        (0.20, 0.45, 0.40, 0.55, NO_EVIDENCE),
+        (0.20, 0.20, 0.15, 0.25, NOTHING_HIDDEN),  # so much even a weak attacker shows
+    ],
+)
+def test_verdicts(before: float, eer: float, low: float, high: float, said: str) -> None:
+    found = verdicts([bare(before), figure("b2", "aligned", eer, low, high)])
+    assert [v.said for v in found["b2"]] == [said]
+
+
+def test_the_strongest_of_all_attackers_and_the_worst_group_decide() -> None:
+    figures = [
+        bare(), bare(gender="m"),
+        figure("b2", "ignorant", 0.45, 0.4, 0.52),
+        figure("b2", "aligned", 0.30, 0.2, 0.35, evaluator="other"),
+        figure("b2", "ignorant", 0.03, 0.01, 0.06, gender="m"),
+        figure("b2", "reid_ignorant", 0.9, 0.8, 1.0, metric="reid_speaker_top_1"),
+        figure("b2", "reid_aligned", 0.95, 0.8, 1.0, metric="reid_speaker_top_1"),
+        figure("b2", "utility", 0.1, 0.0, 0.2, metric="wer", evaluator="asr"),
+        figure("original", "utility", 0.04, 0.0, 0.2, metric="wer", evaluator="asr"),
+    ]  # fmt: skip
+    table = verdict_table(figures)
+    assert table.rows == [
+        ["b2", f"{NOTHING_HIDDEN} (men)", "30.0 / 3.0", "2.0 / 2.0", "aligned / ignorant",
+         "95 / –", "10.0 (was 4.0)"]
+    ]  # fmt: skip
+    assert people(figures) == "13 women and 13 men"
+    said = trust(figures)
+    assert said[0].startswith("The best evaluator has an EER of 2.0 % (e) / 2.0 % (e)")
+    assert "lazy-informed, semi-informed, white-box" in said[1]
+    assert "too weak to be evidence" in trust([bare(0.2)])[0]
+    text = render(figures, "x", {})
+    assert text.index("## In short") < text.index("## Strongest attackers")
+
+
+def test_without_any_attack_there_is_no_verdict() -> None:
+    assert not verdict_table([bare()]).rows
+    assert not verdict_table([figure("b2", "aligned", float("nan"), 0, 1)]).rows
