@@ -82,11 +82,13 @@ def made(done: subprocess.CompletedProcess[str]) -> set[str]:
     return {line.split(" make ")[-1].split("making ")[-1].split(" ")[0] for line in lines}
 
 
+@pytest.mark.slow
 def test_wavlm_never_asked_for_a_gpu(tmp_path: Path) -> None:
     make_corpus_folder(tmp_path)
     settings = (ROOT / "egs/TEMPLATE/conf/systems/knnvc_wavlm.yaml").read_text()
     (tmp_path / "conf/systems/knnvc_wavlm.yaml").write_text(settings)
     words = ["./run.sh", "--dry-run", "--device", "cuda", "--systems", "knnvc_wavlm b2"]
+    words += ["--stop-stage", "5"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     for program, system, count in (
         ("steps/extract_wavlm.py --device cuda", "", 1),
@@ -301,6 +303,7 @@ def test_an_evaluator_that_is_none_was_found_after_stages_of_work(tmp_path: Path
         assert message in refused.stderr and refused.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_path: Path) -> None:
     """VoicePrivacy takes its voices from other speakers than its evaluators learn from."""
     make_corpus_folder(tmp_path)
@@ -308,7 +311,7 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
         text = (ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml").read_text()
         (tmp_path / f"conf/systems/{system}.yaml").write_text(text)
     words = ["./run.sh", "--pool-set", "voices", "--systems", "b1_utt knnvc"]
-    words += ["--attackers", "semi_informed_backend"]
+    words += ["--attackers", "semi_informed_backend", "--stop-stage", "6"]
     refused = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--pool-set: data/voices is missing; link or make it, or name it in" in refused.stderr
