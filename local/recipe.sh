@@ -290,7 +290,7 @@ make() {
       step "$out" -- job "$out" steps/train_generator.py --seed "$seed" "${on_device[@]}" \
         "conf/generators/${1#*:}.yaml" "$xvectors/$pool_set" "$pool" "$out"
       ;;
-    model:*) ;; # is there
+    model:* | external:*) ;; # is there
     *) die "conf/systems: '$1' is needed, which this recipe cannot make" ;;
   esac
 }
@@ -390,6 +390,7 @@ give() { # SET
         fi
         ;;
       synthesiser:* | generator:*) given+=("--${need%%:*}" "exp/${need%%:*}s/$name/${need#*:}") ;;
+      external:*) given+=(--external "${need#*:}") ;;
       model:*)
         folder=${need#*:}
         [[ $folder == */* ]] || folder=steps/../models/$folder

@@ -75,6 +75,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--f0", type=Path, metavar="DIR", help="spk_f0.scp (compute_f0_stats.py)")
     parser.add_argument("--synthesiser", type=Path, metavar="DIR", help="(train_synthesiser.py)")
     parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+    parser.add_argument("--external", type=Path, metavar="DIR", help="speech of another program")
     parser.add_argument("--model", type=Path, metavar="DIR", help="(export_system.py)")
     add_not_speakers_of(parser)
     parser.add_argument(

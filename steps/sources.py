@@ -14,7 +14,7 @@ from utils.cli import UserError
 from utils.datadir import DataDir
 
 # What a system can need, and the option of steps/anonymise.py that gives it.
-NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator", "model")
+NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator", "model", "external")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Resources:
     measure distances with (steps/train_backend.py). f0: the speakers' F0 statistics
     (steps/compute_f0_stats.py). synthesiser: a trained one (steps/train_synthesiser.py).
     generator: a trained one (steps/train_generator.py). model: what steps/export_system.py handed
-    on. device: cpu or cuda, of what can use it.
+    on. external: speech that another program protected. device: cpu or cuda, of what can use it.
     """
 
     pool: Path | None = None
@@ -36,6 +36,7 @@ class Resources:
     synthesiser: Path | None = None
     generator: Path | None = None
     model: Path | None = None
+    external: Path | None = None
     device: str = "cpu"
 
     def folder(self, need: str, who: str) -> Path:

@@ -30,3 +30,14 @@ class OutputLevel:
         scaled = samples / largest * (self.peak * self.full_scale)
         whole = np.trunc(scaled) if self.truncate else np.rint(scaled)
         return np.minimum(whole, 32767).astype(np.int16)
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """The level that another program gave its speech: 1 is full scale, and what is above is cut."""
+
+    def to_pcm16(self, samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+        """16-bit samples. UserError if not finite."""
+        if not np.isfinite(samples).all():
+            raise UserError("the protected signal is not finite")
+        return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)

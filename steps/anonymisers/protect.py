@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser
-from steps.audio import read_audio, write_pcm16
+from steps.audio import SAMPLE_RATE, read_audio, write_pcm16
 from steps.keys import Key
 from steps.sources import Source
 from utils.cli import LossError, UserError
@@ -21,12 +21,17 @@ from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
 KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls")
 
 
+_ROUNDED = 0.02  # seconds by which what utt2dur says may be rounded
+
+
 @dataclass
 class Protected:
-    """What became of each utterance. `rows`: utterance -> column of pseudo.tsv -> value."""
+    """What became of each utterance. `rows`: utterance -> column of pseudo.tsv -> value. seconds:
+    how long the protected audio is."""
 
     files: dict[str, str] = field(default_factory=dict)
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     n_resampled: int = 0
 
@@ -74,7 +79,7 @@ def protect_audio(
             continue
         path = f"{os.fspath(folder)}/{utt}.{audio_format}"
         write_pcm16(path, levelled)
-        result.files[utt] = path
+        result.files[utt], result.seconds[utt] = path, len(levelled) / SAMPLE_RATE
         result.rows[utt] = {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
         result.n_resampled += audio.rate != audio.file_rate
     return result
@@ -111,7 +116,10 @@ def write_protected(
         if table:
             write_map(out / name, table)
     tables, trials = select(data, result.files.keys())
-    kept = {name: table for name, table in tables.items() if name in KEPT}
+    kept = {name: dict(table) for name, table in tables.items() if name in KEPT}
+    for utt, told in kept.get("utt2dur", {}).items():  # as it stands, but for another length
+        if abs(float(told) - result.seconds[utt]) > _ROUNDED:
+            kept["utt2dur"][utt] = f"{result.seconds[utt]:.4f}"
     write_data_dir(out, {**kept, "wav.scp": result.files}, trials)
 
 

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from steps.anonymisers.loudness import OutputLevel
+from steps.anonymisers.loudness import AsItIs, OutputLevel
 from steps.keys import Key
 from steps.sources import Resources, Source
 from utils.arrays import Float64
@@ -21,7 +21,8 @@ class Description:
 
     "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
-    conf/generators/idmap_mlp.yaml. "model:bn" is models/bn.
+    conf/generators/idmap_mlp.yaml. "model:bn" is models/bn. "external:<folder>" is that
+    folder.
     """
 
     level: str
@@ -38,7 +39,7 @@ class Anonymiser(Protocol):
     """
 
     level: str
-    output: OutputLevel
+    output: OutputLevel | AsItIs
     is_random: bool
     notes: list[str]
 
@@ -80,6 +81,7 @@ KINDS = {
     "knn_vc": "steps.anonymisers.knn_vc:KnnVc",
     "voice_conversion": "steps.anonymisers.b1:VoiceConversion",
     "model": "steps.anonymisers.model:Model",
+    "external": "steps.anonymisers.external:External",
 }
 
 
