@@ -134,6 +134,7 @@ def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> Non
     assert "wer is undefined: the reference has no word" in caplog.text
 
 
+@pytest.mark.slow
 def test_vocabularies() -> None:
     digits = read_source(str(DIGITS))
     assert vocabulary(digits) == set(NAMES)

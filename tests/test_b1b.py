@@ -121,6 +121,7 @@ def test_a_frame_is_160_samples_for_any_content(n_content: int, n_frames: int, b
     assert torch.isfinite(out).all()
 
 
+@pytest.mark.slow
 def test_the_published_sizes() -> None:
     """A bottleneck of 256 values and an x-vector of 512; counted by hand."""
     network = B1bNetwork(GeneratorConfig(), 256, 512)
@@ -381,6 +382,7 @@ def test_silence_stays_silence(trained: Path) -> None:
     assert np.abs(out[:4800]).max() > 0 and not out[4800 + 2000 :].any()
 
 
+@pytest.mark.slow
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a reach longer than a block, so that all that a block needs of others counts."""
     torch.manual_seed(0)

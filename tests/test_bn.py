@@ -126,6 +126,7 @@ def test_the_recogniser_s_encoder_hears_long_speech_like_short_speech(
     assert extractor(np.zeros(100)).shape == (0, 288)
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     from transformers import WavLMConfig, WavLMModel
 

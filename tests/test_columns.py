@@ -23,6 +23,7 @@ edge = st.text(" \t", max_size=2)
 line = st.tuples(edge, field, blanks, field, blanks, field, edge)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(line, min_size=1, max_size=12), last=st.booleans())
 def test_fields_are_those_of_a_plain_split(

@@ -80,6 +80,7 @@ def speaker_set(speakers: str, rng: np.random.Generator) -> Labelled:
     return Labelled(vectors, utt2spk, utt2emotion)
 
 
+@pytest.mark.slow
 def test_a_speaker_is_never_in_his_own_training() -> None:
     train = speaker_set("abcd", make_rng(0, "set"))
     found = recognise_leaving_out(train.functionals, train.utt2spk, [train])
@@ -182,6 +183,7 @@ def options(data: Path) -> list[str]:
     return ["--features", sets[1], "--train", *sets[:2], "--train", *sets[2:]]
 
 
+@pytest.mark.slow
 def test_programs(data: Path) -> None:
     assert len(read_vectors(data / "d_f/functionals.scp", check_finite=False)) == 16
     out = data / "out"

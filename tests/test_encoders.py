@@ -231,6 +231,7 @@ def test_training_leaves_a_usable_encoder(conf, data, tmp_path):
     assert trained["speakers"] == 20 and trained["step"] == 6 and trained["kept"] == "final"
 
 
+@pytest.mark.slow
 def test_a_stopped_training_ends_like_one_that_was_not(conf, data, tmp_path, monkeypatch):
     """Also: the number of worker processes changes nothing."""
     path = conf(training__keep="best")
@@ -531,6 +532,7 @@ def test_resemblyzer_is_used_as_its_authors_do(corpora):
         assert encoder.embed(samples) @ expected > 0.9999
 
 
+@pytest.mark.slow
 def test_resemblyzer_hears_what_is_too_short_without_its_pauses_whole():
     pytest.importorskip("resemblyzer")
     encoder = load_encoder("resemblyzer")

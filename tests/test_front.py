@@ -117,6 +117,7 @@ def test_a_front_is_of_one_recogniser() -> None:
     assert list(second.left_out) == [f"{s} (WER not measured)" for s in "bce"]
 
 
+@pytest.mark.slow
 def test_without_utility_there_is_none_and_the_page_says_so(tmp_path: Path) -> None:
     private = [f for f in figures() if f.metric == "eer"]
     useful = [f for f in figures() if f.metric == "uar"]

@@ -160,6 +160,7 @@ def write_measured(folder: Path) -> list[str]:
     return words(*heads, *generator, folder / "threshold.json", folder / "real", folder / "out")
 
 
+@pytest.mark.slow
 def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path) -> None:
     assert collect(write_measured(tmp_path)) == 0
     text = (tmp_path / "out/RESULTS.md").read_text()

@@ -207,6 +207,7 @@ def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) 
     assert after["cosine_seen"] > 0.9 > 0.6 > before
 
 
+@pytest.mark.slow
 def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
     data = training_vectors()
     values = {"generator": "idmap_mlp", "network": SMALL}

@@ -210,6 +210,7 @@ def test_the_adversary_learns_and_what_it_looks_at_is_driven_away() -> None:
         assert torch.allclose(turned, plain, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(pool: Path) -> None:
     wav = {f"s{i}-1": f"{pool}/s{i}.wav" for i in range(6)}
     audio = load_training_audio(

@@ -123,6 +123,7 @@ def test_same_utterance_in_two_formats(recipe: Path, corpus: Path) -> None:
     assert "fash-cen1-fash-b: is there twice: " in message
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_the_excerpt(recipe: Path, corpora: Path) -> None:
     done = prepare(recipe, "--corpus", corpora / "an4")

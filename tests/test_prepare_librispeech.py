@@ -98,6 +98,7 @@ def test_sets_made_and_made_again(recipe: Path, corpus: Path) -> None:
     assert after["train/utt2spk"] == before["train/utt2spk"]
 
 
+@pytest.mark.slow
 def test_official_lists_and_chosen_subsets(recipe: Path, corpus: Path, tmp_path: Path) -> None:
     made = prepare(recipe, "--corpus", corpus, "--enrol-utts", 2)
     assert made.returncode == 0, made.stderr
@@ -123,6 +124,7 @@ def test_official_lists_and_chosen_subsets(recipe: Path, corpus: Path, tmp_path:
     assert "libri_test_enrolls: no such folder" in one_line(bad)
 
 
+@pytest.mark.slow
 def test_losses_are_named_counted_and_refused(recipe: Path, corpus: Path) -> None:
     dev = corpus / "dev-clean"
     (dev / "84/100/84-100-0000.flac").write_bytes(b"")  # zero length
@@ -219,6 +221,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_download(recipe: Path, openslr: tuple[str, Path]) -> None:
     url, served = openslr
     sums = {p.name: hashlib.md5(p.read_bytes()).hexdigest() for p in served.iterdir()}
@@ -249,6 +252,7 @@ def test_official_digests_of_all_archives() -> None:
     assert len(listed) == 7 and {len(digest) for digest in listed} == {32}
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_the_excerpt_with_the_official_lists(recipe: Path, corpora: Path) -> None:
     lists = corpora / "vpc2020_libri_test/data"

@@ -203,6 +203,7 @@ def test_either_evaluation_can_be_run_first(recipe: Path, corpus: Path) -> None:
     assert "making data/train" in said[0] and "up to date: data/train" in said[1]
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_the_excerpt(recipe: Path, corpora: Path, tmp_path: Path) -> None:
     """Four speakers, sentences 1 to 24 only; nobody is left to train with."""

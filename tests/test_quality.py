@@ -66,6 +66,7 @@ def test_silence_clipped_and_empty_audio_has_no_score() -> None:
     assert problem_of(middle(quiet)) == "silent"
 
 
+@pytest.mark.slow
 def test_the_score_is_that_of_the_package_and_of_the_middle_of_long_speech() -> None:
     import torch
     from distillmos import ConvTransformerSQAModel
@@ -105,6 +106,7 @@ def test_figures_by_hand() -> None:
     assert math.isnan(nothing["mos"])  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_programs_say_what_has_no_score(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("o", "p"):
         assert estimate_quality([str(data / "o"), str(data / name), str(data / "out" / name)]) == 0

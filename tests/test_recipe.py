@@ -268,6 +268,7 @@ def test_an_unknown_system_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_the_default_recipe_measures_prosody_and_quality_not_words(tmp_path: Path) -> None:
     make_corpus_folder(tmp_path)
     settings = (ROOT / "egs/synth/conf/recipe.conf").read_text()

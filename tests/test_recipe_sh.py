@@ -397,6 +397,7 @@ for set in data/*; do echo "$*" >$set/made; done
     return run
 
 
+@pytest.mark.slow
 def test_options_of_a_finished_stage_0_were_forgotten(corpus_recipe, tmp_path: Path) -> None:
     """A run without --corpus failed, and lost the sets."""
     made = tmp_path / "data/train/made"

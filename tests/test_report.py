@@ -270,6 +270,7 @@ class TestCurves:
         assert found["posterior"] == pytest.approx([1 / (1 + np.e**3), 1 / (1 + np.e**-3)])
 
 
+@pytest.mark.slow
 class TestCollect:
     def test_everything_is_there_and_agrees(self, results: Path) -> None:
         figures = json.loads((results / "figures.json").read_text())

@@ -124,6 +124,7 @@ def test_first_pass_finds_squeezed_scores() -> None:
     assert made["eer"] == pytest.approx(wanted["eer"], abs=max(3e-3, high - low))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [2, 5, 2000])
 def test_any_number_of_parts_gives_the_same_counts(sides: tuple[Side, Side], parts: int) -> None:
     one = total_of(*sides, CosineBackend(), n_groups=8)
@@ -263,6 +264,7 @@ def written(tmp_path: Path, sides: tuple[Side, Side]) -> list[str]:
     return [*write_side(tmp_path / "enrol", sides[0]), *write_side(tmp_path / "trial", sides[1])]
 
 
+@pytest.mark.slow
 def test_the_program_in_parts_and_at_once(written: list[str], tmp_path: Path) -> None:
     for name, parts in (("a", "1"), ("b", "3")):
         options = ["--parts", parts, "--bootstrap", "10", "--enrol", "mean"]
@@ -277,6 +279,7 @@ def test_the_program_in_parts_and_at_once(written: list[str], tmp_path: Path) ->
     assert made["intervals"]["eer"][0] <= made["eer"] <= made["intervals"]["eer"][1]
 
 
+@pytest.mark.slow
 def test_a_killed_part_goes_on(written: list[str], tmp_path: Path) -> None:
     plan = tmp_path / "plan"
     assert main(["prepare", "--groups", "30", *written, str(plan)]) == 0

@@ -52,6 +52,7 @@ class Stopped(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [MLP, DIFF, GAN], ids=["mlp", "diff", "mlp wgan_qc"])
 def test_a_stopped_training_ends_with_the_same_bits(
     tmp_path: Path, values: dict, monkeypatch: pytest.MonkeyPatch

@@ -127,6 +127,7 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     assert len(listed.stdout.splitlines()) == 8
 
 
+@pytest.mark.slow
 def test_default_evaluators_that_cannot_be_trained_are_left_out_and_said(tmp_path: Path) -> None:
     make_folder(tmp_path, "whitebox.sh")
     for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
