@@ -56,8 +56,12 @@ def render(
     if notes:
         parts.append("\n".join(f"- **{plain(system)}**: {plain(note)}" for system, note in notes))
     if (table := verdict.verdict_table(figures)).rows:
-        trusted = "\n".join(f"- {plain(text)}" for text in verdict.trust(figures))
-        parts.append(f"## {verdict.TITLE}\n\n{table.markdown()}\n\n{trusted}\n\n{verdict.RULES}")
+        trusted, rules = (
+            "\n".join(f"- {plain(text)}" for text in texts)
+            for texts in (verdict.trust(figures), verdict.RULES)
+        )
+        parts.append(f"## {verdict.TITLE}\n\n{table.markdown()}\n\n{trusted}")
+        parts.append(f"How a verdict is made:\n\n{rules}")
     if warnings := doubts.doubts(figures):
         parts.append(
             f"## {doubts.TITLE}\n\n" + "\n".join(f"- 🔴 **{plain(text)}**" for text in warnings)

@@ -87,7 +87,7 @@ def _verdict(results: Results, contents: Contents) -> str:
     who = (
         ". ".join(filter(None, [f"Speech of {verdict.people(results.figures)}", note, date])) + "."
     )
-    rules = element("summary", "How a verdict is made") + element("p", verdict.RULES)
+    rules = element("summary", "How a verdict is made") + html.items(verdict.RULES)
     return html.section(
         verdict.TITLE, contents.add(verdict.TITLE),
         element("p", who, class_="prose"),

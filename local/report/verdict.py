@@ -21,11 +21,14 @@ HIDDEN = "hides from the attackers that were run"
 _GROUPS = {"f": "women", "m": "men"}
 RULES = (
     f"{NOTHING_HIDDEN}: the strongest attacker errs no more than without protection, or the "
-    f"interval of their EER does not rule it out. {NO_EVIDENCE}: even unprotected voices are "
-    f"recognised with an EER above {percent(WEAK)}, so these attackers are too weak. {HIDDEN}: the "
-    f"interval of the strongest attacker's EER reaches {percent(CHANCE, 0)}, which is guessing. "
-    f"{PART}: anything between. People are named by the attacker who names most of them rightly, "
-    "of all who are enrolled, from all that a person said."
+    "interval of their EER does not rule it out.",
+    f"{NO_EVIDENCE}: even unprotected voices are recognised with an EER above {percent(WEAK)}, so "
+    "these attackers are too weak.",
+    f"{HIDDEN}: the interval of the strongest attacker's EER reaches {percent(CHANCE, 0)}, which "
+    "is guessing.",
+    f"{PART}: anything between.",
+    "People are named by the attacker who names most of them rightly, of all who are enrolled, "
+    "from all that a person said.",
 )
 
 
