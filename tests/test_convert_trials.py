@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials and scores of other toolkits."""
+
+from pathlib import Path
+
+import pytest
+
+from utils.cli import UserError
+from utils.convert_trials import main
+
+TRIALS = "a a-1 target\na b-1 nontarget\n"
+SCORES = "a a-1 0.5\na b-1 -1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        (TRIALS, {"trials": TRIALS}),
+        (SCORES, {"scores": SCORES}),
+        ("a b-1 0 -1\na a-1 1 0.5\n", {"trials": TRIALS, "scores": SCORES}),  # speechbrain
+        ("1 a a-1\n0 a b-1\n", {"trials": TRIALS}),  # voxceleb
+        ("1 a a-1 .5\n0 a b-1 -1e0\n", {"trials": TRIALS, "scores": SCORES}),
+        ("score,Test,enroll\n0.5,a-1,a\n-1,b-1,a\n", {"scores": SCORES}),
+        ("model;probe;same;note\na;a-1;True;\n\na;b-1;False;x\n", {"trials": TRIALS}),
+        ("ref\ttest\tlabel\na\ta-1\tsame\na\tb-1\tdifferent\n", {"trials": TRIALS}),
+    ],
+)
+def test_every_format_is_recognised(tmp_path: Path, text: str, made: dict[str, str]) -> None:
+    (tmp_path / "theirs").write_text(text)
+    assert main([str(tmp_path / "theirs"), str(tmp_path / "out")]) == 0
+    assert {p.name: p.read_text() for p in (tmp_path / "out").iterdir()} == made
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("", [], ":1: the file is empty"),
+        ("a b\n", [], "is in no format that is known; give --format .*voxceleb: 1 ann ann-01"),
+        ("1 a 0\n0 b 1\n", [], "may be kaldi or voxceleb; give --format"),
+        ("a b target\na b 1\n", ["--format", "kaldi"], ":2: 'a b 1' is not as in kaldi"),
+        ("a b nan\n", [], "is in no format"),
+        ("a b 1_0\n", [], "is in no format"),
+        ("a b 1 x\n", ["--format", "speechbrain"], ":1: 'a b 1 x' is not as in speechbrain"),
+        ("enrol,trial,score\na,b,1\nc,d\n", [], ":3: 'c,d' is not as in csv"),
+        ("enrol,trial\na,b\n", [], ":1: the header names no enrol, trial and label or score"),
+        ("a b 1\na b 2\n", ["--format", "kaldi"], "a b is scored twice"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], said: str) -> None:
+    (tmp_path / "theirs").write_text(text)
+    with pytest.raises(UserError, match=said) as error:
+        main([*options, str(tmp_path / "theirs"), str(tmp_path / "out")])
+    assert "\n" not in str(error.value)
