@@ -36,21 +36,25 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--pairs", nargs=3, action="append", required=True, type=Path,
-        metavar=("ORIGINAL", "PROTECTED", "DATA"), help="pairs to learn from; may be given again",
+        metavar=("ORIGINAL", "PROTECTED", "DATA"),
+        help="Folders of x-vectors of the same utterances, and their data directory, to learn "
+        "from; may be given again",
     )  # fmt: skip
     parser.add_argument(
-        "--apply", choices=("trial", "enrolment"), default="trial", help="which side is rotated"
+        "--apply", choices=("trial", "enrolment"), default="trial", help="The side that is rotated"
     )
     parser.add_argument(
         "--per-gender", type=boolean, default=True, metavar="true|false",
-        help="a rotation for each gender (spk2gender of the data directories)",
+        help="Whether each gender has its own rotation (spk2gender of the data directories)",
     )  # fmt: skip
     parser.add_argument(
-        "--pca", type=int, metavar="N", help="principal components to keep (all that pairs span)"
-    )
+        "--pca", type=int, metavar="N",
+        help="The number of principal components that are kept; left out: all that the pairs span",
+    )  # fmt: skip
     parser.add_argument(
         "--space", choices=SPACES, default="centred",
-        help="centred: for the cosine; original: for a back end trained on original x-vectors",
+        help="The space that is rotated: centred for the cosine, original for a back end trained "
+        "on original x-vectors",
     )  # fmt: skip
     for name in ("enrol", "enrol_data", "trial", "trial_data", "out"):
         parser.add_argument(name, type=Path, metavar=name.upper())

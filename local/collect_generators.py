@@ -14,6 +14,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import add_collection
 from local.report import generators as report
 from local.report.origin import origin
 from utils.cli import make_parser, run_program
@@ -23,25 +24,18 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--corpus-name", required=True, metavar="NAME", help="in the headline")
-    parser.add_argument("--encoder", required=True, metavar="NAME", help="in the headline")
+    add_collection(parser, "corpus-name", "encoder")
     parser.add_argument(
-        "--generator",
-        nargs=3,
-        action="append",
-        required=True,
+        "--generator", nargs=3, action="append", required=True,
         metavar=("NAME", "CAPACITY", "TIME"),
-        help="folders with capacity.tsv and time.json; may be given again",
-    )
+        help="A generator's name and its folders with capacity.tsv and time.json; may be given "
+        "again",
+    )  # fmt: skip
     parser.add_argument(
-        "--similarity",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="figures <generator>/similarity.<evaluator>/OO-OP-PP/<split> of run.sh",
-    )
-    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
+        "--similarity", type=Path, action="append", default=[], metavar="FOLDER",
+        help="A folder of figures, <generator>/similarity.<evaluator>/OO-OP-PP/<split> of run.sh; "
+        "may be given again",
+    )  # fmt: skip
     parser.add_argument("threshold", type=Path, metavar="THRESHOLD")
     parser.add_argument("real", type=Path, metavar="REAL")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import add_collection
 from local.report import large as report
 from local.report.origin import origin
 from utils.cli import make_parser, run_program
@@ -22,14 +23,18 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    for name in ("corpus-name", "encoder", "scorer"):
-        parser.add_argument(f"--{name}", required=True, metavar="NAME", help="in the headline")
-    parser.add_argument("--leak", type=float, default=0.0, metavar="A", help="as it was measured")
+    add_collection(parser, "corpus-name", "encoder")
+    parser.add_argument(
+        "--scorer", required=True, metavar="NAME", help="The name of the back end that scored"
+    )
+    parser.add_argument(
+        "--leak", type=float, default=0.0, metavar="A",
+        help="The share of the source speaker that protected x-vectors keep",
+    )  # fmt: skip
     parser.add_argument(
         "--curve", nargs=2, action="append", required=True, metavar=("SYSTEM", "TABLE"),
-        help="of local/measure_large.py; may be given again",
+        help="A system's name and its table of local/measure_large.py; may be given again",
     )  # fmt: skip
-    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
 

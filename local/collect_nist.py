@@ -15,6 +15,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import add_collection
 from local.report.nist import render
 from local.report.origin import origin
 from local.report.results import Figure, tabulate, write_table
@@ -25,8 +26,7 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--corpus-name", required=True, metavar="NAME", help="in the headline")
-    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
+    add_collection(parser, "corpus-name")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     return parser

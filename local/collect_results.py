@@ -26,6 +26,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import add_collection
 from local.report.clips import cut_clips, load_speech
 from local.report.gather import gather
 from local.report.origin import attacks as records_of
@@ -40,27 +41,28 @@ from local.report.results import (
 )
 from local.report.timing import Stage, join_stages, timings
 from utils.cli import make_parser, natural, run_program
+from utils.options import add_allow_loss
 from utils.tables import atomic_write
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--corpus-name", required=True, metavar="NAME", help="stands in every row")
+    add_collection(parser, "corpus-name")
     parser.add_argument(
-        "--corpus-note", default="", metavar="TEXT", help="what a reader must know of the speech"
+        "--corpus-note", default="", metavar="TEXT", help="What a reader must know of the speech"
     )
     _add_list(
         parser, "--attack", ("TRIALS", "SCORES"),
-        "score folder of an attack, for its curves; each option may be given again",
+        "The score folder of an attack, for its curves; each option may be given again",
     )  # fmt: skip
     _add_list(
         parser, "--runs", ("TRIALS", "SCORES_F0", "SCORES_F1"),
-        "score folders of two runs of a random system, for the calibration curves",
+        "The score folders of two runs of a random system, for the calibration curves",
     )  # fmt: skip
     _add_list(
         parser, "--speech", ("SYSTEM", "DATA", "PROTECTED_DATA"),
-        "data directories of a system: settings, and the speech that clips are cut from",
+        "The data directories of a system: settings, and the speech that clips are cut from",
     )  # fmt: skip
     for often, text in (
         ("each", "each time that speech is protected"),
@@ -68,24 +70,14 @@ def get_parser() -> argparse.ArgumentParser:
     ):
         _add_list(
             parser, f"--timed-{often}", ("SYSTEM", "STAGE", "AUDIO", "FOLDER"),
-            f"a stage of a system that is done {text}: FOLDER, which a step made with logs, of the "
+            f"A stage of a system that is done {text}: FOLDER, which a step made with logs, of the "
             "speech whose durations stand in AUDIO/utt2dur; given again, its folders are added up",
         )  # fmt: skip
     parser.add_argument(
-        "--clips",
-        type=natural,
-        default=10,
-        metavar="N",
-        help="speakers with clips, of each system and split; 0: none",
-    )
-    parser.add_argument(
-        "--allow-loss",
-        type=natural,
-        default=0,
-        metavar="N",
-        help="folders, settings, pictures, attacks and clips that may be left out",
-    )
-    parser.add_argument("--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE")
+        "--clips", type=natural, default=10, metavar="N",
+        help="The number of speakers with clips, of each system and split; 0: none",
+    )  # fmt: skip
+    add_allow_loss(parser, "folders, settings, pictures, attacks and clips")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER")
     return parser
@@ -95,7 +87,7 @@ def _add_list(
     parser: argparse.ArgumentParser, name: str, words: tuple[str, ...], text: str
 ) -> None:
     parser.add_argument(
-        name, nargs=len(words), action="append", metavar=words, help=text, default=[]
+        name, nargs=len(words), action="append", metavar=words, default=[], help=text
     )
 
 

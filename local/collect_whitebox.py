@@ -24,7 +24,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--target", nargs=2, action="append", required=True, metavar=("SYSTEM", "DATA"),
-        help="a target, and a set that was protected with it; may be given again",
+        help="A target's system, and a set that was protected with it; may be given again",
     )  # fmt: skip
     parser.add_argument("results", type=Path, metavar="RESULTS")
     return parser

@@ -18,8 +18,10 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.legal import Side, check_sides, legal_metrics, make_side
+from local.options import add_bootstrap
 from utils.archives import read_vectors
-from utils.cli import make_parser, natural, positive, run_program
+from utils.cli import make_parser, positive, run_program
+from utils.options import add_seed
 from utils.tables import atomic_write, read_map
 
 
@@ -28,34 +30,21 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     for side in ("enrol", "trial"):
         parser.add_argument(
-            f"--utt2spk-{side}",
-            type=Path,
-            required=True,
-            metavar="F",
-            help=f"of the {side} vectors",
-        )
+            f"--utt2spk-{side}", type=Path, required=True, metavar="F",
+            help=f"The table of the {side} utterances' speakers",
+        )  # fmt: skip
     parser.add_argument(
-        "--conversation-length",
-        type=positive,
-        action="append",
-        metavar="L",
-        help="trial utterances that the attacker averages; repeat for several (default: 1 and 3)",
-    )
+        "--conversation-length", type=positive, action="append", metavar="L",
+        help="The number of trial utterances that the attacker averages; may be given again (left "
+        "out: 1 and 3)",
+    )  # fmt: skip
     parser.add_argument(
-        "--folds",
-        type=positive,
-        default=50,
-        metavar="N",
-        help="random splits into test and calibration conversations, for Singling Out",
-    )
-    parser.add_argument(
-        "--bootstrap",
-        type=natural,
-        default=0,
-        metavar="N",
-        help="resamples of the speakers for 95 %% intervals; 0: none",
-    )
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of every draw")
+        "--folds", type=positive, default=50, metavar="N",
+        help="The number of random splits into test and calibration conversations, for Singling "
+        "Out",
+    )  # fmt: skip
+    add_bootstrap(parser)
+    add_seed(parser)
     parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
     parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
     parser.add_argument("out", metavar="OUT")

@@ -19,7 +19,9 @@ from typing import Any
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
+from local.options import add_intervals
 from utils.cli import UserError, make_parser, natural, run_program
+from utils.options import add_utt2spk
 from utils.tables import read_map
 
 Report = Mapping[str, object]
@@ -31,31 +33,33 @@ def get_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = _add_command(
         commands, _verification, "TRIALS SCORES",
-        "Detection, ZEBRA and linkability of a trial list.",
+        "Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk.",
     )  # fmt: skip
-    command.add_argument("--utt2spk", type=Path, metavar="F", help="speakers of the utterances")
+    add_utt2spk(command, required=False)
     command.add_argument(
         "--omega", type=_omega, action="append", metavar="X",
-        help="prior odds of a mated pair: adds linkability_omega_<X> (may be given again)",
+        help="The prior odds of a mated pair, which add linkability_omega_<X>; may be given again",
     )  # fmt: skip
     command.add_argument(
         "--bins", type=natural, default=0, metavar="N",
-        help="adds linkability_bins_<N> on N equal bins, of all trials and of each enrolled "
-        "speaker's alone (the code of paper 001: 50); needs --utt2spk",
+        help="The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
+        "speaker's alone (the code of paper 001: 50); needs --utt2spk; 0: not",
     )  # fmt: skip
-    _add_bootstrap(command, "needs --utt2spk")
+    add_intervals(command)
     command = _add_command(
         commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
-        "Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.",
+        "Whether a calibration learnt on run f0 of a safeguard serves the attacker on "
+        "run f1. --utt2spk adds n_speakers and n_segments.",
     )  # fmt: skip
-    command.add_argument("--utt2spk", type=Path, metavar="F", help="adds n_speakers, n_segments")
+    add_utt2spk(command, required=False)
     command = _add_command(
         commands, _gains, "TRIALS_OO SCORES_OO TRIALS_OA SCORES_OA TRIALS_AA SCORES_AA",
         "Disclosure lost and distinctiveness gained on enrolment-trial lists of original (O) and "
-        "protected (A) speech, relative to OO, as in Tables 3 and 4 of paper 002.",
+        "protected (A) speech, relative to OO, as in Tables 3 and 4 of paper 002. "
+        "--utt2spk adds n_speakers; --bootstrap needs it.",
     )  # fmt: skip
-    command.add_argument("--utt2spk", type=Path, metavar="F", help="adds n_speakers")
-    _add_bootstrap(command, "needs --utt2spk")
+    add_utt2spk(command, required=False)
+    add_intervals(command)
     similarity = _add_command(
         commands, _similarity, "TRIALS_OO SCORES_OO TRIALS_OP SCORES_OP TRIALS_PP SCORES_PP",
         "Voice similarity matrices, de-identification and voice distinctiveness from the scores "
@@ -66,8 +70,8 @@ def get_parser() -> argparse.ArgumentParser:
         "Rank search, canonical correlation and Procrustes alignment of x-vectors.",
     )  # fmt: skip
     for command in (similarity, leakage):
-        command.add_argument("--utt2spk", type=Path, metavar="F", required=True)
-        _add_bootstrap(command)
+        add_utt2spk(command)
+        add_intervals(command)
     return parser
 
 
@@ -81,14 +85,6 @@ def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.Arg
         command.add_argument(file.lower(), type=Path, metavar=file)
     command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")
     return command
-
-
-def _add_bootstrap(command: argparse.ArgumentParser, note: str = "") -> None:
-    command.add_argument(
-        "--bootstrap", type=natural, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals" + (f"; {note}" if note else ""),
-    )  # fmt: skip
-    command.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
 
 
 def _omega(text: str) -> tuple[str, float]:

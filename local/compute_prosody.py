@@ -18,21 +18,17 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.prosody import prosody_figures, read_prosody
-from utils.cli import UserError, make_parser, natural, run_program
+from local.options import add_figures
+from utils.cli import UserError, make_parser, run_program
+from utils.options import add_utt2spk
 from utils.tables import read_map
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--utt2spk", type=Path, metavar="F", required=True)
-    parser.add_argument(
-        "--bootstrap", type=natural, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals; 0: none",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
-    parser.add_argument("prosody", type=Path, metavar="PROSODY")
-    parser.add_argument("out", metavar="OUT")
+    add_utt2spk(parser)
+    add_figures(parser, "PROSODY")
     return parser
 
 

@@ -16,29 +16,20 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.quality import quality_figures, read_quality
-from utils.cli import UserError, make_parser, natural, run_program
+from local.options import add_figures
+from utils.cli import UserError, make_parser, run_program
 from utils.tables import read_map
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--bootstrap", type=natural, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals; 0: none",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
+    add_figures(parser, "DATA", "QUALITY", also=True)
     parser.add_argument(
         "--original", type=Path, action="append", default=[], metavar="QUALITY",
-        help="scores of the original speech; give it again for the original of a further set",
+        help="The scores of the original speech; may be given again, for the original of a further "
+        "set",
     )  # fmt: skip
-    parser.add_argument(
-        "--also", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "QUALITY"),
-        help="a further set, counted together with the first",
-    )  # fmt: skip
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("quality", type=Path, metavar="QUALITY")
-    parser.add_argument("out", metavar="OUT")
     return parser
 
 

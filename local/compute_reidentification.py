@@ -16,7 +16,9 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.reidentification import reidentification
-from utils.cli import make_parser, natural, run_program
+from local.options import add_figures
+from utils.cli import make_parser, run_program
+from utils.options import add_utt2spk
 from utils.tables import read_map
 from utils.trials import join_scores, read_scores, read_trials
 
@@ -24,17 +26,8 @@ from utils.trials import join_scores, read_scores, read_trials
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--utt2spk", type=Path, required=True, metavar="F", help="speakers of the trial utterances"
-    )
-    parser.add_argument(
-        "--bootstrap", type=natural, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
-    parser.add_argument("trials", type=Path, metavar="TRIALS")
-    parser.add_argument("scores", type=Path, metavar="SCORES")
-    parser.add_argument("out", metavar="OUT")
+    add_utt2spk(parser)
+    add_figures(parser, "TRIALS", "SCORES")
     return parser
 
 

@@ -18,25 +18,15 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.uar import recall_figures
+from local.options import add_figures
 from local.protocols.recognised import read_recognised
-from utils.cli import make_parser, natural, run_program
+from utils.cli import make_parser, run_program
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--bootstrap", type=natural, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals; 0: none",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
-    parser.add_argument(
-        "--also", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "EMOTIONS"),
-        help="a further set, counted together with the first",
-    )  # fmt: skip
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("emotions", type=Path, metavar="EMOTIONS")
-    parser.add_argument("out", metavar="OUT")
+    add_figures(parser, "DATA", "EMOTIONS", also=True)
     return parser
 
 

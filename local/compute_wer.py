@@ -19,9 +19,10 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.metrics.wer import error_figures, kaldi_lines
+from local.options import add_figures
 from local.protocols.recognised import read_recognised
 from steps.asr.text import NORMALISERS
-from utils.cli import make_parser, natural, run_program
+from utils.cli import make_parser, run_program
 from utils.datafiles import NOTES
 from utils.tables import read_map
 
@@ -29,23 +30,13 @@ from utils.tables import read_map
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--bootstrap", type=natural, default=0, metavar="N",
-        help="resamples of the speakers for 95 %% intervals; 0: none",
-    )  # fmt: skip
+    add_figures(parser, "DATA", "TEXT", also=True)
     parser.add_argument(
         "--spelling", choices=tuple(NORMALISERS), default="english",
-        help="english: as Whisper's normaliser spells it; english_digits: the same, each digit a "
-        "word; plain, for any language: upper case and no punctuation",
+        help="The spelling in which words are compared; english: as Whisper's normaliser spells "
+        "it; english_digits: the same, each digit a word; plain, for any language: upper case and "
+        "no punctuation",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the resamples")
-    parser.add_argument(
-        "--also", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "TEXT"),
-        help="a further set, counted together with the first",
-    )  # fmt: skip
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("text", type=Path, metavar="TEXT")
-    parser.add_argument("out", metavar="OUT")
     return parser
 
 

@@ -28,14 +28,9 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--list",
-        type=Path,
-        nargs=2,
-        action="append",
-        required=True,
-        metavar=("TRIALS", "SCORES"),
-        help="a trial list and its scores; may be given again",
-    )
+        "--list", type=Path, nargs=2, action="append", required=True, metavar=("TRIALS", "SCORES"),
+        help="A trial list and its scores; may be given again",
+    )  # fmt: skip
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
 

@@ -26,8 +26,9 @@ from local.protocols.utterances import (
     probe_all,
     read_utterances,
 )
-from utils.cli import LossError, UserError, make_parser, natural, run_program
+from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import write_data_dir
+from utils.options import add_allow_loss, add_jobs
 from utils.progress import progress
 
 SHOWN = 20  # faults printed; the rest is counted
@@ -70,13 +71,12 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument("table", type=Path, metavar="TABLE")
     parser.add_argument("out", type=Path, metavar="OUT")
+    add_allow_loss(parser)
+    add_jobs(parser)
     parser.add_argument(
-        "--allow-loss", type=natural, default=0, metavar="N", help="utterances to lose"
-    )
-    parser.add_argument("--nj", type=int, default=1, help="audio files read at a time")
-    parser.add_argument(
-        "--genders-from", default="", metavar="NAME", help="where genders come from, for messages"
-    )
+        "--genders-from", default="", metavar="NAME",
+        help="The place where genders come from, for messages",
+    )  # fmt: skip
     return parser
 
 

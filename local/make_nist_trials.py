@@ -32,15 +32,15 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--same-gender", type=boolean, default=True, metavar="true|false",
-        help="compare speakers of one gender only",
+        help="Compare speakers of one gender only",
     )  # fmt: skip
     parser.add_argument(
         "--sessions", type=Path, metavar="UTT2SESSION",
-        help="table of each segment's session: segments of one session are not compared",
+        help="The table of each segment's session; segments of one session are not compared",
     )  # fmt: skip
     parser.add_argument(
         "--training", type=Path, action="append", default=[], metavar="DATA",
-        help="training set; an error where one of its speakers is among the segments'",
+        help="A training set none of whose speakers may be among the segments'; may be given again",
     )  # fmt: skip
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

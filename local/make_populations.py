@@ -24,8 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.populations import Real, Simulated, fit_sources, read_real, write_rows
 from steps.generators.populations import SAME, TWO, Recipe
-from steps.generators.sampling import Sampler, load_sampler
-from steps.sources import Resources
+from steps.options import add_backend, add_sampler, make_sampler
 from steps.speaker.backends import load_normalised
 from steps.speaker.large import make_plan
 from steps.speaker.tiles import Bins
@@ -37,31 +36,30 @@ from utils.tables import is_there
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--conf", type=Path, metavar="YAML", help="system with a generator")
-    parser.add_argument("--real", action="store_true", help="take the sources themselves")
     parser.add_argument(
-        "--sources", type=Path, nargs=2, action="append", required=True,
-        metavar=("XVECTORS", "DATA"), help="real x-vectors; the first set is enrolled with --real",
+        "--conf", type=Path, metavar="YAML",
+        help="The settings of a system with a generator; left out: speech is original",
     )  # fmt: skip
+    parser.add_argument("--real", action="store_true", help="Take the sources themselves")
+    add_sampler(parser)
     parser.add_argument(
         "--sizes", type=_size, nargs="+", default=[(50, 0), (200, 0), (1000, 0)], metavar="N[:P]",
-        help="numbers of speakers, each with P populations instead of --populations",
+        help="The numbers of speakers, each with P populations instead of --populations",
     )  # fmt: skip
-    parser.add_argument("--populations", type=int, default=5, metavar="N", help="of each size")
+    parser.add_argument(
+        "--populations", type=int, default=5, metavar="N",
+        help="The number of populations of each size",
+    )  # fmt: skip
     parser.add_argument(
         "--voices", choices=(TWO, SAME), default=TWO,
-        help="pseudo-speakers of a person: one in enrolment and one in trials, or the same in both",
+        help="The pseudo-speakers of a person: one in enrolment and one in trials, or the same in "
+        "both",
     )  # fmt: skip
     parser.add_argument(
-        "--leak", type=float, default=0.0, metavar="A", help="part of the speaker that speech keeps"
-    )
-    parser.add_argument("--backend", default="cosine", metavar="cosine|DIR", help="what scores")
-    parser.add_argument("--asnorm", type=int, default=0, metavar="N", help="as score_trials.py")
-    parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
-    parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
-    parser.add_argument("--pool-backend", type=Path, metavar="DIR", help="PLDA of the generator")
-    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws")
+        "--leak", type=float, default=0.0, metavar="A",
+        help="The share of the source speaker that protected x-vectors keep",
+    )  # fmt: skip
+    add_backend(parser, "cosine")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
 
@@ -83,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UserError("--sizes from 2 speakers on, --populations from 1 on")
     backend = load_normalised(args.backend, args.asnorm)
     bins = Bins(-1.0, 1.0) if args.backend == "cosine" and not args.asnorm else None
-    of = read_real(args.sources, args.seed) if args.real else _simulated(args)
+    of: Real | Simulated = read_real(args.sources, args.seed) if args.real else _simulated(args)
     rows = of.rows(sizes, numbers)
     for row in progress("make_populations", unit="populations")(rows):
         plan = row.plan(args.out)
@@ -94,21 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _simulated(args: argparse.Namespace) -> Real | Simulated:
-    sampler = _load(args) if args.conf else None
+def _simulated(args: argparse.Namespace) -> Simulated:
+    sampler = make_sampler(args, args.conf) if args.conf else None
     return Simulated(fit_sources(args.sources), Recipe(sampler, args.voices, args.leak, args.seed))
-
-
-def _load(args: argparse.Namespace) -> Sampler:
-    resources = Resources(
-        xvectors=tuple(xvectors for xvectors, _ in args.sources),
-        backend=args.pool_backend,
-        generator=args.generator,
-    )
-    return load_sampler(
-        args.conf, args.sources, resources, pool=args.pool, pool_data=args.pool_data,
-        seed=args.seed,
-    )  # fmt: skip
 
 
 if __name__ == "__main__":

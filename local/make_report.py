@@ -33,7 +33,7 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--no-audio", action="store_true", help="leave the clips out")
+    parser.add_argument("--no-audio", action="store_true", help="Leave the clips out")
     parser.add_argument("results", type=Path, metavar="RESULTS")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser

@@ -41,6 +41,7 @@ from local.protocols.trials import (
 )
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
+from utils.options import add_seed
 from utils.tables import invert, read_map
 
 COUNTED = (
@@ -160,37 +161,43 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT", help="path and name of the evaluation, E")
-    parser.add_argument("--seed", type=int, default=0, help="of all choices")
+    add_seed(parser)
     parser.add_argument(
-        "--enrol-utts", type=int, default=5, metavar="N", help="enrolment utterances a speaker"
-    )
+        "--enrol-utts", type=int, default=5, metavar="N",
+        help="The number of enrolment utterances of a speaker",
+    )  # fmt: skip
     parser.add_argument(
         "--min-trial-utts", type=int, default=1, metavar="N",
-        help="an enrolled speaker must have so many trial utterances",
+        help="The number of trial utterances that an enrolled speaker must have",
     )  # fmt: skip
     parser.add_argument(
         "--enrol-speakers", type=int, metavar="N",
-        help="enrol so many speakers of each gender; without it all who have enough utterances",
+        help="The number of speakers of each gender who are enrolled; left out: all who have "
+        "enough utterances",
     )  # fmt: skip
     parser.add_argument(
         "--genders", nargs="+", choices=GENDERS, default=list(GENDERS), metavar="G",
-        help="whose trials are made; a corpus of one gender says which",
+        help="The genders whose trials are made; a corpus of one gender says which",
     )  # fmt: skip
     parser.add_argument(
         "--sessions", type=Path, metavar="UTT2SESSION",
-        help="table of each utterance's session: enrolment and trials are of different sessions",
+        help="The table of each utterance's session; enrolment and trials are of different "
+        "sessions",
     )  # fmt: skip
     parser.add_argument(
         "--speakers", type=int, metavar="N",
-        help="evaluate N speakers of each gender, drawn by the seed; needs --rest",
+        help="The number of speakers of each gender who are evaluated, drawn by the seed; needs "
+        "--rest",
     )  # fmt: skip
     parser.add_argument(
-        "--rest", type=Path, metavar="DIR", help="data directory for the speakers not evaluated"
-    )
+        "--rest", type=Path, metavar="DIR",
+        help="The data directory for the speakers who are not evaluated",
+    )  # fmt: skip
     parser.add_argument(
-        "--enrolled", type=Path, metavar="DIR", help="data directory of who is enrolled with what"
-    )
-    parser.add_argument("--official", type=Path, metavar="DIR", help="folder of official lists")
+        "--enrolled", type=Path, metavar="DIR",
+        help="The data directory that says who is enrolled with what",
+    )  # fmt: skip
+    parser.add_argument("--official", type=Path, metavar="DIR", help="The folder of official lists")
     return parser
 
 

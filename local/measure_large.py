@@ -17,6 +17,7 @@ from typing import Any
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.histograms import report
+from local.options import add_bootstrap
 from local.protocols.populations import Row, read_rows
 from local.report.large import COLUMNS
 from steps.speaker.large import read_total
@@ -28,10 +29,8 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--parts", type=int, default=1, metavar="N", help="as it was counted")
-    parser.add_argument(
-        "--bootstrap", type=int, default=1000, metavar="N", help="resamples of groups of speakers"
-    )
+    parser.add_argument("--parts", type=int, default=1, metavar="N", help="The number of parts")
+    add_bootstrap(parser, default=1000)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser

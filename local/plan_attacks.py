@@ -25,16 +25,18 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--attackers", default="ignorant aligned lazy_informed", help=f"of: {' '.join(ATTACKERS)}"
-    )
+        "--attackers", default="ignorant aligned lazy_informed",
+        help=f"The attackers, with blanks between, of: {' '.join(ATTACKERS)}",
+    )  # fmt: skip
     parser.add_argument(
-        "--evaluators", required=True, help="<encoder>/<back end>, with blanks between"
-    )
+        "--evaluators", required=True,
+        help="The evaluators, <encoder>/<back end>, with blanks between",
+    )  # fmt: skip
     parser.add_argument(
-        "--informed-level",
-        default="utt",
-        help=f"of semi-informed attackers' training sets: {', '.join(LEVELS)} (as the system)",
-    )
+        "--informed-level", default="utt",
+        help="The level of semi-informed attackers' training sets: "
+        f"{', '.join(LEVELS)} (as the system)",
+    )  # fmt: skip
     parser.add_argument("confs", type=Path, nargs="*", metavar="SYSTEM_CONF")
     return parser
 

@@ -16,6 +16,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.attack_record import record_attack
+from steps.options import add_backend
 from utils.cli import make_parser, run_program
 from utils.tables import atomic_write
 
@@ -23,18 +24,29 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--attacker", required=True, metavar="NAME", help="as in docs/attackers.md")
-    parser.add_argument("--enrol", type=Path, required=True, metavar="DATA")
-    parser.add_argument("--trial", type=Path, required=True, metavar="DATA")
     parser.add_argument(
-        "--training", type=Path, metavar="DATA", help="protected set that he trained on"
+        "--attacker", required=True, metavar="NAME",
+        help="The attacker's name, as in docs/attackers.md",
+    )  # fmt: skip
+    parser.add_argument(
+        "--enrol", type=Path, required=True, metavar="DATA",
+        help="The data directory of the enrolment",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trial", type=Path, required=True, metavar="DATA", help="The data directory of the trials"
     )
     parser.add_argument(
-        "--pairs", type=Path, metavar="DATA", help="protected set whose originals he has, too"
+        "--training", type=Path, metavar="DATA",
+        help="The protected set that the attacker was trained on",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pairs", type=Path, metavar="DATA",
+        help="The protected set whose originals the attacker has, too",
+    )  # fmt: skip
+    parser.add_argument(
+        "--encoder", required=True, metavar="ENCODER", help="The name of the encoder"
     )
-    parser.add_argument("--encoder", required=True, metavar="ENCODER")
-    parser.add_argument("--backend", required=True, metavar="DIR|cosine")
-    parser.add_argument("--asnorm", type=int, default=0, metavar="N", help="cohort of the scores")
+    add_backend(parser)
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
 

@@ -23,7 +23,7 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--check", action="store_true", help="only say which pages would change")
+    parser.add_argument("--check", action="store_true", help="Only say which pages would change")
     parser.add_argument("pages", type=Path, nargs="+", metavar="PAGE")
     return parser
 

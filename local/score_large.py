@@ -22,7 +22,10 @@ from typing import Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, natural, positive, run_program
+from local.options import add_bootstrap
+from steps.options import add_backend
+from utils.cli import make_parser, positive, run_program
+from utils.options import add_allow_loss, add_seed
 from utils.progress import progress
 from utils.tables import is_there
 
@@ -58,16 +61,18 @@ def get_parser() -> argparse.ArgumentParser:
     count.add_argument(
         "plans", type=Path, nargs="+", metavar="PLAN", help="folders of plans, one after the other"
     )
-    count.add_argument("--part", type=positive, default=1, metavar="N", help="which part")
+    count.add_argument(
+        "--part", type=positive, default=1, metavar="N",
+        help="The number of the part that is counted, from 1",
+    )  # fmt: skip
     for command in (count, run):
         _add_counting(command)
     for command in (count, figures, run):
-        command.add_argument("--parts", type=positive, default=1, metavar="M", help="of how many")
-    for command in (figures, run):
         command.add_argument(
-            "--bootstrap", type=natural, default=0, metavar="N",
-            help="resamples of groups of speakers for 95 %% intervals",
-        )  # fmt: skip
+            "--parts", type=positive, default=1, metavar="M", help="The number of parts"
+        )
+    for command in (figures, run):
+        add_bootstrap(command)
         command.add_argument("out", type=Path, metavar="OUT", help="JSON file")
     return parser
 
@@ -76,46 +81,44 @@ def _add_sides(command: argparse.ArgumentParser) -> None:
     for side in ("enrol", "trial"):
         command.add_argument(f"{side}_xvectors", type=Path, metavar=f"{side.upper()}_XVECTORS")
         command.add_argument(f"{side}_data", type=Path, metavar=f"{side.upper()}_DATA")
-    command.add_argument(
-        "--backend", default="cosine", metavar="cosine|DIR",
-        help="what scores; DIR: PLDA of steps/train_backend.py",
-    )  # fmt: skip
-    command.add_argument("--asnorm", type=int, default=0, metavar="N", help="as score_trials.py")
+    add_backend(command, "cosine")
     command.add_argument(
         "--enrol", choices=("each", "mean"), default="each",
-        help="enrol each utterance, or the mean of a speaker's with their number",
+        help="What is enrolled: each utterance, or the mean of a speaker's with their number",
     )  # fmt: skip
-    command.add_argument("--same-gender", action="store_true", help="only pairs of one gender")
+    command.add_argument(
+        "--same-gender", action="store_true", help="Compare speakers of one gender only"
+    )
     command.add_argument(
         "--range", type=float, nargs=2, metavar=("LOW", "HIGH"),
-        help="of the bins; without: -1 1 for cosine, and by a first pass for others",
+        help="The range of the bins, in scores; left out: -1 1 for cosine, and by a first pass for "
+        "others",
     )  # fmt: skip
     command.add_argument(
-        "--first-pass", action="store_true", help="find the range of cosines, too, by a first pass"
+        "--first-pass", action="store_true", help="Find the range of cosines, too, by a first pass"
     )
-    command.add_argument("--bins", type=positive, default=1 << 16, metavar="N", help="number")
+    command.add_argument(
+        "--bins", type=positive, default=1 << 16, metavar="N",
+        help="The number of bins of the histograms",
+    )  # fmt: skip
     command.add_argument(
         "--groups", type=positive, default=32, metavar="N",
-        help="of speakers; intervals resample groups, which are speakers where there are no more",
+        help="The number of groups of speakers that intervals resample; groups are speakers where "
+        "there are no more",
     )  # fmt: skip
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="of groups, resamples")
-    command.add_argument(
-        "--allow-loss",
-        type=natural,
-        default=0,
-        metavar="N",
-        help="a side, without x-vector",
-    )
+    add_seed(command)
+    add_allow_loss(command, "utterances of either side")
 
 
 def _add_counting(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device", default="", metavar="cuda",
-        help="score with torch on this device instead of NumPy on the processor",
+        help="The device of torch that scores; left out: NumPy on the processor",
     )  # fmt: skip
     command.add_argument(
-        "--checkpoint-seconds", type=float, default=60.0, metavar="S", help="between checkpoints"
-    )
+        "--checkpoint-seconds", type=float, default=60.0, metavar="S",
+        help="The time between two checkpoints, in seconds",
+    )  # fmt: skip
 
 
 def _prepare(args: argparse.Namespace) -> None:

@@ -13,7 +13,8 @@ says. OUT becomes a data directory with the same utterance ids, the other tables
   skipped.txt  <utterance> <reason>, only where some were skipped
   notes.txt    what was asked of the system and could not be had, where there is any: <id> <note>
 
-Some systems need more than the speech: steps/describe_system.py CONF says what.
+Some systems need more than the speech: steps/describe_system.py CONF says what. WavLM and its
+vocoder compute on --device, all else on the processor.
 
 Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the key only: not on
 order, number of jobs or machine.
@@ -26,8 +27,10 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, natural, run_program
+from steps.options import add_device, add_draws, add_of_speakers
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 from utils.progress import progress
 from utils.speakers import (
     TRAINING_SPEAKERS,
@@ -40,54 +43,43 @@ from utils.speakers import (
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
+    add_draws(parser)
     parser.add_argument(
-        "--dataset",
-        metavar="NAME",
-        help="the set's name in keys (default: that of DATA or its whole)",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws")
+        "--level", choices=("utt", "spk", "perm", "const"),
+        help="The level of the pseudo-speakers, instead of what CONF says: an attacker who trains "
+        "on protected speech wants every utterance its own (utt)",
+    )  # fmt: skip
     parser.add_argument(
-        "--draw", type=int, default=0, metavar="N", help="number of the independent protected run"
-    )
+        "--order-from", type=Path, metavar="SET",
+        help="The data directory whose order counts, for compat: vpc24, which numbers utterances "
+        "(left out: DATA, or the set that it is a part of)",
+    )  # fmt: skip
     parser.add_argument(
-        "--level",
-        choices=("utt", "spk", "perm", "const"),
-        help="of the pseudo-speakers, instead of what CONF says: an attacker who trains on "
-        "protected speech wants every utterance its own (utt)",
+        "--pool", type=Path, metavar="DIR", help="The folder of the voices (make_voice_pool.py)"
     )
+    add_of_speakers(parser)
     parser.add_argument(
-        "--order-from",
-        type=Path,
-        metavar="SET",
-        help="for compat: vpc24, which numbers utterances: the data directory whose order counts "
-        "(default: DATA or its whole)",
-    )
-    parser.add_argument("--pool", type=Path, metavar="DIR", help="voices (make_voice_pool.py)")
+        "--f0", type=Path, metavar="DIR",
+        help="The folder of the speakers' F0 statistics (compute_f0_stats.py)",
+    )  # fmt: skip
     parser.add_argument(
-        "--xvectors",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="spk_xvector.scp of the speakers; of several, the first that has a speaker counts",
-    )
-    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
-    parser.add_argument("--f0", type=Path, metavar="DIR", help="spk_f0.scp (compute_f0_stats.py)")
-    parser.add_argument("--synthesiser", type=Path, metavar="DIR", help="(train_synthesiser.py)")
-    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
-    parser.add_argument("--external", type=Path, metavar="DIR", help="speech of another program")
-    parser.add_argument("--model", type=Path, metavar="DIR", help="(export_system.py)")
+        "--synthesiser", type=Path, metavar="DIR",
+        help="The folder of a trained synthesiser (train_synthesiser.py)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--external", type=Path, metavar="DIR",
+        help="The data directory of speech that another program protected",
+    )  # fmt: skip
+    parser.add_argument(
+        "--model", type=Path, metavar="DIR",
+        help="The folder of a system that was handed on (export_system.py)",
+    )  # fmt: skip
     add_not_speakers_of(parser)
+    add_device(parser)
     parser.add_argument(
-        "--device",
-        choices=("cpu", "cuda"),
-        default="cpu",
-        help="of WavLM and its vocoder; all else takes the processor",
+        "--format", choices=("wav", "flac"), default="wav", help="The format of the audio files"
     )
-    parser.add_argument("--format", choices=("wav", "flac"), default="wav", help="of audio files")
-    parser.add_argument(
-        "--allow-loss", type=natural, default=0, metavar="N", help="utterances that may be lost"
-    )
+    add_allow_loss(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

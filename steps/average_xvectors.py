@@ -22,14 +22,15 @@ from steps.speaker.averaging import (
     speakers_of,
 )
 from utils.archives import ArchiveWriter, write_counts
-from utils.cli import make_parser, natural, run_program
+from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
+    add_allow_loss(parser)
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

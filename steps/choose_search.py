@@ -15,6 +15,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_device
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 
@@ -22,7 +23,7 @@ from utils.datadir import load_data_dir
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to hear")
+    add_device(parser)
     parser.add_argument("model", type=Path, metavar="MODEL")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("lang", type=Path, metavar="LANG")

@@ -9,7 +9,8 @@ runs the code that its settings name). DATA needs wav.scp and utt2spk. OUT gets 
 <words>, as the recogniser spells them; nothing after the utterance where nothing was recognised)
 and recogniser.json (how it was made); moonshine also writes seconds.tsv (of encoder and decoder)
 and notes.txt (<utterance> <note>: hypotheses that came to no end and were cut), where there are
-any. A killed run goes on where it was, from text.partial in OUT.
+any. Only ctc and models of the hub compute on --device. A killed run goes on where it was, from
+text.partial in OUT.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_device
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
@@ -29,19 +31,19 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--lang", type=Path, metavar="DIR",
-        help="language of pocketsphinx and ctc (make_lang.py); without: general English for "
-        "pocketsphinx, any spelling for ctc",
+        help="The folder of the language of pocketsphinx and ctc (make_lang.py); left out: general "
+        "English for pocketsphinx, any spelling for ctc",
     )  # fmt: skip
     parser.add_argument(
-        "--model", type=Path, metavar="DIR", help="what ctc hears with, or moonshine"
-    )
+        "--model", type=Path, metavar="DIR",
+        help="The folder of what ctc hears with, or of another moonshine",
+    )  # fmt: skip
     parser.add_argument(
         "--search", type=Path, metavar="FILE",
-        help="how ctc searches among the words of --lang (search.yaml of choose_search.py)",
+        help="The file that says how ctc searches among the words of --lang (search.yaml of "
+        "choose_search.py)",
     )  # fmt: skip
-    parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cpu", help="for ctc and hub models"
-    )
+    add_device(parser)
     parser.add_argument("recogniser", metavar="RECOGNISER")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

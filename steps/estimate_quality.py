@@ -15,15 +15,16 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
+    add_allow_loss(parser)
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("speech", type=Path, metavar="SPEECH")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -16,22 +16,20 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, positive, run_program
+from utils.options import add_seed
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--voices", type=positive, default=1000, metavar="N", help="how many pseudo-speakers"
+        "--voices", type=positive, default=1000, metavar="N", help="The number of pseudo-speakers"
     )
     parser.add_argument(
-        "--averaged",
-        type=positive,
-        default=4,
-        metavar="N",
-        help="how many real speakers are in each",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their choice")
+        "--averaged", type=positive, default=4, metavar="N",
+        help="The number of real speakers in each pseudo-speaker",
+    )  # fmt: skip
+    add_seed(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("synthesiser", type=Path, metavar="SYNTHESISER")
     parser.add_argument("pool", type=Path, metavar="POOL")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_f0_range, f0_range
-from utils.cli import make_parser, natural, run_program
+from steps.options import add_measuring, f0_range
+from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
 
@@ -23,10 +23,7 @@ from utils.progress import progress
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    add_f0_range(parser)
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_measuring(parser)
     return parser
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_extraction
 from utils.archives import write_counts
-from utils.cli import make_parser, natural, run_program
+from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
 from utils.tables import write_map
@@ -27,11 +28,7 @@ from utils.tables import write_map
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to compute")
-    parser.add_argument("encoder", metavar="ENCODER")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_extraction(parser)
     return parser
 
 

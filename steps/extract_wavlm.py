@@ -18,9 +18,11 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_device
 from utils.archives import ObjectReader
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 from utils.progress import progress
 from utils.tables import invert, is_there, write_id_lists, write_map
 
@@ -28,10 +30,14 @@ from utils.tables import invert, is_there, write_id_lists, write_map
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--wavlm", metavar="FILE", help="wavlm_large.pth")
-    parser.add_argument("--wavlm-sha256", metavar="DIGITS", help="of that file, to be checked")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--wavlm", metavar="FILE", help="The file of WavLM's weights (wavlm_large.pth)"
+    )
+    parser.add_argument(
+        "--wavlm-sha256", metavar="DIGITS", help="The SHA-256 digest of that file, to be checked"
+    )
+    add_allow_loss(parser)
+    add_device(parser)
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser

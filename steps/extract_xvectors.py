@@ -20,8 +20,9 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_extraction
 from utils.archives import ArchiveWriter
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
 from utils.progress import progress
@@ -31,13 +32,10 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--chunk-seconds", type=float, metavar="S", help="cut utterances (see above)"
-    )
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to compute")
-    parser.add_argument("encoder", metavar="ENCODER")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+        "--chunk-seconds", type=float, metavar="S",
+        help="The length of the pieces that utterances are cut into (see above), in seconds",
+    )  # fmt: skip
+    add_extraction(parser)
     return parser
 
 

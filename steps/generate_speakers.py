@@ -22,6 +22,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_draws, add_of_speakers, add_pool
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.settings import read_settings
@@ -31,25 +32,9 @@ from utils.tables import atomic_write
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--dataset", metavar="NAME", help="the set's name in keys (default: DATA's)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws")
-    parser.add_argument("--draw", type=int, default=0, metavar="N", help="number of the run")
-    parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
-    parser.add_argument(
-        "--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool's speakers"
-    )
-    parser.add_argument(
-        "--xvectors",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="spk_xvector.scp of the speakers; of several, the first that has a speaker counts",
-    )
-    parser.add_argument("--backend", type=Path, metavar="DIR", help="PLDA (train_backend.py)")
-    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+    add_draws(parser)
+    add_pool(parser)
+    add_of_speakers(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

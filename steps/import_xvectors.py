@@ -17,15 +17,16 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.speaker.averaging import check_complete
 from utils.archives import ArchiveWriter, read_vectors
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 from utils.tables import is_there
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
+    add_allow_loss(parser)
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -23,10 +23,14 @@ from utils.datadir import load_data_dir
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--train", type=Path, metavar="DATA", help="transcripts of a trigram")
+    parser.add_argument(
+        "--train", type=Path, metavar="DATA",
+        help="The data directory whose transcripts make a trigram",
+    )  # fmt: skip
     parser.add_argument(
         "--count", type=Path, action="append", default=[], metavar="DATA",
-        help="words of its transcripts that are not in the vocabulary are counted; may be repeated",
+        help="A data directory whose words that are not in the vocabulary are counted; may be "
+        "given again",
     )  # fmt: skip
     parser.add_argument("language", metavar="LANGUAGE")
     parser.add_argument("out", type=Path, metavar="OUT")

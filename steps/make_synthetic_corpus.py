@@ -17,6 +17,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
+from utils.options import add_jobs, add_seed
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -24,20 +25,29 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument("audio", type=Path, metavar="AUDIO", help="folder of the audio files")
     parser.add_argument("data", type=Path, metavar="DATA", help="data directory to write")
-    parser.add_argument("--speakers", type=int, default=40, help="how many; an even number")
-    parser.add_argument("--first", type=int, default=1, help="number of the first of each gender")
-    parser.add_argument("--utterances", type=int, default=14, help="of each speaker")
     parser.add_argument(
-        "--spread", type=float, default=0.5, help="how far voices of a gender lie apart, 0 to 2"
+        "--speakers", type=int, default=40, help="The number of speakers, an even one"
     )
     parser.add_argument(
-        "--within", type=float, default=0.6, help="the same of a speaker's utterances, by --spread"
+        "--first", type=int, default=1, help="The number of the first speaker of each gender"
     )
     parser.add_argument(
-        "--channel", type=float, default=0.7, help="rooms and microphones from good (0) to poor (1)"
+        "--utterances", type=int, default=14, help="The number of utterances of each speaker"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of everything random")
-    parser.add_argument("--nj", type=int, default=1, help="processes at a time")
+    parser.add_argument(
+        "--spread", type=float, default=0.5,
+        help="The distance between voices of a gender, from 0 (none) to 2",
+    )  # fmt: skip
+    parser.add_argument(
+        "--within", type=float, default=0.6,
+        help="The distance between a speaker's utterances, as a share of --spread",
+    )  # fmt: skip
+    parser.add_argument(
+        "--channel", type=float, default=0.7,
+        help="The quality of rooms and microphones, from good (0) to poor (1)",
+    )  # fmt: skip
+    add_seed(parser)
+    add_jobs(parser)
     return parser
 
 

@@ -11,7 +11,8 @@ OUT, which may be WORLD_DIR, gets
   spk_f0.{ark,scp}           F0 statistics, as steps/compute_f0_stats.py makes them
   spk_xvector.{ark,scp}
 
-Every speaker needs an x-vector and frames that are not silent.
+Every speaker needs an x-vector and frames that are not silent. Who has no utterance with frames is
+left out, and --allow-loss counts the utterances.
 """
 
 import argparse
@@ -21,21 +22,16 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, natural, run_program
+from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 from utils.speakers import add_not_speakers_of, check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--allow-loss",
-        type=natural,
-        default=0,
-        metavar="N",
-        help="utterances that may be without frames; a speaker who has no other is left out",
-    )
+    add_allow_loss(parser)
     add_not_speakers_of(parser)
     parser.add_argument("world", type=Path, metavar="WORLD_DIR")
     parser.add_argument("data", type=Path, metavar="DATA")

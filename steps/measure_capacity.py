@@ -29,6 +29,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 import numpy as np
 
 from steps.generators.capacity import Capacity, measure_capacity
+from steps.options import add_sampler, make_sampler
 from utils.archives import read_vector_file
 from utils.arrays import Float32, Float64
 from utils.cli import UserError, make_parser, run_program
@@ -51,36 +52,20 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--sizes",
-        type=int,
-        nargs="+",
-        default=[100, 1000, 10000],
-        metavar="N",
-        help="numbers of vectors, ascending (004: up to 2000000)",
-    )
+        "--sizes", type=int, nargs="+", default=[100, 1000, 10000], metavar="N",
+        help="The numbers of vectors, ascending (004: up to 2000000)",
+    )  # fmt: skip
     parser.add_argument(
-        "--threshold",
-        metavar="C|FILE",
-        help="cosine, such as an evaluator's at its EER, or a JSON file that has it as `threshold`",
-    )
+        "--threshold", metavar="C|FILE",
+        help="The cosine from which on two voices count as one, such as an evaluator's at its EER, "
+        "or a JSON file that has it as `threshold`",
+    )  # fmt: skip
     parser.add_argument(
-        "--centre", type=Path, metavar="FILE", help="mean.vec of the evaluator, taken off first"
-    )
-    parser.add_argument("--no-mixed", action="store_true", help="leave out the mixed indices")
-    parser.add_argument(
-        "--sources",
-        type=Path,
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("XVECTORS", "DATA"),
-        help="sources of a system: x-vectors of utterances and their data directory",
-    )
-    parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
-    parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
-    parser.add_argument("--pool-backend", type=Path, metavar="DIR", help="PLDA of the generator")
-    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of a system's draws")
+        "--centre", type=Path, metavar="FILE",
+        help="The mean that is taken off first: mean.vec of the evaluator",
+    )  # fmt: skip
+    parser.add_argument("--no-mixed", action="store_true", help="Leave out the mixed indices")
+    add_sampler(parser, required=False)
     parser.add_argument("voices", type=Path, metavar="VOICES")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
@@ -143,18 +128,7 @@ def _of_network(args: argparse.Namespace) -> list[Part]:
 
 
 def _of_system(args: argparse.Namespace) -> list[Part]:
-    from steps.generators.sampling import load_sampler
-    from steps.sources import Resources
-
-    sources = [(xvectors, data) for xvectors, data in args.sources]
-    resources = Resources(
-        xvectors=tuple(xvectors for xvectors, _ in sources),
-        backend=args.pool_backend,
-        generator=args.generator,
-    )
-    sampler = load_sampler(
-        args.voices, sources, resources, pool=args.pool, pool_data=args.pool_data, seed=args.seed
-    )
+    sampler = make_sampler(args, args.voices)
     limit, sizes = sampler.limit, args.sizes
     if limit is not None and limit < max(sizes):
         print(f"{args.voices}: nothing is drawn: {limit} pseudo-speakers, one for each source")

@@ -37,32 +37,35 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--system", type=Path, default=DEFAULT, metavar="SYSTEM", help="how speech is protected"
-    )
+        "--system", type=Path, default=DEFAULT, metavar="SYSTEM",
+        help="The system that protects speech",
+    )  # fmt: skip
     parser.add_argument(
         "--per", choices=("file", "folder", "speaker"), default="file",
-        help="what shares a pseudo-speaker: nothing, the files of a sub-folder, or those whose "
+        help="What shares a pseudo-speaker: nothing, the files of a sub-folder, or those whose "
         "names begin alike (<speaker>-<rest>)",
     )  # fmt: skip
     parser.add_argument(
         "--speakers", type=Path, metavar="TABLE",
-        help="lines `<file> <speaker>` instead of the names of files, for --per speaker; a tab "
-        "stands between them where file names hold blanks",
+        help="The table of lines `<file> <speaker>`, instead of the names of files, for --per "
+        "speaker; a tab stands between them where file names hold blanks",
     )  # fmt: skip
     keys = parser.add_mutually_exclusive_group()
     keys.add_argument(
-        "--key", metavar="TEXT", help="the key; others may see it in a list of processes"
+        "--key", metavar="TEXT", help="The key; others may see it in a list of processes"
     )
     keys.add_argument(
-        "--key-file", type=Path, metavar="FILE", help="a file with the key in its first line"
+        "--key-file", type=Path, metavar="FILE", help="The file whose first line is the key"
     )
     keys.add_argument(
         "--write-key", type=Path, metavar="FILE",
-        help="write the key that is drawn to a file, outside of OUT; with it a run can be repeated",
+        help="The file that the drawn key is written to, outside of OUT; with it a run can be "
+        "repeated",
     )  # fmt: skip
     parser.add_argument(
         "--channels", choices=("mix", "each"), default="mix",
-        help="several channels are mixed down, or each is protected for itself with one voice",
+        help="What becomes of several channels: they are mixed down, or each is protected for "
+        "itself with one voice",
     )  # fmt: skip
     parser.add_argument("source", type=Path, metavar="IN")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -16,8 +16,10 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_device
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_seed
 from utils.progress import progress
 
 
@@ -25,19 +27,20 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--features", type=Path, metavar="DIR", help="functionals of DATA (extract_functionals.py)"
-    )
+        "--features", type=Path, metavar="DIR",
+        help="The folder of DATA's functionals (extract_functionals.py)",
+    )  # fmt: skip
     parser.add_argument(
         "--train", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "DIR"),
-        help="a training set and its functionals; may be given several times",
+        help="A training set and its functionals; may be given again",
     )  # fmt: skip
     parser.add_argument(
         "--folds", type=int, default=0, metavar="N",
-        help="parts of DATA's speakers that are left out of training one after the other; 0: each "
-        "speaker alone",
+        help="The number of parts of DATA's speakers that are left out of training one after the "
+        "other; 0: each speaker alone",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of the folds")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for hub models")
+    add_seed(parser)
+    add_device(parser)
     parser.add_argument("recogniser", metavar="RECOGNISER")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("out", type=Path, metavar="OUT")

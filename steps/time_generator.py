@@ -18,6 +18,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_sampler, make_sampler
 from utils.cli import UserError, make_parser, run_program
 from utils.tables import atomic_write
 
@@ -27,21 +28,11 @@ WARM_UP = 10  # vectors made before, so that what is loaded at the first one doe
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--vectors", type=int, default=1000, metavar="N", help="how many are timed")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws")
     parser.add_argument(
-        "--sources",
-        type=Path,
-        nargs=2,
-        action="append",
-        required=True,
-        metavar=("XVECTORS", "DATA"),
-        help="sources: x-vectors of utterances and their data directory; may be given again",
-    )
-    parser.add_argument("--pool", type=Path, metavar="XVECTORS", help="folder with spk_xvector.scp")
-    parser.add_argument("--pool-data", type=Path, metavar="DATA", help="spk2gender of the pool")
-    parser.add_argument("--pool-backend", type=Path, metavar="DIR", help="PLDA of the generator")
-    parser.add_argument("--generator", type=Path, metavar="DIR", help="(train_generator.py)")
+        "--vectors", type=int, default=1000, metavar="N",
+        help="The number of vectors that are timed",
+    )  # fmt: skip
+    add_sampler(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("out", type=Path, metavar="OUT")
     return parser
@@ -52,18 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     if args.vectors < 1:
         raise UserError(f"--vectors {args.vectors}: at least one is needed")
-    from steps.generators.sampling import load_sampler
-    from steps.sources import Resources
-
-    sources = [(xvectors, data) for xvectors, data in args.sources]
-    resources = Resources(
-        xvectors=tuple(xvectors for xvectors, _ in sources),
-        backend=args.pool_backend,
-        generator=args.generator,
-    )
-    sampler = load_sampler(
-        args.conf, sources, resources, pool=args.pool, pool_data=args.pool_data, seed=args.seed
-    )
+    sampler = make_sampler(args, args.conf)
     for place in range(WARM_UP):
         sampler.vector(args.vectors + place)
     started = time.process_time()

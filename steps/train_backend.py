@@ -20,16 +20,20 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
 from steps.speaker.backends import speaker_means, train_backend, write_backend
 from utils.archives import ArchiveWriter
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss
 from utils.speakers import add_not_speakers_of, check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--lda-dim", type=int, default=100, metavar="D", help="dimensions kept")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
+    parser.add_argument(
+        "--lda-dim", type=int, default=100, metavar="D",
+        help="The number of dimensions that LDA keeps",
+    )  # fmt: skip
+    add_allow_loss(parser)
     add_not_speakers_of(parser)
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")

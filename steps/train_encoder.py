@@ -34,16 +34,15 @@ from utils.speakers import check_unseen, read_training_speakers
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    add_training(parser, "weights, crops and augmentation")
+    add_training(parser)
     parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="processes that prepare crops; the result is the same",
-    )
+        "--workers", type=int, default=1,
+        help="The number of processes that prepare crops; the result is the same",
+    )  # fmt: skip
     parser.add_argument(
-        "--init-from", type=Path, metavar="MODEL", help="fine-tune this encoder (see above)"
-    )
+        "--init-from", type=Path, metavar="MODEL",
+        help="The folder of the encoder that is fine-tuned (see above)",
+    )  # fmt: skip
     return parser
 
 

@@ -24,18 +24,20 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_device
 from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
-from utils.cli import make_parser, natural, run_program
+from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_allow_loss, add_seed
 from utils.settings import read_settings
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and batches")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
-    parser.add_argument("--allow-loss", type=natural, default=0, metavar="N", help="utterances")
+    add_seed(parser)
+    add_device(parser)
+    add_allow_loss(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
     parser.add_argument("data", type=Path, metavar="DATA")

@@ -30,7 +30,7 @@ from utils.speakers import check_unseen
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    add_training(parser, "weights, order and augmentation")
+    add_training(parser)
     return parser
 
 

@@ -19,14 +19,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from steps.learning.settings import read_config
-
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.learning.settings import read_config
+from steps.options import add_device
 from steps.synthesis.registry import find_structure
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
+from utils.options import add_seed
 from utils.registry import load
 from utils.speakers import add_not_speakers_of, check_unseen, write_training_speakers
 
@@ -34,8 +35,8 @@ from utils.speakers import add_not_speakers_of, check_unseen, write_training_spe
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--seed", type=int, default=0, help="of weights, crops and augmentation")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train")
+    add_seed(parser)
+    add_device(parser)
     add_not_speakers_of(parser)
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("data", type=Path, metavar="DATA")

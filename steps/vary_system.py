@@ -30,8 +30,10 @@ WITH_PROFILES = ("knn_vc",)  # anonymisers with settings `profiles` and `profile
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("--profile", type=int, metavar="P", help="from 1")
-    parser.add_argument("--profiles", type=int, metavar="N", help="how many there are")
+    parser.add_argument(
+        "--profile", type=int, metavar="P", help="The number of the pseudo-profile, from 1"
+    )
+    parser.add_argument("--profiles", type=int, metavar="N", help="The number of pseudo-profiles")
     parser.add_argument("conf", type=Path, metavar="CONF")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("changes", nargs="*", metavar="NAME=VALUE")

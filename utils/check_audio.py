@@ -64,7 +64,9 @@ def check_audio(
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--rate", metavar="HZ", type=int, default=16000, help="the usual rate")
+    parser.add_argument(
+        "--rate", metavar="HZ", type=int, default=16000, help="The usual sampling rate, in Hz"
+    )
     parser.add_argument("data", metavar="DATA", help="data directory")
     parser.add_argument("out", metavar="OUT", type=Path, help="folder for utt2dur")
     return parser

@@ -64,14 +64,16 @@ def check_names(data: DataDir, tables: Tables) -> None:
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    for kind in ("utt", "spk"):
+    for kind, words in (("utt", "utterance"), ("spk", "speaker")):
         for side in ("prefix", "suffix"):
-            parser.add_argument(f"--{kind}-{side}", metavar="TEXT", default="")
+            parser.add_argument(
+                f"--{kind}-{side}", metavar="TEXT", default="",
+                help=f"The {side} that {words} ids get",
+            )  # fmt: skip
     parser.add_argument(
-        "--spk-as-prefix",
-        action="store_true",
-        help="put `<speaker>-` before utterance ids that do not begin with their speaker",
-    )
+        "--spk-as-prefix", action="store_true",
+        help="Put `<speaker>-` before utterance ids that do not begin with their speaker",
+    )  # fmt: skip
     parser.add_argument("source", metavar="SRC", help="data directory")
     parser.add_argument("target", metavar="DST", type=Path, help="data directory to make")
     return parser

@@ -182,10 +182,15 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("url", metavar="URL")
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument(
-        "--checksums", type=Path, metavar="CHECKSUMS", help="list with FILE's digest"
+        "--checksums", type=Path, metavar="CHECKSUMS", help="The list that has FILE's digest"
     )
-    parser.add_argument("--tries", type=int, default=5, help="fruitless transfers before giving up")
-    parser.add_argument("--pause", type=float, default=5.0, metavar="SECONDS", help="between tries")
+    parser.add_argument(
+        "--tries", type=int, default=5, help="The number of fruitless transfers before it gives up"
+    )
+    parser.add_argument(
+        "--pause", type=float, default=5.0, metavar="SECONDS",
+        help="The pause between two tries, in seconds",
+    )  # fmt: skip
     return parser
 
 

@@ -168,10 +168,11 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
     parser.add_argument(
-        "--allow-drop", metavar="N", type=natural, default=0, help="utterances that may be dropped"
-    )
+        "--allow-drop", metavar="N", type=natural, default=0,
+        help="The number of utterances that may be dropped; with more nothing is changed",
+    )  # fmt: skip
     parser.add_argument(
-        "--check-audio", action="store_true", help="drop what has unusable audio too"
+        "--check-audio", action="store_true", help="Drop what has unusable audio, too"
     )
     parser.add_argument("data", metavar="DATA", type=Path, help="data directory")
     return parser

@@ -16,20 +16,19 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.merging import check_parts, read_parts, remove_merged_parts, write_merged
+from utils.options import add_allow_loss
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--expect", metavar="DATA", help="the data directory that was split")
+    parser.add_argument("--expect", metavar="DATA", help="The data directory that was split")
+    add_allow_loss(parser, "ids")
     parser.add_argument(
-        "--allow-loss", metavar="COUNT", type=natural, default=0, help="ids that may be missing"
-    )
-    parser.add_argument(
-        "--pieces", action="store_true", help="ids are <utt>-c<number>: utterances were cut"
+        "--pieces", action="store_true", help="Ids are <utt>-c<number>: utterances were cut"
     )
     parser.add_argument("out", metavar="OUT", type=Path, help="folder that has split<N>")
     parser.add_argument("n", metavar="N", type=int, help="number of jobs")

@@ -16,13 +16,9 @@ TRAINING_SPEAKERS = "spklist"  # in the folder of a model, where they are all kn
 def add_not_speakers_of(parser: argparse.ArgumentParser) -> None:
     """The option --not-speakers-of DATA, which may be given again."""
     parser.add_argument(
-        "--not-speakers-of",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DATA",
-        help="evaluation set; an error where one of its speakers is in training, too",
-    )
+        "--not-speakers-of", type=Path, action="append", default=[], metavar="DATA",
+        help="An evaluation set none of whose speakers may be in training; may be given again",
+    )  # fmt: skip
 
 
 def check_unseen(speakers: Iterable[str], where: Path, tested: Sequence[Path]) -> None:

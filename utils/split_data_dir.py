@@ -66,7 +66,7 @@ def _same(new: Path, old: Path) -> bool:
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--per-utt", action="store_true", help="speakers need not stay whole")
+    parser.add_argument("--per-utt", action="store_true", help="Speakers need not stay whole")
     parser.add_argument("data", metavar="DATA", help="data directory")
     parser.add_argument("n", metavar="N", type=int, help="number of parts")
     return parser

@@ -460,9 +460,17 @@ def get_parser() -> argparse.ArgumentParser:
         "action", choices=("check", "begin", "finish", "abandon", "current", "command")
     )
     parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("--also", type=Path, action="append", default=[], metavar="OUT")
-    parser.add_argument("--maybe", type=Path, action="append", default=[], metavar="OUT")
-    parser.add_argument("--remade", action="append", default=[], metavar="DIR")
+    for option, words in (
+        ("--also", "A further result of the step; may be given again"),
+        ("--maybe", "A result that COMMAND may make or not; may be given again"),
+    ):
+        parser.add_argument(
+            option, type=Path, action="append", default=[], metavar="OUT", help=words
+        )
+    parser.add_argument(
+        "--remade", action="append", default=[], metavar="DIR",
+        help="A folder that counts as made anew; may be given again",
+    )  # fmt: skip
     return parser
 
 

@@ -16,6 +16,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils import selection
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import DataDir, load_data_dir, other_files, select, write_data_dir
+from utils.options import add_seed
 from utils.tables import read_ids, sort_ids
 
 
@@ -24,19 +25,23 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__)
     choice = parser.add_mutually_exclusive_group(required=True)
     counts = {
-        "--n": "N utterances at random",
-        "--per-spk": "N utterances of each speaker at random (all, where a speaker has fewer)",
-        "--speakers": "all utterances of N speakers at random",
-        "--first": "the first N utterances (C order)",
-        "--last": "the last N utterances (C order)",
-        "--shortest": "the N shortest utterances (needs utt2dur)",
-        "--evenly": "N utterances at even steps through the list, as Kaldi's own tool does",
+        "--n": "Take N utterances at random",
+        "--per-spk": "Take N utterances of each speaker at random (all, where a speaker has fewer)",
+        "--speakers": "Take all utterances of N speakers at random",
+        "--first": "Take the first N utterances (C order)",
+        "--last": "Take the last N utterances (C order)",
+        "--shortest": "Take the N shortest utterances (needs utt2dur)",
+        "--evenly": "Take N utterances at even steps through the list, as Kaldi's own tool does",
     }
     for option, text in counts.items():
         choice.add_argument(option, metavar="N", type=int, help=text)
-    choice.add_argument("--utt-list", metavar="FILE", help="the utterances named in column 1")
-    choice.add_argument("--spk-list", metavar="FILE", help="the speakers named in column 1")
-    parser.add_argument("--seed", type=int, default=0, help="of random choices")
+    choice.add_argument(
+        "--utt-list", metavar="FILE", help="The file whose first column names the utterances"
+    )
+    choice.add_argument(
+        "--spk-list", metavar="FILE", help="The file whose first column names the speakers"
+    )
+    add_seed(parser)
     parser.add_argument("source", metavar="SRC", help="data directory")
     parser.add_argument("target", metavar="DST", type=Path, help="data directory to make")
     return parser

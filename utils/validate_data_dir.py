@@ -38,30 +38,26 @@ def report(problems: Sequence[Problem], most: int) -> list[str]:
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--no-wav", action="store_true", help="there may be no wav.scp")
-    parser.add_argument("--no-audio", action="store_true", help="do not open the audio files")
+    parser.add_argument("--no-wav", action="store_true", help="There may be no wav.scp")
+    parser.add_argument("--no-audio", action="store_true", help="Do not open the audio files")
     parser.add_argument(
-        "--no-spk-order",
-        action="store_true",
-        help="speaker ids need not begin utterance ids, nor sort like them",
-    )
+        "--no-spk-order", action="store_true",
+        help="Speaker ids need not begin utterance ids, nor sort like them",
+    )  # fmt: skip
     parser.add_argument(
-        "--need",
-        metavar="FILE",
-        action="append",
-        default=[],
-        choices=[*FILES, "trials"],
-        help="a further file that must be there, such as text, spk2gender or trials; repeatable",
-    )
+        "--need", metavar="FILE", action="append", default=[], choices=[*FILES, "trials"],
+        help="A further file that must be there, such as text, spk2gender or trials; may be given "
+        "again",
+    )  # fmt: skip
     parser.add_argument(
-        "--models",
-        metavar="DIR",
-        help="data directory of the speakers whom trials may name "
-        "(by default E_enrolls beside E_trials_f and E_trials_m, where it is there)",
-    )
+        "--models", metavar="DIR",
+        help="The data directory of the speakers whom trials may name (left out: E_enrolls beside "
+        "E_trials_f and E_trials_m, where it is there)",
+    )  # fmt: skip
     parser.add_argument(
-        "--most", metavar="N", type=int, default=20, help="lines of a kind in a file"
-    )
+        "--most", metavar="N", type=int, default=20,
+        help="The number of faults of a kind that are shown of a file",
+    )  # fmt: skip
     parser.add_argument("data", metavar="DATA", nargs="+", help="data directories")
     return parser
 

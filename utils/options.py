@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs of every floor are asked: one option, one wording."""
+
+import argparse
+from pathlib import Path
+
+from utils.cli import natural, positive
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """The option --seed."""
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N",
+        help="The seed of all that is drawn at random; the same seed gives the same result",
+    )  # fmt: skip
+
+
+def add_allow_loss(parser: argparse.ArgumentParser, what: str = "utterances") -> None:
+    """The option --allow-loss; what: the things that are counted."""
+    parser.add_argument(
+        "--allow-loss", type=natural, default=0, metavar="N",
+        help=f"The number of {what} that may be lost; more are an error",
+    )  # fmt: skip
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """The option --nj."""
+    parser.add_argument(
+        "--nj", type=positive, default=1, metavar="N", help="The number of processes at a time"
+    )
+
+
+def add_utt2spk(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The option --utt2spk."""
+    parser.add_argument(
+        "--utt2spk", type=Path, required=required, metavar="F",
+        help="The table of the utterances' speakers",
+    )  # fmt: skip
