@@ -54,10 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     from steps.asr.decoding import decode_all
-    from steps.asr.recognisers import make_recogniser
+    from steps.asr.recognisers import Asked, make_recogniser
 
     data = load_data_dir(args.data)
-    recogniser = make_recogniser(args.recogniser, args.lang, args.device, args.model, args.search)
+    recogniser = make_recogniser(
+        args.recogniser, Asked(args.lang, args.model, args.search), args.device
+    )
     done = decode_all(recogniser, data.wav, args.out, progress("decode"))
     for utt, note in done.notes.items():
         print(f"{utt}: {note}")

@@ -16,11 +16,12 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.emotion.result import RECOGNISERS, Asked, write_recognised
 from steps.options import add_device
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
+from utils.cli import make_parser, run_program
 from utils.options import add_seed
 from utils.progress import progress
+from utils.registry import find
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -47,34 +48,14 @@ def get_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check_usage(args: argparse.Namespace) -> None:
-    ours, trained = args.recogniser == "functionals", args.features is not None or args.train
-    if not ours and not args.recogniser.startswith("hub:"):
-        raise UserError(f"{args.recogniser}: no recogniser; known: functionals, hub:<model>")
-    if ours and (args.features is None or not args.train):
-        raise UserError("functionals: --features DIR and --train DATA DIR are needed")
-    if not ours and trained:
-        raise UserError(f"{args.recogniser}: is trained; leave --features and --train out")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    _check_usage(args)
-    from steps.emotion.result import write_recognised
-
-    if args.recogniser == "functionals":
-        from steps.emotion.classifier import recognise_leaving_out
-        from steps.emotion.sets import read_labelled, read_own
-
-        own, utt2spk = read_own(args.data, args.features)
-        training = [read_labelled(data, folder) for data, folder in args.train]
-        found = recognise_leaving_out(own, utt2spk, training, n_folds=args.folds, seed=args.seed)
-    else:
-        from steps.emotion.hub import recognise_all
-
-        data = load_data_dir(args.data)
-        found = recognise_all(args.recogniser[4:], data.wav, args.device, progress("emotions"))
+    recognise, named = find(RECOGNISERS, args.recogniser, "recogniser")
+    asked = Asked(
+        args.features, args.train, args.folds, args.seed, args.device, progress("emotions")
+    )
+    found = recognise(args.data, asked, *named)
     write_recognised(args.out, found)
     print(f"{args.data}: {len(found.posteriors)} utterances, {len(found.labels)} emotions")
     return 0

@@ -1,5 +1,7 @@
 """CONTRIBUTING's table of what is added where, with a toy one of each row."""
 
+import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +12,38 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from local import compute_metrics
+from local.metrics import detection, verification
+from steps import decode, recognise_emotion, score_trials
 from steps.anonymisers import registry as anonymisers
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
+from steps.asr import recognisers
+from steps.asr.recognisers import Asked
+from steps.content import extractors
+from steps.emotion import result as emotions
+from steps.emotion.result import Asked as EmotionAsked
+from steps.emotion.result import Recognised
 from steps.generators import registry as generators
 from steps.generators import trained
 from steps.generators.pool import PoolGenerator
 from steps.generators.training import GeneratorLoop, GeneratorTrainer, make_training_vectors
 from steps.keys import Key
 from steps.learning.loop import descend
+from steps.learning.settings import read_config
 from steps.sources import Resources, Source
+from steps.speaker import backends, config, encoders
+from steps.speaker.config import EncoderConfig
+from steps.speaker.networks import EncoderNetwork
 from steps.synthesis import registry as synthesisers
+from tests.corpus_trees import ROOT, write_audio
+from tests.test_compute_metrics import write_lists
+from utils.archives import ArchiveWriter, write_counts
 from utils.bounds import Part, Positive
 from utils.cli import UserError
+from utils.datadir import load_data_dir
 from utils.settings import parse_settings, to_plain
+from utils.tables import read_map
 
 KEY = Key("spk", ("set", "speaker"))
 
@@ -121,6 +141,56 @@ class ToyTrainer(GeneratorTrainer):
         return to_plain(self._settings)
 
 
+class ToyEncoder(nn.Module):
+    """The mean of the features is the vector."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(config.features.bins))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return (features * self.scale).mean(dim=1, keepdim=True)
+
+
+class ToyBackend:
+    dim = None
+
+    def left(self, vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return vectors
+
+    def right(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors
+
+
+class ToyRecogniser:
+    takes = ()
+
+    def __init__(self, word: str) -> None:
+        self.settings, self.word = {"recogniser": "toy"}, word
+
+    @classmethod
+    def make(cls, word: str, *, asked: Asked, device: str) -> "ToyRecogniser":
+        return cls(word)
+
+    def recognise(self, utt: str, samples: np.ndarray) -> str:
+        return self.word
+
+
+def toy_emotions(data: Path, asked: EmotionAsked) -> Recognised:
+    utts = load_data_dir(data).utt2spk
+    return Recognised(["glad", "sad"], {utt: [0.75, 0.25] for utt in utts})
+
+
+class ToyContent:
+    width, hop, first, digest = 2, 160, 80, "toy"
+
+    def __init__(self, device: str) -> None:
+        pass
+
+    def __call__(self, wave: np.ndarray) -> np.ndarray:
+        return np.zeros((len(wave) // self.hop, 2), np.float32)
+
+
 class ToySynthesiser:
     @classmethod
     def load(cls, folder: Path) -> "ToySynthesiser":
@@ -171,3 +241,127 @@ def test_a_synthesiser_is_a_class_a_line_and_a_yaml(
     (tmp_path / "final.pt").touch()
     (tmp_path / "synthesiser.yaml").write_text(yaml.safe_dump({"synthesiser": "toy"}))
     assert type(synthesisers.load_synthesiser(tmp_path)).__name__ == "ToySynthesiser"
+
+
+def test_an_encoder_is_a_class_a_line_and_a_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(config.STRUCTURES, "toy", f"{__name__}:ToyEncoder")
+    layers = {"channels": [1], "kernel_sizes": [1], "dilations": [1], "embedding": 80}
+    plain = {"encoder": "toy", "network": layers, "training": {"steps": 1}}
+    (tmp_path / "encoder.yaml").write_text(yaml.safe_dump(plain))
+    network = EncoderNetwork(read_config(EncoderConfig, tmp_path / "encoder.yaml"))
+    torch.save(network.state_dict(), tmp_path / "final.pt")
+    noise = np.random.default_rng(0).normal(size=16000)
+    assert encoders.load_encoder(str(tmp_path)).embed(noise).shape == (80,)
+    (tmp_path / "encoder.yaml").write_text(yaml.safe_dump({**plain, "encoder": "tot"}))
+    with pytest.raises(UserError, match="ecapa, xvector, toy; did you mean toy"):
+        encoders.load_encoder(str(tmp_path))
+
+
+def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(extractors.EXTRACTORS, "toy", f"{__name__}:ToyContent")
+    assert extractors.load_extractor("toy")(np.zeros(320)).shape == (2, 2)
+    kinds = {"toy": f"{__name__}:ToyContent", **encoders.ENCODERS}  # <folder> comes last
+    monkeypatch.setattr(encoders, "ENCODERS", kinds)
+    assert type(encoders.load_encoder("toy")).__name__ == "ToyContent"
+
+
+def test_a_back_end_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"toy": f"{__name__}:ToyBackend", **backends.BACKENDS}
+    monkeypatch.setattr(backends, "BACKENDS", kinds)
+    for name, stem in (("a", "spk_xvector"), ("u", "xvector")):
+        with ArchiveWriter(tmp_path / stem) as writer:
+            writer.write(name, np.float32([1, 2]))
+    write_counts(tmp_path / "num_utts.ark", {"a": 1})
+    (tmp_path / "trials").write_text("a u target\n")
+    words = [tmp_path, tmp_path, tmp_path / "trials", tmp_path / "scores"]
+    assert score_trials.main(["--backend", "toy", *map(str, words)]) == 0
+    assert (tmp_path / "scores").read_text() == "a u 5.0\n"
+
+
+def test_a_recogniser_is_a_class_and_a_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make_data_dir: Any,
+) -> None:
+    monkeypatch.setitem(recognisers.RECOGNISERS, "toy:<word>", f"{__name__}:ToyRecogniser")
+    data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
+    assert decode.main(["toy:so", str(data), str(out)]) == 0
+    assert set(read_map(out / "text").values()) == {"so"}
+    with pytest.raises(UserError, match="toy:so: takes no --lang"):
+        decode.main(["--lang", str(data), "toy:so", str(data), str(out)])
+
+
+def test_a_recogniser_of_emotions_is_a_function_and_a_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make_data_dir: Any,
+) -> None:
+    monkeypatch.setitem(emotions.RECOGNISERS, "toy", f"{__name__}:toy_emotions")
+    data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
+    assert recognise_emotion.main(["toy", str(data), str(out)]) == 0
+    assert set(read_map(out / "emotions").values()) == {"glad"}
+
+
+def test_a_metric_is_a_function_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its card is asked for by tests/test_metrics_cards.py."""
+
+    def share_below(_: object, of: verification.Counted, __: object) -> float:
+        return detection.eer(of.t, of.n) / 2
+
+    monkeypatch.setitem(verification.FIGURES, "half_eer", share_below)
+    lists = write_lists(tmp_path, [float(i) for i in range(30)], [i - 9.0 for i in range(30)])
+    speakers = tmp_path / "utt2spk"
+    speakers.write_text("".join(f"t{i} s{i % 9}\n" for i in range(60)))
+    words = ["--utt2spk", speakers, "--bootstrap", 5, *lists, tmp_path / "out.json"]
+    assert compute_metrics.main(["verification", *map(str, words)]) == 0
+    made = json.loads((tmp_path / "out.json").read_text())
+    assert made["half_eer"] == made["eer"] / 2 > 0
+    assert len(made["intervals"]["half_eer"]) == 2
+
+
+PREPARE = """#!/usr/bin/env bash
+set -euo pipefail
+corpus=
+nj=1
+download=false
+seed=0
+. ./path.sh
+. utils/parse_options.sh
+. utils/corpus.sh
+no_download "a toy"
+use_corpus "the folder of its audio"
+make_work
+for file in "$corpus"/*.wav; do
+  utt=${file##*/} utt=${utt%.wav}
+  printf '%s\t%s\t%s\t%s\n' "$utt" "${utt%-*}" "${utt:0:1}" "$file"
+done | cat <(printf 'utt\tspk\tgender\taudio\n') - >"$work/all.tsv"
+local/make_data_dir.py --nj "$nj" "$work/all.tsv" "$work/all"
+local/make_trials.py --seed "$seed" --enrol-utts 1 --speakers 2 --rest data/train \\
+  "$work/all" data/toy_test
+"""
+
+
+def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
+    """By the commands of egs/README.md, in a house that has no other."""
+    (tmp_path / "egs").mkdir()
+    (tmp_path / "egs/TEMPLATE").symlink_to(ROOT / "egs/TEMPLATE")
+    for name in ("steps", "utils", "local", "path.sh", "cmd.sh", ".venv"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    text = (ROOT / "egs/README.md").read_text().partition("## Adding a corpus")[2]
+    subprocess.run(["bash", "-euc", text.split("```")[1]], cwd=tmp_path, check=True)
+    corpus = tmp_path / "egs/mycorpus"
+    (corpus / "prepare.sh").write_text(PREPARE)
+    conf = corpus / "conf/recipe.conf"
+    conf.write_text(conf.read_text() + "\nevaluation=toy_test\n")
+    for speaker in ("f1", "f2", "f3", "m1", "m2", "m3"):
+        for number in (1, 2, 3):
+            write_audio(tmp_path / f"audio/{speaker}-{number}.wav")
+    command = ["./run.sh", "--stop-stage", "0", "--corpus", str(tmp_path / "audio")]
+    done = subprocess.run(command, cwd=corpus, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(load_data_dir(corpus / "data/toy_test_enrolls").utt2spk) == 4
+    assert (corpus / "data/toy_test_trials_f/trials").read_text().count(" target") == 4

@@ -15,7 +15,7 @@ from local.compute_wer import main as compute_wer
 from local.metrics.wer import align, error_figures, kaldi_lines
 from steps.asr.decoding import JOURNAL, decode_all
 from steps.asr.language import Language, count_unknown, read_source, trigram, vocabulary
-from steps.asr.recognisers import make_recogniser
+from steps.asr.recognisers import Asked, make_recogniser
 from steps.asr.text import describe_normaliser, normalise, normalise_english
 from steps.audio import read_audio
 from steps.decode import main as decode
@@ -204,7 +204,7 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
 
 def test_silence_is_nothing(tmp_path: Path) -> None:
     assert make_lang([str(DIGITS), str(tmp_path)]) == 0
-    recogniser = make_recogniser("pocketsphinx", tmp_path)
+    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path))
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 
@@ -343,7 +343,7 @@ def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:
     assert set("".join(found.values())) <= set("ab ")
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
     assert told["interface"] == "EncoderASR"
-    with pytest.raises(UserError, match="has its own language"):
+    with pytest.raises(UserError, match="takes no --lang"):
         decode(["--lang", str(folder), f"hub:{folder}", str(data), str(tmp_path / "out2")])
     (folder / "hyperparams.yaml").write_text(
         "pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer\nmodules: {}\n"
@@ -361,7 +361,7 @@ def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
     assert 95 < len(words) < 110
     path = corpora / "an4/wav/an4_clstk/fash/an251-fash-b.flac"  # it says yes
     assert make_lang([str(tmp_path), str(tmp_path / "lang")]) == 0
-    recogniser = make_recogniser("pocketsphinx", tmp_path / "lang")
+    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path / "lang"))
     assert recogniser.recognise("yes", read_audio("yes", str(path)).samples) == "YES"
 
 
@@ -370,7 +370,7 @@ def test_digits_of_people_whatever_was_heard_before(tmp_path: Path, corpora: Pat
     files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))
     assert len(files) == 20
     make_lang([str(DIGITS), str(tmp_path)])
-    recogniser = make_recogniser("pocketsphinx", tmp_path)
+    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path))
     audio = {path.stem: read_audio(path.stem, str(path)).samples for path in files}
     first = {name: recogniser.recognise(name, audio[name]) for name in audio}
     names = list(audio)

@@ -144,7 +144,7 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
         load_extractor(f"hub:{tmp_path}:3")
     with pytest.raises(UserError, match="cannot be loaded"):
         load_extractor(f"hub:{tmp_path / 'nothing'}:1")
-    with pytest.raises(UserError, match="unknown; known: moonshine, hub:"):
+    with pytest.raises(UserError, match="no content; known: moonshine, hub:"):
         load_extractor("cepstra")
 
 

@@ -355,8 +355,8 @@ def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
     tested = fails(train, "--not-speakers-of", data, conf, data, out)
     assert "speaker s00 (20 in all)" in tested
     assert "must not be in training" in tested
-    assert "--model DIR is for ctc" in fails(decode, "ctc", data, out)
-    assert "--model DIR is for ctc" in fails(decode, "--model", data, "pocketsphinx", data, out)
+    assert "ctc: needs --model DIR" in fails(decode, "ctc", data, out)
+    assert "takes no --model" in fails(decode, "--model", data, "pocketsphinx", data, out)
     assert "holds no final.pt" in fails(decode, "--model", data, "ctc", data, out)
     (data / "text").write_text("".join(f"{utt} --\n" for utt in read_map(data / "utt2spk")))
     assert "no training utterance has words" in fails(train, conf, data, out)
@@ -423,9 +423,9 @@ def test_it_learns_words_that_are_tones(tmp_path: Path, caplog: pytest.LogCaptur
         assert wer < 0.05
         told = json.loads((out / "recogniser.json").read_text())
         assert (told["recogniser"], told["search"] == "greedy") == ("ctc", not options)
-    from steps.asr.recognisers import make_recogniser
+    from steps.asr.recognisers import Asked, make_recogniser
 
-    recogniser = make_recogniser("ctc", None, model=tmp_path / "model")
+    recogniser = make_recogniser("ctc", Asked(model=tmp_path / "model"))
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 

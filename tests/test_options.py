@@ -22,7 +22,9 @@ KINDS = {
     "--enrol": 2,
     "--first": 2,
     "--folds": 2,
+    "--format": 2,
     "--generator": 2,  # one that is used; each of those that are compared
+    "--model": 2,
     "--no-audio": 2,
     "--pairs": 2,
     "--pool": 2,  # x-vectors; voices

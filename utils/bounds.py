@@ -3,6 +3,7 @@
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -45,10 +46,15 @@ class Number:
 
 
 class OneOf:
-    """Words that are known."""
+    """Words that are known; of: all of a registry, too, as it then is."""
 
-    def __init__(self, *known: str) -> None:
-        self.known = known
+    def __init__(self, *known: str, of: Collection[str] = ()) -> None:
+        self._known, self._of = known, of
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The words."""
+        return (*self._known, *self._of)
 
     def allows(self, value: str) -> bool:
         """Whether a word is one of them."""

@@ -151,7 +151,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     parser.add_argument(
         "--format", choices=("auto", *EXAMPLES), default="auto",
-        help="The format of FILE; auto: the one that all of its lines have.",
+        help="The format of FILE; auto: the one that all of its lines have",
     )  # fmt: skip
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be chosen by name in a settings file; modules are loaded when they are asked for.
+"""What can be chosen by name; modules are loaded when they are asked for.
 
-A registry is a mapping of names to targets such as "steps.anonymisers.mcadams:McAdams".
+A registry is a mapping of names to targets such as "steps.anonymisers.mcadams:McAdams". What a
+settings file names is found by `choose` and `load`, what a word of a command names by `find`.
 """
 
 import importlib
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -33,3 +35,18 @@ def load(target: str) -> Any:
     """The attribute that a target `module:attribute` names."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def find(kinds: Mapping[str, str], word: str, what: str) -> tuple[Any, tuple[str, ...]]:
+    """What a word names, and what stands in it for each <...> of its kind.
+
+    Kinds are names such as moonshine, or forms such as hub:<model>; the first that fits is taken.
+    UserError, which calls it a `what`, where none does.
+
+    >>> find({"cosine": "math:cos", "hub:<model>:<layer>": "math:sin"}, "hub:a/b:3", "")
+    (<built-in function sin>, ('a/b', '3'))
+    """
+    for form, target in kinds.items():
+        if fits := re.fullmatch(re.sub(r"<\w+>", "(.+)", re.escape(form)), word):
+            return load(target), fits.groups()
+    raise UserError(f"{word}: no {what}; known: {', '.join(kinds)}{did_you_mean(word, kinds)}")

@@ -3,7 +3,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,23 +119,16 @@ class ScoredTrials:
         t, n = self.ranking.counts(weight)
         if not (t.any() and n.any()):
             return None
-        plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
-        return {
-            "eer": detection.eer(t, n),
-            "eer_rocch": detection.eer(plain.t, plain.n),
-            "cllr": self._balanced_mean(self.cost, weight) / (2.0 * detection.LN2),
-            "cllr_min": detection.cllr(plain.llr, plain.t, plain.n),
-            "d_ece": zebra.d_ece(plain.llr, plain.t, plain.n),
-            "d_ece_raw": self._balanced_mean(self.gain, weight) / (2.0 * detection.LN2),
-            "l_w": zebra.l_w(laplace),
-            **self._linkability(weight),
-        }
+        counts = Counted(t, n, detection.pav(t, n), detection.pav(t, n, laplace=True))
+        found = {name: figure(self, counts, weight) for name, figure in FIGURES.items()}
+        return found | self._linkability(weight)
 
-    def _balanced_mean(self, value: Float64, weight: Float64 | None) -> float:
-        """Mean over targets + mean over nontargets."""
+    def balanced_bits(self, value: Float64, weight: Float64 | None) -> float:
+        """Mean of the means over targets and over nontargets, nat made bit."""
         every = np.ones(len(value)) if weight is None else weight
         mated = every * self.ranking.target
-        return detection.mean(value, mated) + detection.mean(value, every - mated)
+        both = detection.mean(value, mated) + detection.mean(value, every - mated)
+        return both / (2.0 * detection.LN2)
 
     def _linkability(self, weight: Float64 | None) -> Figures:
         bins = linkability.histograms(self.ranking, weight)
@@ -162,6 +155,28 @@ class ScoredTrials:
         return {
             name: value for name, value in zip(names, d.tolist(), strict=True) if value == value
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """t, n: targets and nontargets by score, ascending; plain, laplace: of `detection.pav`."""
+
+    t: Float64
+    n: Float64
+    plain: detection.Blocks
+    laplace: detection.Blocks
+
+
+# By their key, of the trials, their counts, and the weights of a resample.
+FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
+    "eer": lambda _, of, __: detection.eer(of.t, of.n),
+    "eer_rocch": lambda _, of, __: detection.eer(of.plain.t, of.plain.n),
+    "cllr": lambda trials, _, weight: trials.balanced_bits(trials.cost, weight),
+    "cllr_min": lambda _, of, __: detection.cllr(of.plain.llr, of.plain.t, of.plain.n),
+    "d_ece": lambda _, of, __: zebra.d_ece(of.plain.llr, of.plain.t, of.plain.n),
+    "d_ece_raw": lambda trials, _, weight: trials.balanced_bits(trials.gain, weight),
+    "l_w": lambda _, of, __: zebra.l_w(of.laplace),
+}
 
 
 def prepare(

@@ -8,13 +8,11 @@ import pandas as pd
 import yaml
 
 from steps.asr.ctc import CtcRecogniser
-from steps.asr.ctc_config import SearchConfig
 from steps.asr.ctc_weights import best_weights, try_weights
 from steps.asr.language import Language
 from steps.audio import read_audio
 from utils.cli import UserError
 from utils.datadir import DataDir
-from utils.settings import parse_settings, read_settings
 from utils.tables import atomic_write
 
 SEARCH = "search.yaml"
@@ -55,8 +53,3 @@ def choose_search(
     with atomic_write(out / SEARCH) as stream:
         yaml.safe_dump(asdict(chosen), stream, sort_keys=False)
     return said
-
-
-def read_search(path: Path) -> SearchConfig:
-    """The settings in a search.yaml; UserError for what is none."""
-    return parse_settings(SearchConfig, read_settings(path), path)

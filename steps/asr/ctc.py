@@ -5,15 +5,17 @@ import hashlib
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
 import torch
 
 from steps.asr.ctc_batches import compute_features
-from steps.asr.ctc_config import CtcConfig, SearchConfig
+from steps.asr.ctc_config import CtcConfig, SearchConfig, read_search
 from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
-from steps.asr.language import Language
+from steps.asr.language import Language, read_language
+from steps.asr.recognisers import Asked
 from steps.learning.devices import check_device
 from steps.learning.settings import read_config
 from steps.speaker.features import Features
@@ -25,6 +27,19 @@ from utils.settings import read_settings
 
 class CtcRecogniser:
     """A trained network, and the words of a language; without one, whatever it spells."""
+
+    takes = ("lang", "model", "search")
+
+    @classmethod
+    def make(cls, *, asked: Asked, device: str) -> Self:
+        """See recognisers.Kind; without a search as it was trained."""
+        if asked.model is None:
+            raise UserError("ctc: needs --model DIR, a folder of steps/train_recogniser.py")
+        if asked.search is not None and asked.lang is None:
+            raise UserError("ctc: --search FILE is for ctc with --lang DIR")
+        language = None if asked.lang is None else read_language(asked.lang)
+        search = None if asked.search is None else read_search(asked.search)
+        return cls(asked.model, language, device, search)
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 """Settings of the CTC recogniser (conf/asr/*.yaml) as checked values."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 from steps.asr.ctc_units import KINDS
@@ -19,6 +20,7 @@ from utils.bounds import (
     SizeOrNone,
     Sizes,
 )
+from utils.settings import parse_settings, read_settings
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,8 @@ class CtcConfig:
     def __post_init__(self) -> None:
         if self.features.speech_only:
             raise ValueError("features.speech_only: false is needed: words have pauses in them")
+
+
+def read_search(path: Path) -> SearchConfig:
+    """The settings in a search.yaml; UserError for what is none."""
+    return parse_settings(SearchConfig, read_settings(path), path)

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SpeechBrain recognisers of words: of the Hugging Face hub, or in a folder.
-
-Such as `speechbrain/asr-wav2vec2-librispeech`. Loading a model runs what its hyperparams.yaml
-names: only load models that you trust.
-"""
+"""SpeechBrain recognisers of words, such as `speechbrain/asr-wav2vec2-librispeech`."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
+from steps.asr.recognisers import Asked
+from steps.learning.hub import load_hub_model
 from utils.arrays import Float64
 from utils.cli import UserError
 
@@ -19,24 +17,20 @@ from utils.cli import UserError
 class HubRecogniser:
     """A model that SpeechBrain reads as EncoderASR (CTC) or as EncoderDecoderASR."""
 
+    takes = ()
+
     def __init__(self, source: str, device: str = "cpu") -> None:
-        torch.set_num_threads(1)
-        if device == "cuda" and not torch.cuda.is_available():
-            raise UserError("--device cuda: there is no CUDA device; take --device cpu")
-        try:
-            self._model = _load(source, device)
-            self._model.eval()
-        except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(
-                f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
-                "network, an earlier download, or a folder with hyperparams.yaml"
-            ) from error
+        self._model = load_hub_model(source, device, _load)
         self.settings: Mapping[str, object] = {
             "recogniser": f"hub:{source}",
             "interface": type(self._model).__name__,
             "speechbrain": version("speechbrain"),
         }
+
+    @classmethod
+    def make(cls, source: str, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
+        """See recognisers.Kind."""
+        return cls(source, device)
 
     @torch.inference_mode()
     def recognise(self, utt: str, samples: Float64) -> str:
@@ -50,16 +44,9 @@ class HubRecogniser:
         return str(words[0])
 
 
-def _load(source: str, device: str) -> Any:
+def _load(how: dict[str, Any]) -> Any:
     from speechbrain.inference.ASR import EncoderASR, EncoderDecoderASR
-    from speechbrain.utils.fetching import LocalStrategy
 
-    how: dict[str, Any] = {
-        "source": source,
-        "savedir": None,  # the hub's own cache; nothing is written beside a local model
-        "local_strategy": LocalStrategy.NO_LINK,
-        "run_opts": {"device": device},
-    }
     try:
         return EncoderASR.from_hparams(**how)
     except ValueError as error:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import onnxruntime
 
 from steps.asr.heard import Heard
+from steps.asr.recognisers import Asked
 from steps.asr.signal import DITHER, LEVEL, PADDING, condition
 from steps.audio import SAMPLE_RATE, quietest
 from utils.arrays import Float32, Float64
@@ -156,6 +158,13 @@ class _Decoder:
 
 class Moonshine:
     """The recogniser; nothing that it heard before matters."""
+
+    takes = ("model",)
+
+    @classmethod
+    def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
+        """See recognisers.Kind; it takes the processor."""
+        return cls(asked.model)
 
     def __init__(self, folder: Path | None = None) -> None:
         """folder: of another size or language. UserError where files are missing or are none."""

@@ -2,16 +2,21 @@
 """The recognisers, by name."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from steps.asr.heard import Heard
-from steps.asr.language import Language, read_language
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.registry import find
 
-NAMES = ("moonshine", "pocketsphinx", "ctc")
-KNOWN = f"{', '.join(NAMES)}, hub:<model>"
+RECOGNISERS = {
+    "moonshine": "steps.asr.moonshine:Moonshine",
+    "pocketsphinx": "steps.asr.sphinx:PocketSphinx",
+    "ctc": "steps.asr.ctc:CtcRecogniser",
+    "hub:<model>": "steps.asr.hub:HubRecogniser",
+}
 
 
 class Recogniser(Protocol):
@@ -23,51 +28,32 @@ class Recogniser(Protocol):
         """The words of a signal (n,) at 16 kHz; what was heard before must not matter."""
 
 
-def check_name(name: str) -> None:
-    """UserError for a recogniser that is not known; heavy packages are not loaded for it."""
-    if name not in NAMES and not (name.startswith("hub:") and len(name) > len("hub:")):
-        raise UserError(f"{name}: no recogniser; known: {KNOWN}")
+@dataclass(frozen=True)
+class Asked:
+    """What a recogniser may be told. lang: folder of make_lang.py. model: folder of what it hears
+    with. search: file of choose_search.py."""
+
+    lang: Path | None = None
+    model: Path | None = None
+    search: Path | None = None
 
 
-def make_recogniser(
-    name: str,
-    lang: Path | None = None,
-    device: str = "cpu",
-    model: Path | None = None,
-    search: Path | None = None,
-) -> Recogniser:
-    """`pocketsphinx` or `ctc`, with the language of a folder of make_lang.py, `moonshine`, or
-    `hub:<model>`.
+class Kind(Protocol):
+    """What makes a recogniser. takes: what of `Asked` it may be told, beside the device."""
 
-    lang: None is the general language for pocketsphinx, and none at all for ctc, which then spells
-    what it hears; moonshine and a model of the hub have their own. model: folder of
-    train_recogniser.py for ctc; for moonshine of another size or language. search: file of
-    choose_search.py, for ctc with a language; None: as it was trained. device: of ctc and models of
-    the hub. UserError for what does not go together.
-    """
-    check_name(name)
-    if model is None if name == "ctc" else model is not None and name != "moonshine":
-        raise UserError(f"{name}: --model DIR is for ctc, which needs it, and for moonshine")
-    if name.startswith("hub:") or name == "moonshine":
-        if lang is not None or search is not None:
-            raise UserError(f"{name}: has its own language; leave --lang and --search out")
-        if name == "moonshine":
-            from steps.asr.moonshine import Moonshine
+    takes: tuple[str, ...]
 
-            return Moonshine(model)
-        from steps.asr.hub import HubRecogniser
+    def make(self, *found: str, asked: Asked, device: str) -> Self:
+        """found: what stands for <...>; UserError for what does not go together."""
 
-        return HubRecogniser(name.removeprefix("hub:"), device)
-    language = None if lang is None else read_language(lang)
-    if search is not None and (model is None or language is None):
-        raise UserError(f"{name}: --search FILE is for ctc with --lang DIR")
-    if model is not None:
-        from steps.asr.choosing import read_search
-        from steps.asr.ctc import CtcRecogniser
 
-        return CtcRecogniser(
-            model, language, device, None if search is None else read_search(search)
-        )
-    from steps.asr.sphinx import PocketSphinx
-
-    return PocketSphinx(Language("general") if language is None else language)
+def make_recogniser(name: str, asked: Asked | None = None, device: str = "cpu") -> Recogniser:
+    """The recogniser of a name. UserError where there is none, or it does not take what is asked;
+    heavy packages are loaded only for the one that is."""
+    kind, found = find(RECOGNISERS, name, "recogniser")
+    asked = asked or Asked()
+    for field in fields(Asked):
+        if getattr(asked, field.name) is not None and field.name not in kind.takes:
+            raise UserError(f"{name}: takes no --{field.name}; leave it out")
+    recogniser: Recogniser = kind.make(*found, asked=asked, device=device)
+    return recogniser

@@ -5,11 +5,13 @@ import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pocketsphinx
 
-from steps.asr.language import GRAMMAR, LEXICON, LM, Language
+from steps.asr.language import GRAMMAR, LEXICON, LM, Language, read_language
+from steps.asr.recognisers import Asked
 from steps.asr.signal import DITHER, LEVEL, PADDING, condition
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -21,6 +23,13 @@ WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
 
 class PocketSphinx:
     """Hidden Markov models of English phones, and a trigram, a corpus's own model or a grammar."""
+
+    takes = ("lang",)
+
+    @classmethod
+    def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
+        """See recognisers.Kind; without a language the general one."""
+        return cls(Language("general") if asked.lang is None else read_language(asked.lang))
 
     def __init__(self, language: Language) -> None:
         pocketsphinx.set_loglevel("FATAL")

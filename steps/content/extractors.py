@@ -7,7 +7,6 @@ wav2vec 2.0 in Hugging Face's form.
 """
 
 import hashlib
-import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -16,11 +15,15 @@ import numpy as np
 from steps.audio import SAMPLE_RATE
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
+from utils.registry import find
 
-NAMES = "moonshine, hub:<model>:<layer>"
+# Each is made of what stands for <...>, and the device.
+EXTRACTORS = {
+    "moonshine": "steps.content.extractors:Moonshine",
+    "hub:<model>:<layer>": "steps.content.extractors:Hub",
+}
 LONGEST = 20.0  # seconds that are given to an encoder at once
 _OVERLAP = 2.0  # seconds of context on either side of longer speech
-_HUB = re.compile(r"hub:(?P<model>.+):(?P<layer>\d+)")
 _HUB_HOP, _HUB_FIELD = 320, 400  # samples of the convolutions of HuBERT, WavLM and wav2vec 2.0
 
 
@@ -41,7 +44,7 @@ class ContentExtractor(Protocol):
 class Moonshine:
     """The last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
         from steps.asr.moonshine import ENCODER, FIELD, FRAME, MoonshineEncoder, find_model
 
         model = find_model()
@@ -67,7 +70,7 @@ class Hub:
 
     hop, first = _HUB_HOP, _HUB_FIELD // 2
 
-    def __init__(self, model: str, layer: int, device: str = "cpu") -> None:
+    def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
         """UserError where it cannot be had, or has not that many layers."""
         from transformers import AutoModel
 
@@ -76,10 +79,10 @@ class Hub:
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise UserError(f"content: hub:{model}: cannot be loaded: {reason}") from error
-        self._device, self._layer = device, layer
         n_layers = int(self._model.config.num_hidden_layers)
-        if layer > n_layers:
+        if not layer.isdecimal() or int(layer) > n_layers:
             raise UserError(f"content: hub:{model}:{layer}: the model has {n_layers} layers")
+        self._device, self._layer = device, int(layer)
         self.width = int(self._model.config.hidden_size)
         state = self._model.state_dict()
         parts = (state[name].cpu().numpy().tobytes() for name in sorted(state))
@@ -123,11 +126,9 @@ def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) ->
 
 def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
     """`moonshine` or `hub:<model>:<layer>`; UserError for another, or one that cannot be had."""
-    if name == "moonshine":
-        return Moonshine()
-    if match := _HUB.fullmatch(name):
-        return Hub(match["model"], int(match["layer"]), device)
-    raise UserError(f"content: {name!r} is unknown; known: {NAMES}")
+    kind, found = find(EXTRACTORS, name, "content")
+    extractor: ContentExtractor = kind(*found, device)
+    return extractor
 
 
 def at_frames(content: Float32, extractor: ContentExtractor, n_frames: int, hop: int) -> Float32:

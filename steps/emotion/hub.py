@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SpeechBrain classifiers of emotions: of the Hugging Face hub, or in a folder.
+"""SpeechBrain classifiers of emotions, such as
+`speechbrain/emotion-recognition-wav2vec2-IEMOCAP`.
 
-Such as `speechbrain/emotion-recognition-wav2vec2-IEMOCAP`. Loading a model runs what its
-hyperparams.yaml names, and its custom_interface.py where it has one: only load models that you
-trust.
+Loading a model also runs its custom_interface.py, where it has one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,11 @@ import numpy as np
 import torch
 
 from steps.audio import read_audio
-from steps.emotion.result import Recognised
+from steps.emotion.result import Asked, Recognised
+from steps.learning.hub import load_hub_model
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.datadir import load_data_dir
 from utils.tables import sort_ids
 
 _INTERFACE, _CLASS = "custom_interface.py", "CustomEncoderWav2vec2Classifier"
@@ -34,19 +35,8 @@ class HubEmotions:
     """
 
     def __init__(self, source: str, device: str = "cpu") -> None:
-        torch.set_num_threads(1)
-        if device == "cuda" and not torch.cuda.is_available():
-            raise UserError("--device cuda: there is no CUDA device; take --device cpu")
-        try:
-            self._model = _load(source, device)
-            self._model.eval()
-            ind2lab: Mapping[int, str] = self._model.hparams.label_encoder.ind2lab
-        except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(
-                f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
-                "network, an earlier download, or a folder with hyperparams.yaml"
-            ) from error
+        self._model = load_hub_model(source, device, _load)
+        ind2lab: Mapping[int, str] = self._model.hparams.label_encoder.ind2lab
         own = [str(ind2lab[index]).lower() for index in sorted(ind2lab)]
         self._names = [LABELS.get(label, label) for label in own]
         self.labels = sorted(set(self._names))
@@ -65,25 +55,20 @@ class HubEmotions:
         return list(total.values())
 
 
-def _load(source: str, device: str) -> Any:
+def _load(how: dict[str, Any]) -> Any:
     from speechbrain.inference.classifiers import EncoderClassifier
     from speechbrain.inference.interfaces import foreign_class
-    from speechbrain.utils.fetching import LocalStrategy
 
-    how: dict[str, Any] = {
-        "source": source,
-        "savedir": None,  # the hub's own cache; nothing is written beside a local model
-        "local_strategy": LocalStrategy.NO_LINK,
-        "run_opts": {"device": device},
-    }
-    if Path(source).is_dir() and not (Path(source) / _INTERFACE).is_file():
-        return EncoderClassifier.from_hparams(**how)
-    try:
-        return foreign_class(pymodule_file=_INTERFACE, classname=_CLASS, **how)
-    except Exception as error:
-        if not _is_missing(error):
-            raise
-    return EncoderClassifier.from_hparams(**how)
+    source, model = Path(how["source"]), None
+    if not source.is_dir() or (source / _INTERFACE).is_file():
+        try:
+            model = foreign_class(pymodule_file=_INTERFACE, classname=_CLASS, **how)
+        except Exception as error:
+            if not _is_missing(error):
+                raise
+    model = model or EncoderClassifier.from_hparams(**how)
+    _ = model.hparams.label_encoder.ind2lab  # it must say what its classes are
+    return model
 
 
 def _is_missing(error: Exception) -> bool:
@@ -93,15 +78,13 @@ def _is_missing(error: Exception) -> bool:
     return isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
 
 
-def recognise_all(
-    source: str,
-    wav: Mapping[str, str],
-    device: str,
-    progress: Callable[[Iterable[str]], Iterator[str]],
-) -> Recognised:
-    """Recognise every utterance of a wav.scp. UserError names audio that cannot be read."""
-    model = HubEmotions(source, device)
+def recognise_by_hub(data: Path, asked: Asked, source: str) -> Recognised:
+    """Emotions of a data directory by a model. UserError names audio that cannot be read."""
+    if asked.features is not None or asked.training:
+        raise UserError(f"hub:{source}: is trained; leave --features and --train out")
+    wav, model = load_data_dir(data).wav, HubEmotions(source, asked.device)
     found: dict[str, Sequence[float]] = {
-        utt: model.recognise(read_audio(utt, wav[utt]).samples) for utt in progress(sort_ids(wav))
+        utt: model.recognise(read_audio(utt, wav[utt]).samples)
+        for utt in asked.progress(sort_ids(wav))
     }
     return Recognised(model.labels, found, {"recogniser": f"hub:{source}"})

@@ -1,13 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recogniser of emotions says of utterances, and its files."""
+"""Recognisers of emotions by name, what they are asked and say, and its files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from utils.cli import UserError
 from utils.tables import atomic_write, sort_ids, write_map
+
+# Each takes a data directory, what is asked, and what stands for <...>, and gives a Recognised.
+RECOGNISERS = {
+    "functionals": "steps.emotion.sets:recognise_by_functionals",
+    "hub:<model>": "steps.emotion.hub:recognise_by_hub",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a recogniser may be told. features: functionals of the utterances; training: data
+    directories with theirs. n_folds, seed: see `classifier.recognise_leaving_out`."""
+
+    features: Path | None
+    training: Sequence[tuple[Path, Path]]
+    n_folds: int
+    seed: int
+    device: str
+    progress: Callable[[Iterable[str]], Iterator[str]]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from steps.emotion.classifier import Labelled, check_functionals
+from steps.emotion.classifier import Labelled, check_functionals, recognise_leaving_out
+from steps.emotion.result import Asked, Recognised
 from utils.archives import read_vectors
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -32,3 +33,12 @@ def read_labelled(data: Path, folder: Path) -> Labelled:
     """A training set: data directory with utt2emotion, and its functionals."""
     found = load_data_dir(data, need=("utt2spk", "utt2emotion"), allow_segments=True)
     return Labelled(_read(folder, found.utt2spk, data), found.utt2spk, found.tables["utt2emotion"])
+
+
+def recognise_by_functionals(data: Path, asked: Asked) -> Recognised:
+    """Emotions of a data directory by a classifier of the sets that are asked for."""
+    if asked.features is None or not asked.training:
+        raise UserError("functionals: --features DIR and --train DATA DIR are needed")
+    own, utt2spk = read_own(data, asked.features)
+    training = [read_labelled(one, folder) for one, folder in asked.training]
+    return recognise_leaving_out(own, utt2spk, training, n_folds=asked.n_folds, seed=asked.seed)

@@ -30,7 +30,13 @@ from utils.archives import (
 )
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
+from utils.registry import find
 
+# Each is made of what stands for <...>.
+BACKENDS = {
+    "cosine": "steps.speaker.backends:CosineBackend",
+    "<folder>": "steps.speaker.backends:read_backend",
+}
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
 
 
@@ -270,8 +276,13 @@ def load_normalised(name: str, top: int) -> Backend:
 
 def load_backend(name: str) -> Backend:
     """`cosine`, or the folder that steps/train_backend.py (or Kaldi) wrote."""
-    if name == "cosine":
-        return CosineBackend()
+    kind, found = find(BACKENDS, name, "back end")
+    backend: Backend = kind(*found)
+    return backend
+
+
+def read_backend(name: str) -> PldaBackend:
+    """The PLDA in a folder; UserError where it is none."""
     folder = Path(name)
     for part in ("mean.vec", "transform.mat", "plda"):
         if not (folder / part).is_file():

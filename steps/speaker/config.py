@@ -26,6 +26,12 @@ from utils.bounds import (
     Sizes,
 )
 
+# Each makes a network of an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
+STRUCTURES = {
+    "ecapa": "steps.speaker.networks:make_ecapa",
+    "xvector": "steps.speaker.networks:make_xvector",
+}
+
 Between = Annotated[tuple[float, float], Ascending()]
 Speed = Annotated[float, Number(least=0.5, most=2)]
 Seconds = Annotated[float, Number(least=0.2, unit="s")]
@@ -130,7 +136,7 @@ class FineTuningConfig:
 class EncoderConfig:
     """All settings of one encoder."""
 
-    encoder: Annotated[str, OneOf("ecapa", "xvector")]
+    encoder: Annotated[str, OneOf(of=STRUCTURES)]
     network: NetworkConfig
     training: TrainingConfig
     features: FeatureConfig = field(default_factory=FeatureConfig)

@@ -18,6 +18,7 @@ import torch
 from steps.activity import keep_speech
 from steps.audio import SAMPLE_RATE
 from steps.learning.devices import check_device
+from steps.learning.hub import load_hub_model
 from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
@@ -25,9 +26,16 @@ from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
 from steps.weights import fill_network, load_state
 from utils.arrays import Float32
 from utils.cli import UserError
+from utils.registry import find
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
+# Each is made of what stands for <...>, and the device.
+ENCODERS = {
+    "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
+    "hub:<model>": "steps.speaker.encoders:HubEncoder",
+    "<folder>": "steps.speaker.encoders:TrainedEncoder",
+}
 PARTIAL_SECONDS = 1.6  # what Resemblyzer hears at a time
 SHORTEST_WHOLE_SECONDS = 0.1
 
@@ -86,6 +94,13 @@ class NetworkEncoder:
         return features
 
 
+class TrainedEncoder(NetworkEncoder):
+    """That of a folder of steps/train_encoder.py."""
+
+    def __init__(self, folder: str, device: str = "cpu") -> None:
+        super().__init__(*load_network(Path(folder)), device)
+
+
 class ResemblyzerEncoder:
     """The pretrained encoder of the package resemblyzer, on the CPU.
 
@@ -99,7 +114,7 @@ class ResemblyzerEncoder:
 
     name = "resemblyzer"
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
         try:
             import resemblyzer
         except ImportError as error:
@@ -129,32 +144,17 @@ class ResemblyzerEncoder:
 
 
 class HubEncoder:
-    """A SpeechBrain model of the hub, or a folder that holds one; embedding not normalised.
-
-    Loading runs what its hyperparams.yaml names, so only load models that you trust.
-    """
+    """A SpeechBrain model of the hub, or a folder that holds one; embedding not normalised."""
 
     n_whole = 0
 
     def __init__(self, source: str, device: str = "cpu") -> None:
         from speechbrain.inference.classifiers import EncoderClassifier
-        from speechbrain.utils.fetching import LocalStrategy
 
         self.name = f"hub:{source}"
-        try:
-            self._model: Any = EncoderClassifier.from_hparams(
-                source=source,
-                run_opts={"device": device},
-                savedir=None,  # the hub's own cache; nothing is written beside a local model
-                local_strategy=LocalStrategy.NO_LINK,
-            )
-        except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(
-                f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
-                "network, an earlier download, or a folder with hyperparams.yaml"
-            ) from error
-        self._model.eval()
+        self._model: Any = load_hub_model(
+            source, device, lambda how: EncoderClassifier.from_hparams(**how)
+        )
 
     @torch.inference_mode()
     def embed(self, samples: Samples) -> Float32:
@@ -176,11 +176,9 @@ def load_encoder(name: str, device: str = "cpu") -> Encoder:
     """The encoder of a name (table above); `device`: cpu or cuda. One thread a process."""
     torch.set_num_threads(1)
     check_device(device)
-    if name == "resemblyzer":
-        return ResemblyzerEncoder()
-    if name.startswith("hub:"):
-        return HubEncoder(name.removeprefix("hub:"), device)
-    return NetworkEncoder(*load_network(Path(name)), device)
+    kind, found = find(ENCODERS, name, "encoder")
+    encoder: Encoder = kind(*found, device)
+    return encoder
 
 
 def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:

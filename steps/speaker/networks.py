@@ -19,9 +19,10 @@ from speechbrain.nnet.pooling import StatisticsPooling
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.speaker.config import EncoderConfig
+from steps.speaker.config import STRUCTURES, EncoderConfig
 from steps.speaker.layers import AttentivePooling, FastBatchNorm, FrameConv
 from steps.speaker.xi import XiPooling
+from utils.registry import load
 
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
 
@@ -54,7 +55,7 @@ class EncoderNetwork(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.body = _make_body(config)
+        self.body: nn.Module = load(STRUCTURES[config.encoder])(config)
         self.final_norm: nn.Module = nn.Identity()
         if config.network.final_norm:
             self.final_norm = nn.BatchNorm1d(config.network.embedding, affine=False)
@@ -97,28 +98,32 @@ class EncoderNetwork(nn.Module):
         return means, variances
 
 
-def _make_body(config: EncoderConfig) -> nn.Module:
+def make_ecapa(config: EncoderConfig) -> nn.Module:
+    """ECAPA-TDNN with attentive or xi pooling."""
     network = config.network
-    body: nn.Module
-    if config.encoder == "ecapa":
-        body = ECAPA_TDNN(
-            config.features.bins,
-            lin_neurons=network.embedding,
-            channels=list(network.channels),
-            kernel_sizes=list(network.kernel_sizes),
-            dilations=list(network.dilations),
-            attention_channels=network.attention_channels,
-            res2net_scale=network.res2net_scale,
-            se_channels=network.se_channels,
-            groups=[1] * len(network.channels),
-        )
-        if network.pooling == "xi":
-            body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
-            body.asp_bn, body.fc = nn.Identity(), nn.Identity()
-        else:
-            body.asp = AttentivePooling.of(body.asp)
-        return body
-    tdnn = Xvector(
+    body: nn.Module = ECAPA_TDNN(
+        config.features.bins,
+        lin_neurons=network.embedding,
+        channels=list(network.channels),
+        kernel_sizes=list(network.kernel_sizes),
+        dilations=list(network.dilations),
+        attention_channels=network.attention_channels,
+        res2net_scale=network.res2net_scale,
+        se_channels=network.se_channels,
+        groups=[1] * len(network.channels),
+    )
+    if network.pooling == "xi":
+        body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
+        body.asp_bn, body.fc = nn.Identity(), nn.Identity()
+    else:
+        body.asp = AttentivePooling.of(body.asp)
+    return body
+
+
+def make_xvector(config: EncoderConfig) -> nn.Module:
+    """The x-vector TDNN."""
+    network = config.network
+    tdnn: Any = Xvector(
         tdnn_blocks=len(network.channels),
         tdnn_channels=list(network.channels),
         tdnn_kernel_sizes=list(network.kernel_sizes),
@@ -129,7 +134,7 @@ def _make_body(config: EncoderConfig) -> nn.Module:
     tdnn.blocks = nn.ModuleList(
         _QuietPooling() if isinstance(block, StatisticsPooling) else block for block in tdnn.blocks
     )
-    body = tdnn
+    body: nn.Module = tdnn
     return body
 
 

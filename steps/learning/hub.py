@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that SpeechBrain reads: of the Hugging Face hub, or in a folder.
+
+Loading one runs what its hyperparams.yaml names: only load models that you trust.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from steps.learning.devices import check_device
+from utils.cli import UserError
+
+
+def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], Any]) -> Any:
+    """What `load` makes of the arguments of SpeechBrain's from_hparams, ready to be asked."""
+    from speechbrain.utils.fetching import LocalStrategy
+
+    torch.set_num_threads(1)
+    check_device(device)
+    how = {
+        "source": source,
+        "savedir": None,  # the hub's own cache; nothing is written beside a local model
+        "local_strategy": LocalStrategy.NO_LINK,
+        "run_opts": {"device": device},
+    }
+    try:
+        model = load(how)
+        model.eval()
+    except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
+            "network, an earlier download, or a folder with hyperparams.yaml"
+        ) from error
+    return model
