@@ -15,10 +15,8 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_measuring, f0_range
+from steps.options import add_measuring, measure
 from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.progress import progress
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -31,20 +29,9 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    from steps.synthesis.extraction import measure_all
     from steps.synthesis.world import analyse, pack
 
-    limits = f0_range(args)
-    data = load_data_dir(args.data)
-    result = measure_all(
-        data.wav,
-        lambda wave: pack(analyse(wave, limits)),
-        args.out / "world",
-        args.allow_loss,
-        progress("extract_world"),
-    )
-    print(result.summary("matrices"))
-    return 0
+    return measure(args, "world", "matrices", lambda *given: pack(analyse(*given)))
 
 
 if __name__ == "__main__":

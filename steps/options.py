@@ -2,14 +2,20 @@
 """What several programs are asked; without what they compute with, so that --help is quick."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from utils.arrays import Float64
+from utils.datadir import load_data_dir
 from utils.options import add_allow_loss, add_seed
+from utils.progress import progress
 from utils.speakers import add_not_speakers_of
 
 if TYPE_CHECKING:
     from steps.generators.sampling import Sampler
+
+Measure = Callable[[Float64, tuple[float, float]], Any]
 
 
 def add_f0_range(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +42,19 @@ def add_measuring(parser: argparse.ArgumentParser, *more: str) -> None:
     add_allow_loss(parser)
     for name in ("data", *more, "out"):
         parser.add_argument(name, type=Path, metavar=name.upper())
+
+
+def measure(args: argparse.Namespace, stem: str, things: str, make: Measure) -> int:
+    """What `make` gives of every wave of DATA and the range of F0, in OUT/<stem>.scp."""
+    from steps.synthesis.extraction import measure_all
+
+    limits, data = f0_range(args), load_data_dir(args.data)
+    show = progress(f"extract_{stem}")
+    result = measure_all(
+        data.wav, lambda wave: make(wave, limits), args.out / stem, args.allow_loss, show
+    )
+    print(result.summary(things))
+    return 0
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

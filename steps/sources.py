@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from steps.synthesis.f0 import F0Stats, read_f0_stats
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import DataDir
+from utils.tables import StrPath
 
 # What a system can need, and the option of steps/anonymise.py that gives it.
 NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator", "model", "external")
@@ -47,6 +49,41 @@ class Resources:
             raise UserError(f"{who}: this system needs --{need} DIR")
         assert isinstance(found, Path)
         return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a system is made for. path: its file, for messages. draw: number of the independent run,
+    from 0."""
+
+    path: StrPath
+    resources: Resources = Resources()
+    seed: int = 0
+    draw: int = 0
+
+    def folder(self, need: str, where: str = "") -> Path:
+        """The folder for a need; where: what in the file asks for it."""
+        return self.resources.folder(need, f"{self.path}{where}")
+
+
+Made_co = TypeVar("Made_co", covariant=True)
+Said_co = TypeVar("Said_co", covariant=True)
+
+
+class Kind(Protocol[Made_co, Said_co]):
+    """What makes a system, or a part of one, of its settings."""
+
+    def parse(self, values: dict[str, object], path: StrPath) -> Any:
+        """Checked settings of what stands in the file `path`; UserError names it."""
+        ...
+
+    def make(self, settings: Any, run: Run) -> Made_co:
+        """Made of checked settings; UserError for a folder that it needs."""
+        ...
+
+    def describe(self, settings: Any, path: StrPath) -> Said_co:
+        """What the settings ask for, without any folder."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from steps.generators.training import GeneratorLoop, GeneratorTrainer, make_trai
 from steps.keys import Key
 from steps.learning.loop import descend
 from steps.learning.settings import read_config
-from steps.sources import Resources, Source
+from steps.sources import Resources, Run, Source
 from steps.speaker import backends, config, encoders
 from steps.speaker.config import EncoderConfig
 from steps.speaker.networks import EncoderNetwork
@@ -42,7 +42,7 @@ from utils.archives import ArchiveWriter, write_counts
 from utils.bounds import Part, Positive
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.settings import parse_settings, to_plain
+from utils.settings import Declared, to_plain
 from utils.tables import read_map
 
 KEY = Key("spk", ("set", "speaker"))
@@ -54,19 +54,20 @@ class Softer:
     by: Part = 0.5
 
 
-class ToyAnonymiser:
+class ToyAnonymiser(Declared[Softer]):
+    kind = Softer
     level, is_random, output = "const", False, OutputLevel()
 
     def __init__(self, settings: Softer) -> None:
         self.by, self.notes = settings.by, []
 
     @classmethod
-    def from_settings(cls, values: dict, path: object, **_: Any) -> "ToyAnonymiser":
-        return cls(parse_settings(Softer, values, path))
+    def make(cls, settings: Softer, run: Run) -> "ToyAnonymiser":
+        return cls(settings)
 
     @classmethod
-    def describe(cls, values: dict, path: object) -> Description:
-        return Description(cls.from_settings(values, path).level)
+    def describe(cls, settings: Softer, path: object) -> Description:
+        return Description(cls.level)
 
     def settings(self) -> dict[str, object]:
         return {"anonymiser": "toy", "by": self.by}
@@ -83,10 +84,6 @@ class First:
 class ToyGenerator(PoolGenerator[First]):
     kind = First
     is_random = False
-
-    @classmethod
-    def from_settings(cls, values: dict, path: object, *, seed: int, draw: int, **_: Any) -> Any:
-        return cls(cls.parse(values, path), seed=seed, draw=draw)
 
     def generate(self, key: Key, *_: object, **__: object) -> tuple[np.ndarray, dict]:
         return self.pool.vectors[0], {}
@@ -116,15 +113,13 @@ class Everybody:
 
 
 class ToyTrainer(GeneratorTrainer):
-    def __init__(self, settings: ToySettings, data: Any, seed: int, device: str) -> None:
+    kind = ToySettings
+
+    def __init__(self, settings: ToySettings, data: Any, *, seed: int, device: str) -> None:
         self.plan, self._settings, self.data = settings.training, settings, data
         self.seed, self.device = seed, device
         self.network = nn.Linear(data.dimension, 1, bias=False)
         self.optimiser = torch.optim.Adam(self.network.parameters(), self.plan.learning_rate)
-
-    @classmethod
-    def from_settings(cls, values: dict, path: Any, data: Any, *, seed: int, device: str) -> Any:
-        return cls(parse_settings(ToySettings, values, path), data, seed, device)
 
     @classmethod
     def load(cls, values: dict, path: object, weights: dict, n_speakers: int) -> Everybody:

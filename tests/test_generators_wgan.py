@@ -173,7 +173,9 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -
     torch.set_num_threads(1)
 
     def trainer() -> WganTrainer:
-        return WganTrainer.from_settings(settings(arch=arch), "wgan.yaml", data, 7, "cpu")
+        return WganTrainer.from_settings(
+            settings(arch=arch), "wgan.yaml", data, seed=7, device="cpu"
+        )
 
     whole = trainer()
     for step in range(6):
@@ -192,7 +194,7 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -
 @pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
 def test_the_vector_of_an_index_depends_on_nothing_else(arch: str, distribution: str) -> None:
     values = settings(arch=arch, distribution=distribution)
-    model = WganTrainer.from_settings(values, "f", training_vectors(), 0, "cpu").model()
+    model = WganTrainer.from_settings(values, "f", training_vectors(), seed=0, device="cpu").model()
     many = model.vectors(np.array([5, 2**62, 9], dtype=np.int64))
     assert np.array_equal(many[1], model.vectors(np.array([2**62], dtype=np.int64))[0])
     assert not np.array_equal(many[0], many[2])
@@ -203,7 +205,7 @@ def test_dimensions_that_never_change_do_not_take_over_the_generated_vectors() -
     data = training_vectors()
     data.vectors[:, 2] = 4.0
     data.vectors[:, 3] = 1.0 + 1e-4 * np.arange(len(data.vectors)) / len(data.vectors)
-    trainer = WganTrainer.from_settings(settings(), "f", data, 0, "cpu")
+    trainer = WganTrainer.from_settings(settings(), "f", data, seed=0, device="cpu")
     for step in range(12):
         trainer.learn(step)
     made = trainer.model().vectors(np.arange(50, dtype=np.int64))
@@ -226,7 +228,9 @@ def test_dimensions_that_never_change_do_not_take_over_the_generated_vectors() -
 )
 def test_bad_settings_name_the_file_and_the_setting(more: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        WganTrainer.from_settings(settings(**more), "wgan.yaml", training_vectors(), 0, "cpu")
+        WganTrainer.from_settings(
+            settings(**more), "wgan.yaml", training_vectors(), seed=0, device="cpu"
+        )
     assert str(caught.value).startswith("wgan.yaml: ")
 
 

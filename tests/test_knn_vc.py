@@ -228,8 +228,7 @@ class TestSourceShare:
 
     def test_the_form_of_the_specification_takes_none(self) -> None:
         described = {
-            name: KnnVc.describe(read_settings(SYSTEMS / f"{name}.yaml"), name)
-            for name in ("knnvc", "knnvc_clear")
+            name: describe_system(SYSTEMS / f"{name}.yaml") for name in ("knnvc", "knnvc_clear")
         }
         assert described["knnvc"] == described["knnvc_clear"]
         assert read_settings(SYSTEMS / "knnvc_clear.yaml")["source_share"] == 0.4

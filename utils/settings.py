@@ -10,7 +10,7 @@ import math
 import re
 import types
 import typing
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import yaml
 
@@ -117,6 +117,18 @@ def parse_settings(kind: type[T], values: object, path: StrPath, where: str = ""
         return kind(**found)
     except ValueError as error:
         raise UserError(f"{path}: {prefix}{error}") from error
+
+
+class Declared(Generic[T]):
+    """A class that is made of settings. kind: their dataclass; where: their mapping in the file."""
+
+    kind: type[T]
+    where = ""
+
+    @classmethod
+    def parse(cls, values: object, path: StrPath) -> T:
+        """Checked settings of what stands in the file `path`; UserError names it."""
+        return parse_settings(cls.kind, values, path, cls.where)
 
 
 def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:

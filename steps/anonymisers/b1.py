@@ -5,7 +5,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from steps.generators.gender import POLICIES, choose_gender
 from steps.generators.pool import PoolGenerator
 from steps.generators.registry import describe_generator, load_generator
 from steps.keys import LEVELS, Key
-from steps.sources import NEEDS, Resources, Source
+from steps.sources import NEEDS, Run, Source
 from steps.synthesis.base import REMAINS, SOURCE_SHARE, F0Map, Synthesiser, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.mixing import WorldSynthesiser
@@ -108,39 +108,32 @@ class VoiceConversion:
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
 
-    @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> "VoiceConversion":
-        """From what stands in the file `path`."""
-        settings, needs = _parse(values, path)
-        for need in needs:
-            resources.folder(need.split(":")[0], str(path))
-        generator = load_generator(
-            values["generator"], path, seed=seed, draw=draw, resources=resources
-        )
-        pool = VoicePool.load(resources.folder("pool", str(path)))
-        synthesiser = _load_synthesiser(settings, pool, resources, path)
-        return cls(settings, generator, pool, synthesiser, seed=seed, draw=draw)
+    @staticmethod
+    def parse(values: dict[str, object], path: StrPath) -> "Parsed":
+        """See sources.Kind."""
+        return _parse(values, path)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
-        """Its level and folders: the pool, and what generator, F0 and synthesiser ask for."""
-        settings, needs = _parse(values, path)
-        generator = values["generator"]
-        assert isinstance(generator, dict)  # _parse has looked at it
-        wanted = describe_generator(generator, path)
-        constant = "xvectors" not in wanted and values.get("gender") in (None, "random", ANY)
-        levels = tuple(name for name in LEVELS if name != "const" or constant)
-        return Description(
-            str(settings.level), needs, () if generator["name"] == CONSTANT else levels
+    def make(cls, settings: "Parsed", run: Run) -> Self:
+        """See sources.Kind."""
+        for need in settings.needs:
+            run.folder(need.split(":")[0])
+        generator = load_generator(
+            settings.generator, run.path, seed=run.seed, draw=run.draw, resources=run.resources
         )
+        pool = VoicePool.load(run.folder("pool"))
+        synthesiser = _load_synthesiser(settings.own, pool, run)
+        return cls(settings.own, generator, pool, synthesiser, seed=run.seed, draw=run.draw)
+
+    @classmethod
+    def describe(cls, settings: "Parsed", path: StrPath) -> Description:
+        """Its level and folders: the pool, and what generator, F0 and synthesiser ask for."""
+        wanted = describe_generator(settings.generator, path)
+        constant = "xvectors" not in wanted and settings.asked in (None, "random", ANY)
+        levels = tuple(name for name in LEVELS if name != "const" or constant)
+        if settings.generator["name"] == CONSTANT:
+            levels = ()
+        return Description(str(settings.own.level), settings.needs, levels)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, and one sentence (`note`) on what this system is."""
@@ -245,7 +238,7 @@ class VoiceConversion:
         """What turns the source's contour into the wanted one."""
         if self._settings.f0 == "none":
             return lambda contour: contour
-        assert source.f0 is not None  # from_settings asked for --f0
+        assert source.f0 is not None  # make asked for --f0
         stats, change = source.f0, TRANSFORMS[self._settings.f0]
         for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
             if not n:
@@ -292,15 +285,24 @@ def _genders(pool: VoicePool) -> tuple[str | None, ...]:
     return tuple(known)
 
 
-def _load_synthesiser(
-    settings: Settings, pool: VoicePool, resources: Resources, path: StrPath
-) -> Synthesiser:
+def _load_synthesiser(settings: Settings, pool: VoicePool, run: Run) -> Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
-    return load_synthesiser(resources.folder("synthesiser", str(path)), settings.keep)
+    return load_synthesiser(run.folder("synthesiser"), settings.keep)
 
 
-def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[str, ...]]:
+@dataclass(frozen=True)
+class Parsed:
+    """own: settings with all defaults. generator: its. asked: for what gender. needs: see
+    registry.Description."""
+
+    own: Settings
+    generator: dict[str, object]
+    asked: str | None
+    needs: tuple[str, ...]
+
+
+def _parse(values: dict[str, object], path: StrPath) -> Parsed:
     """Checked settings with all defaults, and the system's needs, without any folder."""
     if "generator" not in values:
         raise UserError(f"{path}: generator: is missing")
@@ -310,7 +312,7 @@ def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[st
     wanted = describe_generator(generator, path)
     assert isinstance(generator, dict)
     name = str(generator["name"])
-    settings = _complete(settings, name, path)
+    asked, settings = settings.gender, _complete(settings, name, path)
     if settings.level == "const" and "xvectors" in wanted:
         raise UserError(
             f"{path}: level: const: one voice for all cannot depend on who speaks, as that of the "
@@ -320,7 +322,8 @@ def _parse(values: dict[str, object], path: StrPath) -> tuple[Settings, tuple[st
     needs = ["pool", *(f"generator:{name}" if need == "generator" else need for need in wanted)]
     needs += ["f0"] * (settings.f0 != "none")
     needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
-    return settings, tuple(sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0])))
+    ordered = sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0]))
+    return Parsed(settings, generator, asked, tuple(ordered))
 
 
 def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:

@@ -6,17 +6,18 @@ part of their rise is the vocoder's.
 """
 
 from dataclasses import asdict, dataclass
+from typing import Self
 
 import numpy as np
 
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.keys import Key
-from steps.sources import Resources, Source
+from steps.sources import Run, Source
 from steps.synthesis.world import F0_RANGE, analyse, check_f0_range, synthesise
 from utils.arrays import Float64
 from utils.bounds import Part
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 
@@ -29,9 +30,10 @@ class Settings:
     peak: Part = OutputLevel.peak
 
 
-class CopySynthesis:
+class CopySynthesis(Declared[Settings]):
     """One configured system; see `registry.Anonymiser`."""
 
+    kind = Settings
     level = "const"
     is_random = False
 
@@ -43,22 +45,14 @@ class CopySynthesis:
         self.notes: list[str] = []
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,  # noqa: ARG003
-        draw: int,  # noqa: ARG003
-        resources: Resources,  # noqa: ARG003
-    ) -> "CopySynthesis":
-        """From what stands in the file `path`."""
-        return cls(parse_settings(Settings, values, path), path)
+    def make(cls, settings: Settings, run: Run) -> Self:
+        """See sources.Kind."""
+        return cls(settings, run.path)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+    def describe(cls, settings: Settings, path: StrPath) -> Description:
         """It needs nothing but the speech."""
-        return Description(cls(parse_settings(Settings, values, path), path).level)
+        return Description(cls(settings, path).level)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""

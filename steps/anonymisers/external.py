@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import soundfile
@@ -12,10 +13,10 @@ from steps.anonymisers.loudness import AsItIs
 from steps.anonymisers.registry import Description
 from steps.audio import read_audio
 from steps.keys import Key
-from steps.sources import Resources, Source
+from steps.sources import Run, Source
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath, read_map
 
 NOTE = (
@@ -66,9 +67,10 @@ def _named(folder: Path) -> Iterator[tuple[str, str]]:
             yield path.stem, str(path)
 
 
-class External:
+class External(Declared[Settings]):
     """One configured system; see `registry.Anonymiser`."""
 
+    kind = Settings
     level, is_random, output = "utt", False, AsItIs()
 
     def __init__(self, settings: Settings, speech: dict[str, str]) -> None:
@@ -76,23 +78,13 @@ class External:
         self.notes: list[str] = [NOTE]
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,  # noqa: ARG003
-        draw: int,  # noqa: ARG003
-        resources: Resources,
-    ) -> "External":
+    def make(cls, settings: Settings, run: Run) -> Self:
         """Of the folder --external; seed and draw change nothing."""
-        settings = parse_settings(Settings, values, path)
-        return cls(settings, find_speech(resources.folder("external", str(path)), settings.suffix))
+        return cls(settings, find_speech(run.folder("external"), settings.suffix))
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+    def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
         """It needs its folder. That a training set is protected at level utt is for it to say."""
-        settings = parse_settings(Settings, values, path)
         return Description("utt", (f"external:{settings.folder}",), ("utt",))
 
     def settings(self) -> dict[str, object]:

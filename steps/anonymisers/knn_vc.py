@@ -8,7 +8,7 @@ What the profiles of paper 003 are made of is not published in full; see docs/vo
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.generators.gender import POLICIES, choose_gender
 from steps.keys import LEVELS, Key
-from steps.sources import Resources, Source
+from steps.sources import Run, Source
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
 from utils.arrays import Float64
 from utils.bounds import Count, Matching, Natural, OneOf, Part, Share
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 FEATURES = ("world", "wavlm")
@@ -132,8 +132,10 @@ class Choice:
     weights: tuple[float, ...]
 
 
-class KnnVc:
+class KnnVc(Declared[Settings]):
     """One configured system; see `registry.Anonymiser`."""
+
+    kind = Settings
 
     def __init__(
         self, settings: Settings, converter: Converter, pool: Path, *, seed: int = 0, draw: int = 0
@@ -159,28 +161,22 @@ class KnnVc:
         self.is_random = coins or max(by_gender) > settings.fusion
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> "KnnVc":
-        """From what stands in the file `path`, with the pool of `resources`."""
-        settings = complete(parse_settings(Settings, values, path))
-        for need in _needs(settings):
-            resources.folder(need, str(path))
-        pool = resources.folder("pool", str(path))
-        return cls(
-            settings, _load_converter(settings, pool, resources.device), pool, seed=seed, draw=draw
-        )
+    def parse(cls, values: object, path: StrPath) -> Settings:
+        """See sources.Kind; completed."""
+        return complete(super().parse(values, path))
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+    def make(cls, settings: Settings, run: Run) -> Self:
+        """See sources.Kind."""
+        for need in _needs(settings):
+            run.folder(need)
+        pool = run.folder("pool")
+        converter = _load_converter(settings, pool, run.resources.device)
+        return cls(settings, converter, pool, seed=run.seed, draw=run.draw)
+
+    @classmethod
+    def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
         """A pool; with a transform of F0 the statistics of the source speakers too."""
-        settings = complete(parse_settings(Settings, values, path))
         needs = _needs(settings)
         if settings.features == "wavlm":
             needs = ("pool:wavlm", *needs[1:])

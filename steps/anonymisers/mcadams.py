@@ -3,7 +3,7 @@
 
 import hashlib
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from steps.anonymisers.formants import FrameOptions, transform
 from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.keys import LEVELS, Key
-from steps.sources import Resources, Source
+from steps.sources import Run, Source
 from utils.arrays import Float64
 from utils.bounds import Ascending, Number, OneOf, Part, Positive
 from utils.seeds import make_rng
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 
@@ -84,8 +84,10 @@ PRESETS = {
 _MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
 
 
-class McAdams:
+class McAdams(Declared[Settings]):
     """One configured system; see `registry.Anonymiser`."""
+
+    kind = Settings
 
     def __init__(self, settings: Settings, *, seed: int = 0, draw: int = 0) -> None:
         preset = PRESETS[settings.compat]
@@ -102,22 +104,14 @@ class McAdams:
         self._seed, self._draw = seed, draw
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,  # noqa: ARG003
-    ) -> "McAdams":
-        """From what stands in the file `path`."""
-        return cls(parse_settings(Settings, values, path), seed=seed, draw=draw)
+    def make(cls, settings: Settings, run: Run) -> Self:
+        """See sources.Kind."""
+        return cls(settings, seed=run.seed, draw=run.draw)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
+    def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
         """It needs nothing but the speech."""
-        system = cls(parse_settings(Settings, values, path))
+        system = cls(settings)
         levels = () if system.alpha_range is None else tuple(PRESETS[system.compat].levels)
         return Description(system.level, levels=levels)
 

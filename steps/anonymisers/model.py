@@ -3,10 +3,10 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from steps.anonymisers.registry import Anonymiser, Description, Kind, find_kind
-from steps.sources import Resources
+from steps.anonymisers.registry import Anonymiser, Description, System, find_kind
+from steps.sources import Run
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
@@ -29,7 +29,9 @@ def held(folder: Path) -> dict[str, Path]:
     return {need: folder / need for need in HELD if (folder / need).is_dir()}
 
 
-def _open(values: dict[str, object], path: StrPath, folder: Path) -> tuple[Kind, dict[str, object]]:
+def _open(
+    values: dict[str, object], path: StrPath, folder: Path
+) -> tuple[System, dict[str, object]]:
     """The kind and the settings of a model's system, changed by what a file says beside it."""
     conf = folder / CONF
     if not conf.is_file():
@@ -43,38 +45,29 @@ def _open(values: dict[str, object], path: StrPath, folder: Path) -> tuple[Kind,
 
 
 class Model:
-    """Makes the system of a model; see `registry.Kind`."""
+    """Makes the system of a model; see `sources.Kind`."""
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> Anonymiser:
-        """With the network and the voices of the folder --model."""
-        cls._name(values, path)
-        folder = resources.folder("model", str(path))
-        kind, settings = _open(values, path, folder)
-        own: dict[str, Any] = held(folder)
-        return kind.from_settings(
-            settings, folder / CONF, seed=seed, draw=draw, resources=replace(resources, **own)
-        )
-
-    @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> Description:
-        """What its system needs beside what its folder holds."""
-        name = cls._name(values, path)
-        folder = MODELS / name
-        kind, settings = _open(values, path, folder)
-        found, own = kind.describe(settings, folder / CONF), held(folder)
-        needs = (need for need in found.needs if need.split(":")[0] not in own)
-        return replace(found, needs=(*needs, f"model:{name}"))
-
-    @staticmethod
-    def _name(values: dict[str, object], path: StrPath) -> str:
+    def parse(cls, values: dict[str, object], path: StrPath) -> dict[str, object]:
+        """All settings; only the name of the model is looked at."""
         known = {k: v for k, v in values.items() if k in Settings.__annotations__}
-        return parse_settings(Settings, known, path).model
+        return {**values, "model": parse_settings(Settings, known, path).model}
+
+    @classmethod
+    def make(cls, settings: dict[str, object], run: Run) -> Anonymiser:
+        """With the network and the voices of the folder --model."""
+        folder = run.folder("model")
+        kind, own = _open(settings, run.path, folder)
+        resources = replace(run.resources, **cast(dict[str, Any], held(folder)))
+        made = replace(run, path=folder / CONF, resources=resources)
+        return kind.make(kind.parse(own, made.path), made)
+
+    @classmethod
+    def describe(cls, settings: dict[str, object], path: StrPath) -> Description:
+        """What its system needs beside what its folder holds."""
+        folder = MODELS / str(settings["model"])
+        kind, inner = _open(settings, path, folder)
+        conf, own = folder / CONF, held(folder)
+        found = kind.describe(kind.parse(inner, conf), conf)
+        needs = (need for need in found.needs if need.split(":")[0] not in own)
+        return replace(found, needs=(*needs, f"model:{settings['model']}"))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from steps.anonymisers.loudness import AsItIs, OutputLevel
 from steps.keys import Key
-from steps.sources import Resources, Source
+from steps.sources import Kind, Resources, Run, Source
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
@@ -54,25 +54,7 @@ class Anonymiser(Protocol):
         ...
 
 
-class Kind(Protocol):
-    """What makes a system of its settings."""
-
-    def from_settings(
-        self,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> Anonymiser:
-        """The system of a file; UserError for its settings, or a folder that it needs."""
-        ...
-
-    def describe(self, values: dict[str, object], path: StrPath) -> Description:
-        """What the settings ask for, without any folder."""
-        ...
-
+System = Kind[Anonymiser, Description]  # what makes one
 
 # Loaded when asked for: some need packages that take seconds to load.
 KINDS = {
@@ -100,9 +82,8 @@ def load_anonymiser(
     not given, a second draw of a system that draws nothing, and a level that it cannot have.
     """
     kind, values = _read(path, level)
-    anonymiser = kind.from_settings(
-        values, path, seed=seed, draw=draw, resources=resources or Resources()
-    )
+    run = Run(path, resources or Resources(), seed, draw)
+    anonymiser = kind.make(kind.parse(values, path), run)
     if draw and not anonymiser.is_random:
         raise UserError(
             f"{path}: --draw {draw}: this system draws nothing at random, so all its runs are the "
@@ -114,21 +95,21 @@ def load_anonymiser(
 def describe_system(path: StrPath, level: str | None = None) -> Description:
     """What a system needs, from its YAML file alone; errors as in `load_anonymiser`."""
     kind, values = _read(path, level)
-    return kind.describe(values, path)
+    return kind.describe(kind.parse(values, path), path)
 
 
-def find_kind(values: dict[str, object], path: StrPath) -> Kind:
+def find_kind(values: dict[str, object], path: StrPath) -> System:
     """What makes the system of settings read from `path`; UserError for one that is unknown."""
-    kind: Kind = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
+    kind: System = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
     return kind
 
 
-def _read(path: StrPath, level: str | None = None) -> tuple[Kind, dict[str, object]]:
+def _read(path: StrPath, level: str | None = None) -> tuple[System, dict[str, object]]:
     values = read_settings(path)
     kind = find_kind(values, path)
     if level is None:
         return kind, values
-    levels = kind.describe(values, path).levels
+    levels = kind.describe(kind.parse(values, path), path).levels
     if level not in levels:
         known = ", ".join(levels) or "none: it draws nothing at random"
         raise UserError(f"{path}: --level {level}: this system cannot have it; known: {known}")

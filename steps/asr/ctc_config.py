@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 from steps.asr.ctc_units import KINDS
-from steps.learning.settings import LoopSettings
+from steps.learning.settings import RampSettings
 from steps.speaker.config import AugmentConfig, FeatureConfig
 from utils.bounds import (
-    Count,
-    Natural,
     NotNegative,
     Number,
     OddSize,
@@ -39,17 +37,12 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig(LoopSettings):
-    """How it is trained. Fractions are of all steps. Best is what has the fewest words wrong."""
+class TrainingConfig(RampSettings):
+    """How it is trained. Best is what has the fewest words wrong."""
 
-    batch: Count = 8  # utterances a step
     learning_rate: Positive = 3e-3
     warm_up: Annotated[float, Number(above=0, below=1)] = 0.1
-    weight_decay: NotNegative = 1e-2
-    gradient_norm: Positive = 5.0
-    valid_speakers: Natural = 8
     valid_share: Annotated[float, Number(least=0, most=0.5)] = 0.1  # of the speakers, at most
-    cache_gb: NotNegative = 1.0  # decoded audio up to this size is held in memory
     minimum_seconds: NotNegative = 0.1  # shorter training utterances are left out, counted
 
 

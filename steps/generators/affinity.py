@@ -12,12 +12,11 @@ from typing import Annotated
 import numpy as np
 
 from steps.generators.base import Pool
-from steps.sources import Resources
+from steps.sources import Run
 from steps.speaker.backends import Backend, CosineBackend, load_backend
 from utils.arrays import Float64
 from utils.bounds import OneOf
 from utils.cli import UserError
-from utils.tables import StrPath
 
 Distance = Annotated[str, OneOf("plda", "cosine")]
 
@@ -52,11 +51,11 @@ class Affinity:
         return symmetric
 
 
-def load_distance(distance: str, path: StrPath, resources: Resources) -> Backend:
+def load_distance(distance: str, run: Run) -> Backend:
     """The back end of `distance`; UserError without its folder."""
     if distance == "cosine":
         return CosineBackend()
-    return load_backend(str(resources.folder("backend", f"{path}: generator.distance: {distance}")))
+    return load_backend(str(run.folder("backend", f": generator.distance: {distance}")))
 
 
 def needs_of(distance: str) -> tuple[str, ...]:

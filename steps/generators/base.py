@@ -10,10 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from steps.keys import Key
-from steps.sources import Resources
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
-from utils.tables import StrPath
 
 GENDERS = ("f", "m")
 
@@ -61,26 +59,6 @@ class Generator(Protocol):
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults and `name` included, for conf.json."""
-        ...
-
-
-class Kind(Protocol):
-    """What makes a generator of its settings."""
-
-    def from_settings(
-        self,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> Generator:
-        """A generator of the mapping `generator` of the file `path`; UserError names both."""
-        ...
-
-    def describe(self, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """Its `needs`, without any folder."""
         ...
 
 

@@ -19,12 +19,11 @@ from steps.generators.frames import Frames, FrameTable, read_frames
 from steps.generators.pool import PoolGenerator
 from steps.generators.psd_config import PsdSettings
 from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Run
 from steps.speaker.backends import Backend
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.tables import StrPath
 
 
 class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
@@ -42,21 +41,12 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
         self._moments: dict[tuple[str, ...], tuple[Float64, Float64]] = {}
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> Self:
-        """See base.Kind. The frames are in the folder `--generator`."""
-        settings = cls.parse(values, path)
-        folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
-        table = read_frames(folder, resources.pool, settings.uncertainty)
-        backend = load_distance(settings.distance, path, resources)
-        return cls(settings, backend, table, seed=seed, draw=draw)
+    def make(cls, settings: PsdSettings, run: Run) -> Self:
+        """See sources.Kind. The frames are in the folder `--generator`."""
+        folder = run.folder("generator", f": generator.name: {settings.name}")
+        table = read_frames(folder, run.resources.pool, settings.uncertainty)
+        backend = load_distance(settings.distance, run)
+        return cls(settings, backend, table, seed=run.seed, draw=run.draw)
 
     @classmethod
     def needs_for(cls, settings: PsdSettings) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ is the auxiliary input. In use, the auxiliary input is fixed, and indices are ne
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -235,12 +235,11 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
 class TripletTrainer(GeneratorTrainer):
     """What the trainings of both networks share: settings, data, optimiser.
 
-    generator: its name. kind: of its settings. A network has a `conditioner`; `settings.network`
+    generator: its name. A network has a `conditioner`; `settings.network`
     says how identity vectors are made, `settings.training` how it is trained.
     """
 
     generator: ClassVar[str]
-    kind: ClassVar[type[Any]]
     plan: TripletSettings
 
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
@@ -258,19 +257,6 @@ class TripletTrainer(GeneratorTrainer):
         kind, places = settings.network, np.arange(len(data.speakers), dtype=np.int64)
         identities = identity_vectors(places, kind.identity, kind.distribution)
         self._identities = torch.from_numpy(identities).to(device)
-
-    @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        data: TrainingVectors,
-        *,
-        seed: int,
-        device: str,
-    ) -> Self:
-        """See GeneratorTrainer."""
-        return cls(parse_settings(cls.kind, values, path), data, seed=seed, device=device)
 
     @classmethod
     def load(

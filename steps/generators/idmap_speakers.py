@@ -8,18 +8,18 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
 from steps.generators.base import add_note
 from steps.generators.identity import END, key_name, make_assigner
 from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Run
 from utils.arrays import Float64
 from utils.bounds import Natural, OneOf
 from utils.cli import UserError
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 if TYPE_CHECKING:
@@ -48,13 +48,14 @@ class IdMapSettings:
             )
 
 
-class IdMapGenerator:
+class IdMapGenerator(Declared[IdMapSettings]):
     """Pseudo-speakers of IDMap, MLP or Diff; see base.Generator.
 
     They depend on the key, seed and draw alone: not on the source, nor on the pool, which is there
     to be compared with; there is no choice of gender.
     """
 
+    kind, where = IdMapSettings, "generator"
     needs: tuple[str, ...] = ("generator",)
     is_random = True
 
@@ -72,29 +73,18 @@ class IdMapGenerator:
         )
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> "IdMapGenerator":
-        """See base.Kind."""
+    def make(cls, settings: IdMapSettings, run: Run) -> Self:
+        """See sources.Kind."""
         from steps.generators.trained import load_trained
 
-        settings = parse_settings(IdMapSettings, values, path, "generator")
-        folder = resources.folder("generator", str(path))
-        trained = load_trained(folder, settings.name)
+        trained = load_trained(run.folder("generator"), settings.name)
         if settings.index_space > END - trained.model.n_seen:
-            raise UserError(f"{path}: generator.index_space: indices are below 2^63")
-        return cls(settings, trained, seed, draw)
+            raise UserError(f"{run.path}: generator.index_space: indices are below 2^63")
+        return cls(settings, trained, run.seed, run.draw)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        parse_settings(IdMapSettings, values, path, "generator")
+    def describe(cls, settings: IdMapSettings, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+        """See sources.Kind."""
         return cls.needs
 
     def settings(self) -> dict[str, object]:

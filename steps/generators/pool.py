@@ -6,20 +6,20 @@ As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers 
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
 from steps.generators.affinity import Affinity, Distance, load_distance, needs_of
 from steps.generators.base import GENDERS, Pool, add_note
 from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Run
 from steps.speaker.backends import Backend
 from utils.arrays import Float64, Int64
 from utils.bounds import Count
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 # What a setting means no more once it takes all that there is.
@@ -54,14 +54,14 @@ S = TypeVar("S", bound=GeneratorSettings)
 D = TypeVar("D", bound=DistanceSettings)
 
 
-class PoolGenerator(Generic[S]):
+class PoolGenerator(Declared[S]):
     """What generators that choose speakers of the pool have in common; see `base.Generator`.
 
-    kind: of the settings. target_genders: those that will be asked for; what is drawn for others
+    target_genders: those that will be asked for; what is drawn for others
     does not count in `is_random`. All, unless the system says which.
     """
 
-    kind: type[S]
+    where = "generator"
     target_genders: Sequence[str | None] = (*GENDERS, None)
 
     def __init__(self, settings: S, *, seed: int, draw: int) -> None:
@@ -72,9 +72,9 @@ class PoolGenerator(Generic[S]):
         self._pool: Pool | None = None
 
     @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> S:
-        """Checked settings of the mapping `generator` of the file `path`; UserError names both."""
-        return parse_settings(cls.kind, values, path, "generator")
+    def make(cls, settings: S, run: Run) -> Self:
+        """See sources.Kind."""
+        return cls(settings, seed=run.seed, draw=run.draw)
 
     @classmethod
     def needs_for(cls, settings: S) -> tuple[str, ...]:  # noqa: ARG003
@@ -82,9 +82,9 @@ class PoolGenerator(Generic[S]):
         return ()
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        return cls.needs_for(cls.parse(values, path))
+    def describe(cls, settings: S, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+        """See sources.Kind."""
+        return cls.needs_for(settings)
 
     def settings(self) -> dict[str, object]:
         """See base.Generator."""
@@ -156,19 +156,10 @@ class AffinityGenerator(PoolGenerator[D]):
         self._backend = backend
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> Self:
-        """See base.Kind."""
-        settings = cls.parse(values, path)
-        backend = load_distance(settings.distance, path, resources)
-        return cls(settings, backend, seed=seed, draw=draw)
+    def make(cls, settings: D, run: Run) -> Self:
+        """See sources.Kind."""
+        backend = load_distance(settings.distance, run)
+        return cls(settings, backend, seed=run.seed, draw=run.draw)
 
     @classmethod
     def needs_for(cls, settings: D) -> tuple[str, ...]:
@@ -193,19 +184,6 @@ class RandomSpeakers(PoolGenerator[RandomSettings]):
     """The mean of speakers of the target gender, drawn uniformly from the whole pool."""
 
     kind = RandomSettings
-
-    @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,  # noqa: ARG003
-    ) -> Self:
-        """See base.Kind."""
-        return cls(cls.parse(values, path), seed=seed, draw=draw)
 
     @property
     def is_random(self) -> bool:

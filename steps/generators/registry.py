@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generators of pseudo-speakers by name, and how one is made from the settings of a system."""
 
-from steps.generators.base import Generator, Kind
-from steps.sources import Resources
+from typing import Any
+
+from steps.generators.base import Generator
+from steps.sources import Kind, Resources, Run
 from utils.cli import UserError
 from utils.registry import choose, load
 from utils.tables import StrPath
+
+Makes = Kind[Generator, tuple[str, ...]]
 
 # Loaded when asked for: some need packages that take seconds to load.
 GENERATORS = {
@@ -31,18 +35,18 @@ def load_generator(
     draw: number of the independent run, from 0. UserError for an unknown name or setting, a value
     out of range, and a folder that is needed and not given.
     """
-    kind, known = _find(values, path)
-    return kind.from_settings(known, path, seed=seed, draw=draw, resources=resources)
+    kind, settings = _find(values, path)
+    return kind.make(settings, Run(path, resources, seed, draw))
 
 
 def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
     """What it needs beside the pool (of `sources.NEEDS`); errors as in `load_generator`."""
-    kind, known = _find(values, path)
-    return kind.describe(known, path)
+    kind, settings = _find(values, path)
+    return kind.describe(settings, path)
 
 
-def _find(values: object, path: StrPath) -> tuple[Kind, dict[str, object]]:
+def _find(values: object, path: StrPath) -> tuple[Makes, Any]:
     if not isinstance(values, dict):
         raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
-    kind: Kind = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
-    return kind, values
+    kind: Makes = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
+    return kind, kind.parse(values, path)

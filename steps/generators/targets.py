@@ -3,17 +3,18 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Self
 
 import numpy as np
 
 from steps.generators.base import GENDERS, Pool, add_note
 from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Run
 from utils.arrays import Float64, Int64
 from utils.bounds import Count
 from utils.cli import UserError
 from utils.seeds import derive_seed
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 
@@ -58,9 +59,10 @@ def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> l
     return [Target(gender, ranking) for ranking in sorted(rankings, key=tuple)]
 
 
-class ConstantTarget:
+class ConstantTarget(Declared[TargetSettings]):
     """Always the same real speaker; key, source and target gender do not matter."""
 
+    kind, where = TargetSettings, "generator"
     name = "constant"
     needs: tuple[str, ...] = ()
     is_random = False
@@ -72,22 +74,13 @@ class ConstantTarget:
         self._pool: Pool | None = None
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,  # noqa: ARG003
-        resources: Resources,  # noqa: ARG003
-    ) -> "ConstantTarget":
-        """See base.Kind."""
-        return cls(parse_settings(TargetSettings, values, path, "generator"), path, seed=seed)
+    def make(cls, settings: TargetSettings, run: Run) -> Self:
+        """See sources.Kind."""
+        return cls(settings, run.path, seed=run.seed)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        parse_settings(TargetSettings, values, path, "generator")
+    def describe(cls, settings: TargetSettings, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+        """See sources.Kind."""
         return ()
 
     def settings(self) -> dict[str, object]:

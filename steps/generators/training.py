@@ -20,6 +20,7 @@ from steps.learning.settings import LoopSettings
 from utils.arrays import Float32, Int64
 from utils.bounds import Count
 from utils.cli import UserError
+from utils.settings import Declared
 from utils.tables import StrPath, sort_ids
 
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
@@ -103,23 +104,28 @@ class Model(Protocol):
         ...
 
 
-class GeneratorTrainer(Trainer):
-    """A generator under training; data: what it learns from."""
+class GeneratorTrainer(Declared[Any], Trainer):
+    """A generator under training, of settings; data: what it learns from."""
 
     data: TrainingVectors
 
     @classmethod
-    @abstractmethod
     def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        data: TrainingVectors,
-        *,
-        seed: int,
-        device: str,
+        cls, values: object, path: StrPath, data: TrainingVectors, *, seed: int, device: str
     ) -> Self:
         """A trainer with fresh weights; UserError for the settings in the file `path`."""
+        settings = cls.parse(values, path)
+        if problem := cls.problem(settings, data):
+            raise UserError(f"{path}: {problem}")
+        return cls(settings, data, seed=seed, device=device)
+
+    @abstractmethod
+    def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None: ...
+
+    @staticmethod
+    def problem(settings: Any, data: TrainingVectors) -> str:  # noqa: ARG004
+        """What hinders such a training on such data; nothing, unless a subclass says so."""
+        return ""
 
     @classmethod
     @abstractmethod

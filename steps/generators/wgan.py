@@ -101,9 +101,12 @@ class WganTrainer(GeneratorTrainer):
 
     saved = ("network", "_critic", "_average", "_optimiser", "_critic_optimiser")
     plan: WganTraining
+    kind = WganConfig
 
-    def __init__(self, config: WganConfig, data: TrainingVectors, seed: int, device: str) -> None:
-        self.config, self.plan, self.data = config, config.training, data
+    def __init__(
+        self, settings: WganConfig, data: TrainingVectors, *, seed: int, device: str
+    ) -> None:
+        self.config, self.plan, self.data = settings, settings.training, data
         self.seed, self.device = seed, device
         vectors = data.vectors.astype(np.float64)
         mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
@@ -115,7 +118,7 @@ class WganTrainer(GeneratorTrainer):
             torch.from_numpy(part.astype(np.float32)).to(device) for part in (mean, deviation)
         )
         torch.manual_seed(derive_seed(seed, "wgan weights") % 2**63)
-        network = config.network
+        network = settings.network
         generator, critic = make_networks(network.arch, network.noise, data.dimension)
         self.network, self._critic = generator.to(device), critic.to(device)
         self._average = copy.deepcopy(self.network)
@@ -124,23 +127,11 @@ class WganTrainer(GeneratorTrainer):
             for part in (self.network, self._critic)
         )
 
-    @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        data: TrainingVectors,
-        seed: int,
-        device: str,
-    ) -> "WganTrainer":
+    @staticmethod
+    def problem(settings: WganConfig, data: TrainingVectors) -> str:
         """See GeneratorTrainer."""
-        config = parse_settings(WganConfig, values, path)
-        if len(data.vectors) < config.training.batch:
-            raise UserError(
-                f"{path}: training.batch: {config.training.batch}, but there are "
-                f"{len(data.vectors)} x-vectors to train on"
-            )
-        return cls(config, data, seed, device)
+        batch, n = settings.training.batch, len(data.vectors)
+        return f"training.batch: {batch}, but there are {n} x-vectors to train on" * (n < batch)
 
     @classmethod
     def load(

@@ -6,19 +6,19 @@ A generated vector that is too much like the source is drawn again.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
 from steps.generators.base import Pool, add_note
 from steps.generators.identity import END
 from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Run
 from utils.arrays import Float64
 from utils.bounds import Count, Number
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.settings import parse_settings
+from utils.settings import Declared
 from utils.tables import StrPath
 
 if TYPE_CHECKING:
@@ -41,8 +41,10 @@ class WganSettings:
     centred: bool = True
 
 
-class WganSpeakers:
+class WganSpeakers(Declared[WganSettings]):
     """Pseudo-speakers of a trained WGAN; see base.Generator. The pool is not used."""
+
+    kind, where = WganSettings, "generator"
 
     def __init__(self, settings: WganSettings, model: "Model", *, seed: int, draw: int) -> None:
         self.name, self.needs = settings.name, _needs(settings)
@@ -51,26 +53,17 @@ class WganSpeakers:
         self._pool: Pool | None = None
 
     @classmethod
-    def from_settings(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        *,
-        seed: int,
-        draw: int,
-        resources: Resources,
-    ) -> "WganSpeakers":
-        """See base.Kind."""
-        settings = parse_settings(WganSettings, values, path, "generator")
+    def make(cls, settings: WganSettings, run: Run) -> Self:
+        """See sources.Kind."""
         from steps.generators.trained import load_trained  # loads torch
 
-        folder = resources.folder("generator", f"{path}: generator.name: {settings.name}")
-        return cls(settings, load_trained(folder, "wgan").model, seed=seed, draw=draw)
+        folder = run.folder("generator", f": generator.name: {settings.name}")
+        return cls(settings, load_trained(folder, "wgan").model, seed=run.seed, draw=run.draw)
 
     @classmethod
-    def describe(cls, values: dict[str, object], path: StrPath) -> tuple[str, ...]:
-        """See base.Kind."""
-        return _needs(parse_settings(WganSettings, values, path, "generator"))
+    def describe(cls, settings: WganSettings, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+        """See sources.Kind."""
+        return _needs(settings)
 
     @property
     def is_random(self) -> bool:

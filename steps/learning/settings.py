@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from utils.bounds import Count, Natural, OneOf
+from utils.bounds import Count, Natural, NotNegative, Number, OneOf, Positive, Share
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
@@ -32,6 +32,32 @@ class LoopSettings:
     keep_checkpoints: Count = 2
     keep: Annotated[str, OneOf("final", "best")] = "final"
     patience: Natural = 0
+
+
+CropSeconds = Annotated[float, Number(least=0.2, most=30, unit="s")]
+
+
+@dataclass(frozen=True)
+class AudioSettings(LoopSettings):
+    """Of a training on speech. batch: crops, or utterances, a step. valid_speakers: held out.
+    cache_gb: decoded audio up to this size is held in memory.
+    """
+
+    batch: Count = 8
+    learning_rate: Positive = 2e-3
+    valid_speakers: Natural = 8
+    cache_gb: NotNegative = 1.0
+
+
+@dataclass(frozen=True)
+class RampSettings(AudioSettings):
+    """Whose rate rises to learning_rate over the share warm_up of all steps, and falls then.
+    gradient_norm: longer gradients are shortened to it.
+    """
+
+    warm_up: Share = 0.03
+    weight_decay: NotNegative = 1e-2
+    gradient_norm: Positive = 5.0
 
 
 def read_config(kind: type[T], path: StrPath) -> T:

@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from steps.learning.settings import LoopSettings
+from steps.learning.settings import RampSettings
 from utils.bounds import (
     Ascending,
     Count,
@@ -98,13 +98,13 @@ class AugmentConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig(LoopSettings):
+class TrainingConfig(RampSettings):
     """How the encoder is trained. Fractions are of all steps. Best is the one of least EER.
 
     loss: aam is additive angular margin. precision: auto is bfloat16 where it is fast.
     """
 
-    batch: Count = 32  # crops a step
+    batch: Count = 32
     crop_seconds: Annotated[tuple[Seconds, Seconds], Ascending()] = (2.0, 2.0)  # drawn once a step
     loss: Annotated[str, OneOf("aam", "softmax")] = "aam"
     margin: NotNegative = 0.2  # radian
@@ -116,11 +116,9 @@ class TrainingConfig(LoopSettings):
     warm_up: Share = 0.05
     weight_decay: NotNegative = 1e-4
     momentum: Share = 0.5  # sgd only
-    gradient_norm: Positive = 5.0
     precision: Annotated[str, OneOf("float32", "bfloat16", "auto")] = "float32"
     valid_speakers: Natural = 16
     valid_segments: Count = 6  # a speaker
-    cache_gb: NotNegative = 1.0  # decoded audio up to this size is held in memory
     minimum_seconds: NotNegative = 0.5  # shorter training utterances are left out, counted
 
 

@@ -4,7 +4,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from steps.learning.settings import LoopSettings
+from steps.learning.settings import AudioSettings
+from steps.synthesis.nsf_config import Bend
 from steps.synthesis.world import CODE_DIM
 from utils.bounds import LARGEST, Count, Long, Natural, NotNegative, Number, OneOf, Positive, Size
 
@@ -48,12 +49,12 @@ class DiscriminatorConfig:
 class BendConfig:
     """How far the content's frequency axis is bent in training; see content.draw_warp."""
 
-    scale: Annotated[float, Number(least=0, most=0.5)] = 0.12
-    bend: Annotated[float, Number(least=0, most=0.5)] = 0.06
+    scale: Bend = 0.12
+    bend: Bend = 0.06
 
 
 @dataclass(frozen=True)
-class B1bTraining(LoopSettings):
+class B1bTraining(AudioSettings):
     """How it is trained; weights are of parts of the generator's loss."""
 
     valid_every: Count = 1000
@@ -64,7 +65,7 @@ class B1bTraining(LoopSettings):
     feature_weight: NotNegative = 2.0
     spectral_weight: NotNegative = 45.0
     valid_speakers: Natural = 40
-    cache_gb: NotNegative = 8.0  # decoded audio up to this size is held in memory
+    cache_gb: NotNegative = 8.0
 
     @property
     def crop_seconds(self) -> float:

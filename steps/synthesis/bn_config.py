@@ -4,8 +4,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from steps.learning.settings import LoopSettings
-from utils.bounds import Long, Natural, NotNegative, Number, OddSize, OneOf, Positive, Share
+from steps.learning.settings import CropSeconds, RampSettings
+from utils.bounds import Long, Number, OddSize, OneOf, Positive, Share
 
 Channels = Annotated[int, Number(least=1, most=4096)]
 Dilation = Annotated[int, Number(least=1, most=64)]
@@ -42,18 +42,14 @@ class BnAugmentation:
 
 
 @dataclass(frozen=True)
-class BnTraining(LoopSettings):
-    """How it is trained. Fractions are of all steps; rates of AdamW."""
+class BnTraining(RampSettings):
+    """How it is trained; rates of AdamW."""
 
     batch: Channels = 10
-    crop_seconds: Annotated[float, Number(least=0.2, most=30, unit="s")] = 1.6
-    learning_rate: Positive = 2e-3
+    crop_seconds: CropSeconds = 1.6
     final_rate: Positive = 6e-5
     warm_up: Share = 0.04
-    weight_decay: NotNegative = 1e-2
     gradient_norm: Positive = 1.0
-    valid_speakers: Natural = 8
-    cache_gb: NotNegative = 1.0
 
     def __post_init__(self) -> None:
         if self.final_rate > self.learning_rate:

@@ -4,18 +4,15 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from steps.learning.settings import LoopSettings
+from steps.learning.settings import CropSeconds, RampSettings
 from steps.synthesis.world import CODE_DIM
 from utils.bounds import (
     LARGEST,
     Count,
-    Natural,
     NotNegative,
     Number,
     OddSize,
     OneOf,
-    Positive,
-    Share,
     Size,
     SizeOrNone,
     Sizes,
@@ -58,20 +55,13 @@ class AugmentConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig(LoopSettings):
-    """How it is trained. Fractions are of all steps. Best is what is nearest in log mels."""
+class TrainingConfig(RampSettings):
+    """How it is trained. Best is what is nearest in log mels."""
 
     valid_every: Count = 500
-    batch: Count = 8  # crops a step
-    crop_seconds: Annotated[float, Number(least=0.2, most=30, unit="s")] = 2.0
-    learning_rate: Positive = 2e-3
+    crop_seconds: CropSeconds = 2.0
     final_rate: NotNegative = 1e-4
-    warm_up: Share = 0.03
-    weight_decay: NotNegative = 1e-2
-    gradient_norm: Positive = 5.0
     mel_weight: NotNegative = 1.0
-    valid_speakers: Natural = 8
-    cache_gb: NotNegative = 1.0  # decoded audio up to this size is held in memory
 
 
 @dataclass(frozen=True)
