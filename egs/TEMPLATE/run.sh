@@ -153,12 +153,13 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
     for pair in "${pairs[@]}"; do
       read -r system condition rows columns <<<"$pair"
       out=exp/scores/$system/similarity.$label/$condition/$split
-      step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --asnorm "$asnorm" \
+      along step "$out" -- job "$out" steps/score_pairs.py --backend "$scorer" --asnorm "$asnorm" \
         --utt2spk "data/$trials/utt2spk" \
         "$xvectors/$(protected "$trials" "$rows")" "$xvectors/$(protected "$trials" "$columns")" \
         "$out/trials" "$out/scores"
     done
   done
+  steps_wait
 fi
 
 if in_stage 9 "privacy metrics"; then
@@ -169,14 +170,14 @@ if in_stage 9 "privacy metrics"; then
       use_part "$part"
       use_attack "$attack"
       path=$attacker.$label/$condition/$split
-      figures "$system/$path" local/compute_metrics.py verification "${options[@]}" \
+      along figures "$system/$path" local/compute_metrics.py verification "${options[@]}" \
         "data/$trials/trials" "exp/scores/$system/$path/scores"
       if asks_reid; then
-        figures "$system/reid_$path" local/compute_reidentification.py "${options[@]}" \
+        along figures "$system/reid_$path" local/compute_reidentification.py "${options[@]}" \
           "data/$trials/trials" "exp/scores/$system/$path/scores"
       fi
       [[ $how != aligned ]] || continue # legal criteria take x-vectors of each utterance, which he has not
-      figures "$system/legal_$path" local/compute_legal_metrics.py --utt2spk-enrol "data/${sets[0]}/utt2spk" \
+      along figures "$system/legal_$path" local/compute_legal_metrics.py --utt2spk-enrol "data/${sets[0]}/utt2spk" \
         --utt2spk-trial "data/$trials/utt2spk" --bootstrap "$bootstrap" --seed "$seed" \
         "$xvectors/$(protected "${sets[0]}" "$enrol")/xvector.scp" "$xvectors/$(protected "$trials" "$trial")/xvector.scp"
     done
@@ -184,21 +185,22 @@ if in_stage 9 "privacy metrics"; then
     oo=exp/scores/original/similarity.$label/OO/$split
     for system in $systems; do
       lists=() op=exp/scores/$system/similarity.$label/OP/$split pp=exp/scores/$system/similarity.$label/PP/$split
-      figures "$system/similarity.$label/OO-OP-PP/$split" local/compute_metrics.py similarity "${options[@]}" \
+      along figures "$system/similarity.$label/OO-OP-PP/$split" local/compute_metrics.py similarity "${options[@]}" \
         "$oo/trials" "$oo/scores" "$op/trials" "$op/scores" "$pp/trials" "$pp/scores"
       if asks_gains; then
         for list in original/unprotected.$label/OO "$system/ignorant.$label/OA" "$system/lazy_informed.$label/AA"; do
           lists+=("data/$trials/trials" "exp/scores/$list/$split/scores")
         done
-        figures "$system/gains.$label/OO-OA-AA/$split" local/compute_metrics.py gains "${options[@]}" "${lists[@]}"
+        along figures "$system/gains.$label/OO-OA-AA/$split" local/compute_metrics.py gains "${options[@]}" "${lists[@]}"
       fi
-      figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage "${options[@]}" \
+      along figures "$system/leakage.$label/OP/$split" local/compute_metrics.py leakage "${options[@]}" \
         "$xvectors/$trials/xvector.scp" "$xvectors/${trials}_$system/xvector.scp"
       use_two_runs "$system" || continue # calibration distortion is not defined for a deterministic system
-      figures "$system/calibration.$label/OA/$split" local/compute_metrics.py calibration \
+      along figures "$system/calibration.$label/OA/$split" local/compute_metrics.py calibration \
         --utt2spk "data/$trials/utt2spk" "data/$trials/trials" "$run0/scores" "$run1/scores"
     done
   done
+  steps_wait
 fi
 
 if in_stage 10 "utility"; then
