@@ -264,6 +264,7 @@ def make_trainer(pool: Path) -> tuple[B1bTrainer, BatchMaker]:
     return B1bTrainer(config, 0, "cpu", make, None, N_XVECTOR, (0 * ones, ones)), make
 
 
+@pytest.mark.slow
 def test_every_parameter_has_a_finite_gradient(pool: Path) -> None:
     trainer, make = make_trainer(pool)
     batch = make(0)

@@ -148,6 +148,7 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
         load_extractor("cepstra")
 
 
+@pytest.mark.slow
 def test_a_stopped_training_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
     train(pool, tmp_path / "whole", settings())
     with pytest.MonkeyPatch.context() as patch:

@@ -549,6 +549,7 @@ def test_resemblyzer_hears_what_is_too_short_without_its_pauses_whole():
         encoder.embed(0 * word)
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_resemblyzer_refused_single_digits(corpora, tmp_path, capsys):
     pytest.importorskip("resemblyzer")

@@ -150,6 +150,7 @@ def test_a7_on_two_gaussians_the_critic_loss_falls() -> None:
 # training
 
 
+@pytest.mark.slow
 def test_training_spreads_the_vectors_as_the_real_ones_are(tmp_path: Path) -> None:
     data = training_vectors(offset=5.0)
     real = data.vectors.astype(np.float64)

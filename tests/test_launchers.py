@@ -90,6 +90,7 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
     assert "job-2\n" in (tmp_path / "n.2.log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

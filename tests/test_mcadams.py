@@ -109,6 +109,7 @@ def test_padded_edges_are_the_loop_on_the_padded_signal(speech) -> None:
     assert relative(transform(speech, 0.8).samples, expected) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_real_speech_has_the_samples_of_the_plain_loop(corpora: Path) -> None:
     for path in sorted((corpora / "librispeech/test-other").rglob("*.flac"))[:100:34]:
@@ -199,6 +200,7 @@ def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, mon
     assert relative(slow.samples, expected.samples) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 50, 100000])
 def test_same_bits_whatever_the_block(speech, block: int) -> None:
     expected = transform(speech, 0.8)

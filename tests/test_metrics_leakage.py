@@ -144,6 +144,7 @@ def test_copies_of_the_originals_leak_everything() -> None:
 # --- chance ---
 
 
+@pytest.mark.slow
 def test_chance_of_permuted_labels_is_the_mean_of_simulations() -> None:
     rng = np.random.default_rng(3)
     speaker = np.sort(rng.integers(0, 12, 90))
@@ -164,6 +165,7 @@ def test_chance_of_permuted_labels_is_the_mean_of_simulations() -> None:
         )
 
 
+@pytest.mark.slow
 def test_chance_of_permuted_speakers_is_the_mean_of_simulations() -> None:
     rng = np.random.default_rng(4)
     speaker = np.repeat(np.arange(12), 8)
@@ -191,6 +193,7 @@ def nist(seed: int = 0) -> tuple[Embeddings, Embeddings]:
     return make(rng.normal(size=(2983, 192)), speaker), make(rng.normal(size=(2983, 192)), speaker)
 
 
+@pytest.mark.slow
 def test_random_row_of_table_7() -> None:
     """003 shuffled segment labels: 0.48, 2.39, 4.73, 9.22, 21.48 %; its AUC must be near 0.115
     (the printed 0.015 is impossible beside them)."""
@@ -352,6 +355,7 @@ def test_intervals_are_over_the_queries_speakers() -> None:
         assert low < found[name] < high, name
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 @pytest.mark.parametrize("gender", ["f", "m"])
 def test_b1_leaks_no_more_than_chance_to_this_attacker(

@@ -97,6 +97,7 @@ def isolates(rng: np.random.Generator, enrol: Side, trial: Side, m: int) -> list
     return isolated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.4, 3.0])
 def test_singling_out_is_the_definition_in_loops(spread: float) -> None:
     enrol, trial = people(3, 9, 6, spread)
@@ -108,6 +109,7 @@ def test_singling_out_is_the_definition_in_loops(spread: float) -> None:
     assert figures[SING] == pytest.approx(rates.mean(), abs=4 * error)
 
 
+@pytest.mark.slow
 def test_vectors_without_speakers_give_the_chance_levels() -> None:
     figures = [
         legal_metrics(*people(seed, 20, 12, 1e6), lengths=[1], n_folds=10) for seed in range(40)
@@ -152,6 +154,7 @@ def test_perfect_separation_is_one_and_its_interval_is_not_invented(
     assert figures["intervals"] == dict.fromkeys(names)
 
 
+@pytest.mark.slow
 def test_stable_pseudo_voices_are_singled_out_but_not_linked() -> None:
     """What the card says of Singling Out: it needs no tie between enrolled and protected voice."""
     figures = [
@@ -360,6 +363,7 @@ def legal_of_sets(root: Path, sets: list[str]) -> dict:
     return legal_metrics(*sides)
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 @pytest.mark.parametrize(
     ("gender", "n", "linked"),

@@ -45,6 +45,7 @@ def test_sets(recipe: Path, corpus: Path) -> None:
     assert "Der Lappen liegt auf dem Eisschrank." in texts
 
 
+@pytest.mark.slow
 def test_all_emotions(recipe: Path, corpus: Path) -> None:
     done = prepare(recipe, "--corpus", corpus, *OPTIONS, "--emotions", "boredom anger")
     assert done.returncode == 2  # two utterances a speaker: two are enrolled, none is left

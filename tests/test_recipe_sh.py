@@ -98,6 +98,7 @@ fi
     assert "exp/b" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the recipe", "its shells by name"])
 @pytest.mark.parametrize(
     "how",
@@ -341,6 +342,7 @@ def test_the_default_evaluator_was_weak_and_no_default_attacker_was_aligned(corp
         assert "resemblyzer/cosine" in evaluators
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["", "along "])
 def test_a_step_that_failed_deleted_what_was_finished(recipe, tmp_path: Path, how: str) -> None:
     """./run.sh without --corpus lost data/train. What the failed step had made is gone on with."""

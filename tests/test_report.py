@@ -471,6 +471,7 @@ class TestPage:
         assert "audio was left out" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gone", ["metrics.csv", "per_speaker.csv", "figures.json", "run.json", "clips.json", "clips"]
 )

@@ -270,7 +270,6 @@ def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
         ("--spread", "nan"),
         ("--within", "3.0"),
         ("--channel", "9.0"),
-        ("--nj", "0"),
     ],
 )
 def test_senseless_numbers_are_refused(
