@@ -20,7 +20,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.metrics.output import write_figures
 from local.options import add_intervals
-from utils.cli import UserError, make_parser, natural, run_program
+from utils.cli import UserError, add_command, make_parser, natural, run_program
 from utils.options import add_utt2spk
 from utils.tables import read_map
 
@@ -76,11 +76,7 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(
-        run.__name__.lstrip("_"), help=text, description=text, allow_abbrev=False,
-        formatter_class=make_parser("").formatter_class,
-    )  # fmt: skip
-    command.set_defaults(run=run)
+    command = add_command(commands, run, text)
     for file in files.split():
         command.add_argument(file.lower(), type=Path, metavar=file)
     command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")

@@ -61,7 +61,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     """The option --device."""
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu",
-        help="The device that networks compute on: the processor or a GPU",
+        help="The device that computes what a GPU can",
     )  # fmt: skip
 
 

@@ -34,8 +34,8 @@ from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.generators.psd_config import PsdSettings
 from steps.import_xvectors import find_archive
+from steps.large import plans as large
 from steps.learning.settings import read_config
-from steps.speaker import large
 from steps.speaker.averaging import speakers_of
 from steps.speaker.backends import CosineBackend
 from steps.speaker.config import EncoderConfig

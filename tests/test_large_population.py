@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local import make_populations, measure_large, score_large
+from local import large
 from local.report.large import Point, read_points
-from steps.generators.populations import Recipe, make_population
-from steps.speaker.population import fit_population
+from steps.large.simulated import Recipe, fit_population, make_population
 from tests.test_generators_recipe import words, write_sources
 from utils.cli import UserError
 
@@ -60,15 +59,15 @@ def test_too_few_x_vectors() -> None:
 
 
 def measure(folder: Path, *options: object, parts: int = 1) -> list[Point]:
-    """The three programs, as large.sh calls them."""
+    """The three commands, as large.sh calls them."""
     shutil.rmtree(folder, ignore_errors=True)
-    assert make_populations.main(words(*options, "--", folder)) == 0
+    assert large.main(words("populations", *options, "--", folder)) == 0
     plans = sorted((folder / "plans").iterdir())
     for part in range(1, parts + 1):
         count = ("count", "--part", part, "--parts", parts)
-        assert score_large.main(words(*count, *plans)) == 0
+        assert large.main(words(*count, *plans)) == 0
     curve = folder / "curve.tsv"
-    assert measure_large.main(words("--parts", parts, "--bootstrap", 20, folder, curve)) == 0
+    assert large.main(words("curve", "--parts", parts, "--bootstrap", 20, folder, curve)) == 0
     return read_points("x", curve)
 
 
@@ -107,34 +106,34 @@ def test_real_x_vectors_and_bad_inputs(tmp_path: Path) -> None:
         (("--sources", *one, "--sizes", 1), "from 2 speakers"),
     ):
         with pytest.raises(UserError, match=message):
-            make_populations.main(words(*options, "--", tmp_path / "bad"))
+            large.main(words("populations", *options, "--", tmp_path / "bad"))
     assert not (tmp_path / "bad").exists()
     for options, message in (
         (("--sources", *one, "--sources", *two), "utterance s0-0 is in .*/a/xvectors, too"),
         (("--real", *both[1:7], "--sources", *two), "utterance s0-0 is in .*/b/xvectors, too"),
     ):  # the second set replaced the first in silence
         with pytest.raises(UserError, match=message):
-            make_populations.main(words(*options, "--sizes", 6, "--", tmp_path / "bad"))
+            large.main(words("populations", *options, "--sizes", 6, "--", tmp_path / "bad"))
     (out / "plans/6.0/part.1.of.1.npz").unlink()
     with pytest.raises(UserError, match=r"6.0/part.1.of.1.npz: is missing; count part 1 of 1"):
-        measure_large.main(words(out, out / "curve.tsv"))
+        large.main(words("curve", out, out / "curve.tsv"))
     (out / "populations.tsv").write_text("nonsense\n")
     with pytest.raises(UserError, match=r"populations.tsv:1: not a table"):
-        measure_large.main(words(out, out / "curve.tsv"))
+        large.main(words("curve", out, out / "curve.tsv"))
     (out / "curve.tsv").write_text("nonsense\n")
     with pytest.raises(UserError, match="not a table"):
         read_points("real", out / "curve.tsv")
 
 
 def test_whole_plans_are_kept_when_a_stopped_run_goes_on(tmp_path: Path) -> None:
-    command = words("--sources", *write_sources(tmp_path / "a", 12), "--sizes", 6, 8)
+    command = words("populations", "--sources", *write_sources(tmp_path / "a", 12), "--sizes", 6, 8)
     command += words("--populations", 1, "--", tmp_path / "out")
-    assert make_populations.main(command) == 0
+    assert large.main(command) == 0
     whole, stopped = (tmp_path / f"out/plans/{size}.0/plan.json" for size in (6, 8))
     before = [path.read_text() for path in (whole, stopped)]
     made = whole.stat().st_mtime_ns
     stopped.unlink()
     (tmp_path / "out/populations.tsv").unlink()
-    assert make_populations.main(command) == 0
+    assert large.main(command) == 0
     assert whole.stat().st_mtime_ns == made
     assert [path.read_text() for path in (whole, stopped)] == before

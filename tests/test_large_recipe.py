@@ -93,7 +93,7 @@ def test_the_same_under_slurm(local: Path, tmp_path: Path, slurm: dict[str, str]
     assert there == here
     assert curve(recipe, "random_two") == curve(local, "random_two")
     scripts = {path.name for path in recipe.glob("exp/large/**/q/*.sh")}
-    assert {"make_populations.sh", "score_large.all.sh", "measure_large.sh"} <= scripts
+    assert {"populations.sh", "count.all.sh", "curve.sh"} <= scripts
 
 
 def counting(recipe: Path) -> dict[str, int]:
@@ -105,7 +105,7 @@ def counting(recipe: Path) -> dict[str, int]:
             here = (path / "cwd").readlink() == recipe
         except OSError:
             continue  # it has ended
-        if here and words[1:3] == [b"local/score_large.py", b"count"]:
+        if here and words[1:3] == [b"local/large.py", b"count"]:
             found[words[words.index(b"--part") + 1].decode()] = int(path.name)
     return found
 
@@ -151,6 +151,6 @@ def test_killed_shards_go_on_and_end_with_the_same_counts(local: Path, tmp_path:
     assert started.returncode == 0
     assert "real (interrupted before)" in said
     for number in (1, 2):
-        log = folder.parents[1] / f"log/score_large.{number}.log"
+        log = folder.parents[1] / f"log/count.{number}.log"
         assert f"part {number} of 2, which went on from a checkpoint: " in log.read_text()
     assert curve(recipe, "real") == curve(local, "real")

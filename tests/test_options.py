@@ -18,7 +18,6 @@ KINDS = {
     "--also": 2,
     "--backend": 2,  # what scores; what a generator takes
     "--bins": 2,
-    "--device": 2,  # of large populations: torch's own names, and NumPy without it
     "--enrol": 2,
     "--first": 2,
     "--folds": 2,

@@ -4,12 +4,13 @@ Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 int
 """
 
 import argparse
+import inspect
 import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class UserError(Exception):
@@ -38,6 +39,18 @@ def make_parser(description: str, epilog: str | None = None) -> argparse.Argumen
     return argparse.ArgumentParser(
         description=description, epilog=epilog, formatter_class=_Formatter, allow_abbrev=False
     )
+
+
+def add_command(commands: Any, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
+    """The command that is called like the function `run` (but for its underscore), which is kept
+    as `run` of what is parsed; commands: of add_subparsers. The first line of text sums it up."""
+    text = inspect.cleandoc(text)
+    command: argparse.ArgumentParser = commands.add_parser(
+        run.__name__.lstrip("_"), help=text.partition("\n")[0], description=text,
+        formatter_class=_Formatter, allow_abbrev=False,
+    )  # fmt: skip
+    command.set_defaults(run=run)
+    return command
 
 
 def boolean(text: str) -> bool:

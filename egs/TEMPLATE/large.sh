@@ -42,21 +42,22 @@ if in_stage 0 "x-vectors, back end, trained generators"; then
 fi
 
 # Populations in FOLDER, all pairs of each counted in nj parts, figures. A part that was killed goes on from its last
-# checkpoint. The programs are arguments so that the step knows their code.
-measure() { # FOLDER BOOTSTRAP MAKE COUNT FIGURES ARGUMENTS...
+# checkpoint. The program is an argument so that the step knows its code.
+measure() { # FOLDER BOOTSTRAP PROGRAM ARGUMENTS...
   local folder=$1 launch
-  local count=("$4" count "${on_device[@]}" --checkpoint-seconds "$checkpoint_seconds" --parts "$nj" --part JOB)
-  job "$folder" "$3" "${@:6}" "$folder"
+  local count=("$3" count "${on_device[@]}" --checkpoint-seconds "$checkpoint_seconds" --parts "$nj" --part JOB)
+  use_launcher "$3"
+  "${launch[@]}" "$folder/log/populations.log" "$3" populations "${@:4}" "$folder"
   use_launcher "${count[@]}"
-  "${launch[@]}" "JOB=1:$nj" "$folder/log/score_large.JOB.log" "${count[@]}" "$folder"/plans/*
-  job "$folder" "$5" --parts "$nj" --bootstrap "$2" "$folder" "$folder/curve.tsv"
+  "${launch[@]}" "JOB=1:$nj" "$folder/log/count.JOB.log" "${count[@]}" "$folder"/plans/*
+  use_launcher "$3"
+  "${launch[@]}" "$folder/log/curve.log" "$3" curve --parts "$nj" --bootstrap "$2" "$folder" "$folder/curve.tsv"
   rm -r "$folder/plans"
 }
 
 # Makes the curve of a system.
 make_curve() { # NAME OPTIONS...
-  step "$out/$label/$1" -- measure "$out/$label/$1" "$bootstrap" local/make_populations.py local/score_large.py \
-    local/measure_large.py "${@:2}" "${how[@]}"
+  step "$out/$label/$1" -- measure "$out/$label/$1" "$bootstrap" local/large.py "${@:2}" "${how[@]}"
 }
 
 how=(--backend "$scorer" --asnorm "$asnorm" --populations "$populations" --sizes "${sizes_given[@]}" --)
@@ -80,6 +81,6 @@ if in_stage 2 "tables and figure"; then
   for generator in $generators; do
     for word in $voices; do gather+=(--curve "$generator" "$out/$label/${generator}_$word/curve.tsv"); done
   done
-  step "$out/results" -- job "$out/results" local/collect_large.py "${gather[@]}" "$out/results"
+  step "$out/results" -- job "$out/results" local/large.py collect "${gather[@]}" "$out/results"
 fi
 recipe_end 2 "results: $PWD/$out/results/RESULTS.md"

@@ -231,3 +231,14 @@ def css() -> tuple[str, str]:
     """The declarations of the colours on a light page and on a dark one."""
     light = "".join(f"--{name}:{value};" for value, name in NAMES.items())
     return light, "".join(f"--{NAMES[value]}:{dark};" for value, dark in _DARK.items())
+
+
+def save(canvas: Canvas, stem: Path) -> None:
+    """<stem>.pdf and <stem>.svg, the same bytes at any time."""
+    buffer, text = io.BytesIO(), io.StringIO()
+    canvas.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Producer": None})
+    canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    with atomic_write(stem.with_name(f"{stem.name}.pdf"), "wb") as stream:
+        stream.write(buffer.getvalue())
+    with atomic_write(stem.with_name(f"{stem.name}.svg")) as stream:
+        stream.write(text.getvalue())

@@ -2,7 +2,6 @@
 """Generators of pseudo-speakers beside each other: figures, tables, the curves of 004, Fig. 11."""
 
 import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -254,14 +253,7 @@ def draw_capacity(
     panels[2].set_xlabel("pseudo-speakers (dotted line: cosine at the encoder's EER)")
     handles, labels = panels[1].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=3)
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Producer": None})
-    with atomic_write(folder / "capacity.pdf", "wb") as stream:
-        stream.write(buffer.getvalue())
-    text = io.StringIO()
-    canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    with atomic_write(folder / "capacity.svg") as stream:
-        stream.write(text.getvalue())
+    draw.save(canvas, folder / "capacity")
 
 
 def _draw_panel(axes: Axes, figure: str, generators: Sequence[str], rows: Sequence[Row]) -> None:

@@ -2,17 +2,19 @@
 """EER and D_ECE against the number of speakers: table, rows, curve (004, Fig. 9)."""
 
 import csv
-import io
+import itertools
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from local.report import draw
 from local.report.words import markdown_table, number
-from utils.cli import UserError
+from steps.large.populations import Row, columns, read_table
 from utils.tables import atomic_write
 
 REAL, ORIGINAL = "real", "original"
@@ -23,18 +25,12 @@ PUBLISHED: Mapping[str, float] = {
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Row):
     """One population (or, of real x-vectors, one subset of the speakers). Rates are fractions.
 
     _least, _most: bounds of the exact EER; _low, _high: 95 % interval over groups of its speakers.
     """
 
-    system: str
-    speakers: int
-    population: int
-    voices: str
-    fit_speakers: int
-    fit_rank: str
     n_enrol: int
     n_trial: int
     n_target: int
@@ -47,6 +43,15 @@ class Point:
     eer_high: float
     d_ece_low: float
     d_ece_high: float
+    system: str = ""
+
+    @classmethod
+    def of(cls, row: Row, made: Mapping[str, Any]) -> "Point":
+        """The figures of a population: made by `metrics.large.report`."""
+        counts = (made[name] for name in ("n_enrol", "n_trial", "n_target", "n_nontarget"))
+        rates = (made["eer"], *made["bounds"]["eer"], made["d_ece"])
+        ends = (made["intervals"][name] or (math.nan,) * 2 for name in ("eer", "d_ece"))
+        return cls(*astuple(row), *counts, *rates, *itertools.chain(*ends))
 
     @property
     def simulated(self) -> bool:
@@ -54,28 +59,9 @@ class Point:
         return self.system != REAL
 
 
-COLUMNS = tuple(field.name for field in fields(Point))[1:]  # of the table of a system
-
-
 def read_points(system: str, path: Path) -> list[Point]:
-    """The table of local/measure_large.py."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    names = COLUMNS
-    if not lines or tuple(lines[0].lstrip("#").split("\t")) != names:
-        raise UserError(f"{path}:1: not a table of local/measure_large.py; make it again")
-    kinds = {field.name: field.type for field in fields(Point)}
-    points = []
-    for place, line in enumerate(lines[1:], 2):
-        try:
-            cells = dict(zip(names, line.split("\t"), strict=True))
-            values = {name: kinds[name](cell) for name, cell in cells.items()}  # type: ignore[operator,misc]
-        except ValueError as error:
-            raise UserError(f"{path}:{place}: a value is missing or no number") from error
-        points.append(Point(system, **values))
-    return points
+    """The curve of a system."""
+    return [replace(point, system=system) for point in read_table(path, Point)]
 
 
 def by_size(points: Sequence[Point], system: str, voices: str) -> dict[int, list[Point]]:
@@ -189,7 +175,7 @@ def render(
 
 def write_rows(path: Path, points: Sequence[Point]) -> None:
     """One population a line, with `simulated`."""
-    names = [field.name for field in fields(Point)]
+    names = ["system", *columns(Point)]
     with atomic_write(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["simulated", *names])
@@ -225,10 +211,4 @@ def draw_curves(points: Sequence[Point], folder: Path) -> None:
     panels[1].set_xlabel("speakers (bars: lowest to highest of the populations)")
     handles, labels = panels[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=3)
-    buffer, text = io.BytesIO(), io.StringIO()
-    canvas.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Producer": None})
-    canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    with atomic_write(folder / "large.pdf", "wb") as stream:
-        stream.write(buffer.getvalue())
-    with atomic_write(folder / "large.svg") as stream:
-        stream.write(text.getvalue())
+    draw.save(canvas, folder / "large")

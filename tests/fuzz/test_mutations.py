@@ -36,8 +36,8 @@ from steps.asr.ctc_units import Units
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
+from steps.large import plans as large
 from steps.learning.settings import read_config
-from steps.speaker import large
 from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network

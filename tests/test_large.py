@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics import histograms
-from local.metrics.histograms import bounds, figures, occupied, report
+from local.large import main
+from local.metrics import large
+from local.metrics.large import bounds, figures, occupied, report
 from local.metrics.verification import find_speakers, prepare, verification
-from local.score_large import main
+from steps.large.plans import Side, count_part, load_plan, make_plan, merge_parts
+from steps.large.tiles import NONTARGET, TARGET, Bins, Counts
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
-from steps.speaker.large import Side, count_part, load_plan, make_plan, merge_parts
-from steps.speaker.tiles import NONTARGET, TARGET, Bins, Counts
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
 from utils.trials import Trials
@@ -240,7 +240,7 @@ def test_hand_computed_bounds() -> None:
     assert bounds(t, n, edges[:2])["cllr_min"] == pytest.approx((0.0, 1.0))
     assert figures(t, n, edges[:2])["d_ece"] == 0.0  # type: ignore[index]
     assert figures(t, np.zeros(1), edges[:2]) is None
-    assert histograms.figures(t, n, edges[:2])["eer"] == 0.5  # type: ignore[index]
+    assert large.figures(t, n, edges[:2])["eer"] == 0.5  # type: ignore[index]
 
 
 # The program.
@@ -286,7 +286,7 @@ def test_a_killed_part_goes_on(written: list[str], tmp_path: Path) -> None:
     script = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from steps.speaker.large import count_part, load_plan\n"
+        "from steps.large.plans import count_part, load_plan\n"
         "plan = load_plan(Path(sys.argv[1]))\n"
         "def slowly(cells):\n"
         "    for cell in cells:\n"

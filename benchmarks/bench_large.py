@@ -68,7 +68,7 @@ def run(*commands: list[str]) -> tuple[float, float, float]:
     """Run programs at once: CPU seconds, wall seconds, sum of their peak memories in GB."""
     start = time.monotonic()
     jobs = [
-        subprocess.Popen([sys.executable, str(ROOT / "local/score_large.py"), *command])
+        subprocess.Popen([sys.executable, str(ROOT / "local/large.py"), *command])
         for command in commands
     ]
     cpu = memory = 0.0

@@ -18,10 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from steps.speaker.averaging import average_by_speaker, check_complete
-from steps.speaker.backends import Backend, shorten
-from steps.speaker.scoring import VectorTable, check_dimensions, read_segments
-from steps.speaker.tiles import (
+from steps.large.tiles import (
     Bins,
     Cell,
     Counts,
@@ -30,6 +27,9 @@ from steps.speaker.tiles import (
     count_cell_torch,
     to_device,
 )
+from steps.speaker.averaging import average_by_speaker, check_complete
+from steps.speaker.backends import Backend, shorten
+from steps.speaker.scoring import VectorTable, check_dimensions, read_segments
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir

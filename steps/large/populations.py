@@ -2,18 +2,18 @@
 """Populations of speakers whose error rates are compared (004, Fig. 9): simulated, and real ones.
 
 OUT/populations.tsv has a row for each, OUT/plans/<speakers>.<number> the plan of all its pairs
-(`steps.speaker.large`).
+(`steps.large.plans`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from steps.generators.populations import Recipe, make_population
-from steps.speaker.large import Side
-from steps.speaker.population import Population, fit_population
+from steps.large.plans import Side
+from steps.large.simulated import Population, Recipe, fit_population, make_population
 from steps.speaker.scoring import read_segments
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -42,27 +42,38 @@ class Row:
         return out / "plans" / f"{self.speakers}.{self.population}"
 
 
-HEADER = "#" + "\t".join(field.name for field in fields(Row))
+R = TypeVar("R", bound=Row)
 
 
-def write_rows(out: Path, rows: Sequence[Row]) -> None:
-    """Write OUT/populations.tsv."""
-    with atomic_write(out / "populations.tsv") as stream:
-        lines = ["\t".join(map(str, astuple(row))) for row in rows]
-        stream.write("".join(f"{line}\n" for line in (HEADER, *lines)))
+def columns(kind: type[Row]) -> list[str]:
+    """Of a table: all of its rows' values but the system, which is the name of its folder."""
+    return [field.name for field in fields(kind) if field.name != "system"]
 
 
-def read_rows(out: Path) -> list[Row]:
-    """Read OUT/populations.tsv; UserError with file and line."""
-    path, rows = out / "populations.tsv", []
+def write_table(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows of one kind, tab-separated under a header; fractions with six digits."""
+    names = columns(type(rows[0]))
+    cells = [names, *([_cell(getattr(row, name)) for name in names] for row in rows)]
+    with atomic_write(path) as stream:
+        stream.write("#" + "".join("\t".join(line) + "\n" for line in cells))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def read_table(path: Path, kind: type[R]) -> list[R]:
+    """What `write_table` wrote; UserError with file and line."""
+    names, rows = columns(kind), []
+    kinds = {field.name: field.type for field in fields(kind)}
     for number, line in read_lines(path):
         if number == 1:
-            if line != HEADER:
-                raise UserError(f"{path}:1: not a table of local/make_populations.py")
+            if line != "#" + "\t".join(names):
+                raise UserError(f"{path}:1: not a table of local/large.py; make it again")
             continue
         try:
-            speakers, population, voices, n_fit, rank = line.split("\t")
-            rows.append(Row(int(speakers), int(population), voices, int(n_fit), rank))
+            cells = zip(names, line.split("\t"), strict=True)
+            rows.append(kind(**{name: kinds[name](cell) for name, cell in cells}))  # type: ignore[operator]
         except ValueError as error:
             raise UserError(f"{path}:{number}: a value is missing or no number") from error
     if not rows:
