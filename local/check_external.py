@@ -18,14 +18,13 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.audiofiles import probe_audio
 from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import load_data_dir, write_data_dir
+from utils.options import add_paths
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("original", type=Path, metavar="ORIGINAL")
-    parser.add_argument("external", type=Path, metavar="EXTERNAL")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "original", "external", "out")
     return parser
 
 

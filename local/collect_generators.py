@@ -18,6 +18,7 @@ from local.options import add_collection
 from local.report import generators as report
 from local.report.origin import origin
 from utils.cli import make_parser, run_program
+from utils.options import add_paths
 from utils.tables import atomic_write
 
 
@@ -36,9 +37,7 @@ def get_parser() -> argparse.ArgumentParser:
         help="A folder of figures, <generator>/similarity.<evaluator>/OO-OP-PP/<split> of run.sh; "
         "may be given again",
     )  # fmt: skip
-    parser.add_argument("threshold", type=Path, metavar="THRESHOLD")
-    parser.add_argument("real", type=Path, metavar="REAL")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "threshold", "real", "out")
     return parser
 
 

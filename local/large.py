@@ -31,7 +31,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.options import add_bootstrap, add_collection
 from steps.options import add_backend, add_device, add_sampler, make_sampler
 from utils.cli import UserError, add_command, make_parser, positive, run_program
-from utils.options import add_allow_loss, add_seed
+from utils.options import add_allow_loss, add_paths, add_seed
 from utils.progress import progress
 from utils.tables import atomic_write, is_there
 
@@ -174,8 +174,7 @@ def _size(text: str) -> tuple[int, int]:
 def _add_curve(command: argparse.ArgumentParser) -> None:
     _add_parts(command)
     add_bootstrap(command, default=1000)
-    command.add_argument("folder", type=Path, metavar="FOLDER")
-    command.add_argument("out", type=Path, metavar="OUT")
+    add_paths(command, "folder", "out")
 
 
 def _add_curves(command: argparse.ArgumentParser) -> None:

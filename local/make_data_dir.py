@@ -28,7 +28,7 @@ from local.protocols.utterances import (
 )
 from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import write_data_dir
-from utils.options import add_allow_loss, add_jobs
+from utils.options import add_allow_loss, add_jobs, add_paths
 from utils.progress import progress
 
 SHOWN = 20  # faults printed; the rest is counted
@@ -69,8 +69,7 @@ def make_data_dir(
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument("table", type=Path, metavar="TABLE")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "table", "out")
     add_allow_loss(parser)
     add_jobs(parser)
     parser.add_argument(

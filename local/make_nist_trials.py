@@ -22,6 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.protocols.nist import make_lists
 from utils.cli import boolean, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_paths
 from utils.speakers import check_unseen
 from utils.tables import read_map, write_map
 from utils.trials import write_trials
@@ -42,8 +43,7 @@ def get_parser() -> argparse.ArgumentParser:
         "--training", type=Path, action="append", default=[], metavar="DATA",
         help="A training set none of whose speakers may be among the segments'; may be given again",
     )  # fmt: skip
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "out")
     return parser
 
 

@@ -27,6 +27,7 @@ from local.report.sections import draw_all, draw_utility
 from local.report.systems import notes
 from local.report.words import Marked
 from utils.cli import make_parser, run_program
+from utils.options import add_paths
 from utils.tables import atomic_write
 
 
@@ -34,8 +35,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("--no-audio", action="store_true", help="Leave the clips out")
-    parser.add_argument("results", type=Path, metavar="RESULTS")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "results", "out")
     return parser
 
 

@@ -30,7 +30,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_device, add_draws, add_of_speakers
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 from utils.progress import progress
 from utils.speakers import (
     TRAINING_SPEAKERS,
@@ -80,9 +80,7 @@ def get_parser() -> argparse.ArgumentParser:
         "--format", choices=("wav", "flac"), default="wav", help="The format of the audio files"
     )
     add_allow_loss(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "data", "out")
     parser.add_argument("wav_dir", metavar="WAV_DIR")
     return parser
 

@@ -24,16 +24,14 @@ from steps.speaker.averaging import (
 from utils.archives import ArchiveWriter, write_counts
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     add_allow_loss(parser)
-    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "xvectors", "data", "out")
     return parser
 
 

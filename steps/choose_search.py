@@ -18,16 +18,14 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_device
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_paths
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     add_device(parser)
-    parser.add_argument("model", type=Path, metavar="MODEL")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("lang", type=Path, metavar="LANG")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "model", "data", "lang", "out")
     return parser
 
 

@@ -18,16 +18,14 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.archives import ObjectReader
 from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     add_allow_loss(parser)
-    parser.add_argument("f0_dir", type=Path, metavar="F0_DIR")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "f0_dir", "data", "out")
     return parser
 
 

@@ -23,6 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_device
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_paths
 from utils.progress import progress
 
 
@@ -45,8 +46,7 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_device(parser)
     parser.add_argument("recogniser", metavar="RECOGNISER")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "out")
     return parser
 
 

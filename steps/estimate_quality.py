@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 from utils.progress import progress
 
 
@@ -25,9 +25,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     add_allow_loss(parser)
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("speech", type=Path, metavar="SPEECH")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "speech", "out")
     return parser
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, positive, run_program
-from utils.options import add_seed
+from utils.options import add_paths, add_seed
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -30,10 +30,7 @@ def get_parser() -> argparse.ArgumentParser:
         help="The number of real speakers in each pseudo-speaker",
     )  # fmt: skip
     add_seed(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("synthesiser", type=Path, metavar="SYNTHESISER")
-    parser.add_argument("pool", type=Path, metavar="POOL")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "synthesiser", "pool", "out")
     return parser
 
 

@@ -22,7 +22,7 @@ from steps.options import add_device
 from utils.archives import ObjectReader
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 from utils.progress import progress
 from utils.tables import invert, is_there, write_id_lists, write_map
 
@@ -38,8 +38,7 @@ def get_parser() -> argparse.ArgumentParser:
     )
     add_allow_loss(parser)
     add_device(parser)
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "out")
     return parser
 
 

@@ -25,6 +25,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import add_draws, add_of_speakers, add_pool
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
+from utils.options import add_paths
 from utils.settings import read_settings
 from utils.tables import atomic_write
 
@@ -35,9 +36,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_draws(parser)
     add_pool(parser)
     add_of_speakers(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "data", "out")
     return parser
 
 

@@ -19,7 +19,7 @@ from steps.speaker.averaging import check_complete
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 from utils.tables import is_there
 
 
@@ -27,9 +27,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     add_allow_loss(parser)
-    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "xvectors", "data", "out")
     return parser
 
 

@@ -24,7 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 from utils.speakers import add_not_speakers_of, check_unseen
 
 
@@ -34,9 +34,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_allow_loss(parser)
     add_not_speakers_of(parser)
     parser.add_argument("world", type=Path, metavar="WORLD_DIR")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "xvectors", "out")
     return parser
 
 

@@ -33,6 +33,7 @@ from steps.options import add_sampler, make_sampler
 from utils.archives import read_vector_file
 from utils.arrays import Float32, Float64
 from utils.cli import UserError, make_parser, run_program
+from utils.options import add_paths
 from utils.settings import read_json_object
 from utils.tables import atomic_write, is_there
 
@@ -66,8 +67,7 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--no-mixed", action="store_true", help="Leave out the mixed indices")
     add_sampler(parser, required=False)
-    parser.add_argument("voices", type=Path, metavar="VOICES")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "voices", "out")
     return parser
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from utils.arrays import Float64
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_seed
+from utils.options import add_allow_loss, add_paths, add_seed
 from utils.progress import progress
 from utils.speakers import add_not_speakers_of
 
@@ -40,8 +40,7 @@ def add_measuring(parser: argparse.ArgumentParser, *more: str) -> None:
     """What a program is asked that looks for F0 in all of DATA; more: before OUT."""
     add_f0_range(parser)
     add_allow_loss(parser)
-    for name in ("data", *more, "out"):
-        parser.add_argument(name, type=Path, metavar=name.upper())
+    add_paths(parser, "data", *more, "out")
 
 
 def measure(args: argparse.Namespace, stem: str, things: str, make: Measure) -> int:
@@ -70,8 +69,7 @@ def add_extraction(parser: argparse.ArgumentParser) -> None:
     add_allow_loss(parser)
     add_device(parser)
     parser.add_argument("encoder", metavar="ENCODER")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "out")
 
 
 def add_backend(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -96,9 +94,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="The number of training steps, instead of what CONF says",
     )  # fmt: skip
     add_not_speakers_of(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "data", "out")
 
 
 def add_draws(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.emotion.result import RECOGNISERS, Asked, write_recognised
 from steps.options import add_device
 from utils.cli import make_parser, run_program
-from utils.options import add_seed
+from utils.options import add_paths, add_seed
 from utils.progress import progress
 from utils.registry import find
 
@@ -43,8 +43,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_seed(parser)
     add_device(parser)
     parser.add_argument("recogniser", metavar="RECOGNISER")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "data", "out")
     return parser
 
 

@@ -22,7 +22,7 @@ from steps.options import add_backend
 from steps.speaker.backends import load_normalised
 from steps.speaker.scoring import read_segments, score_pairs, select_utterances, write_pairs
 from utils.cli import UserError, make_parser, run_program
-from utils.options import add_utt2spk
+from utils.options import add_paths, add_utt2spk
 from utils.tables import read_map
 
 
@@ -33,8 +33,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_utt2spk(parser)
     parser.add_argument("rows", type=Path, metavar="ROW_XVECTORS")
     parser.add_argument("columns", type=Path, metavar="COLUMN_XVECTORS")
-    parser.add_argument("trials_out", type=Path, metavar="TRIALS_OUT")
-    parser.add_argument("scores_out", type=Path, metavar="SCORES_OUT")
+    add_paths(parser, "trials_out", "scores_out")
     return parser
 
 

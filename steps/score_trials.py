@@ -24,6 +24,7 @@ from steps.options import add_backend
 from steps.speaker.backends import load_normalised
 from steps.speaker.scoring import read_enrolment, read_segments, score_trials
 from utils.cli import make_parser, run_program
+from utils.options import add_paths
 from utils.trials import Scores, read_trials, write_scores
 
 
@@ -33,8 +34,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_backend(parser)
     parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
     parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
-    parser.add_argument("trials", type=Path, metavar="TRIALS")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "trials", "out")
     return parser
 
 

@@ -20,6 +20,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import add_sampler, make_sampler
 from utils.cli import UserError, make_parser, run_program
+from utils.options import add_paths
 from utils.tables import atomic_write
 
 WARM_UP = 10  # vectors made before, so that what is loaded at the first one does not count
@@ -33,8 +34,7 @@ def get_parser() -> argparse.ArgumentParser:
         help="The number of vectors that are timed",
     )  # fmt: skip
     add_sampler(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "out")
     return parser
 
 

@@ -22,7 +22,7 @@ from steps.speaker.backends import speaker_means, train_backend, write_backend
 from utils.archives import ArchiveWriter
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss
+from utils.options import add_allow_loss, add_paths
 from utils.speakers import add_not_speakers_of, check_unseen
 
 
@@ -35,9 +35,7 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_allow_loss(parser)
     add_not_speakers_of(parser)
-    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "xvectors", "data", "out")
     return parser
 
 

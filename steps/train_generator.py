@@ -28,7 +28,7 @@ from steps.options import add_device
 from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_seed
+from utils.options import add_allow_loss, add_paths, add_seed
 from utils.settings import read_settings
 
 
@@ -38,10 +38,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_seed(parser)
     add_device(parser)
     add_allow_loss(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("xvectors", type=Path, metavar="XVECTORS")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "xvectors", "data", "out")
     return parser
 
 

@@ -27,7 +27,7 @@ from steps.synthesis.registry import find_structure
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
-from utils.options import add_seed
+from utils.options import add_paths, add_seed
 from utils.registry import load
 from utils.speakers import add_not_speakers_of, check_unseen, write_training_speakers
 
@@ -38,10 +38,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_seed(parser)
     add_device(parser)
     add_not_speakers_of(parser)
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("pool", type=Path, metavar="POOL")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "data", "pool", "out")
     return parser
 
 

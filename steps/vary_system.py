@@ -21,6 +21,7 @@ import yaml
 
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError, make_parser, run_program
+from utils.options import add_paths
 from utils.settings import read_settings
 from utils.tables import atomic_write
 
@@ -34,8 +35,7 @@ def get_parser() -> argparse.ArgumentParser:
         "--profile", type=int, metavar="P", help="The number of the pseudo-profile, from 1"
     )
     parser.add_argument("--profiles", type=int, metavar="N", help="The number of pseudo-profiles")
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "conf", "out")
     parser.add_argument("changes", nargs="*", metavar="NAME=VALUE")
     return parser
 

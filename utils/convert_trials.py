@@ -23,6 +23,7 @@ import numpy as np
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, make_parser, run_program
+from utils.options import add_paths
 from utils.tables import read_lines
 from utils.trials import Scores, Trials, write_scores, write_trials
 
@@ -153,8 +154,7 @@ def get_parser() -> argparse.ArgumentParser:
         "--format", choices=("auto", *EXAMPLES), default="auto",
         help="The format of FILE; auto: the one that all of its lines have",
     )  # fmt: skip
-    parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    add_paths(parser, "file", "out")
     return parser
 
 

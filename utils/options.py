@@ -7,6 +7,12 @@ from pathlib import Path
 from utils.cli import natural, positive
 
 
+def add_paths(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Files and folders, in this order, which --help shows in capitals."""
+    for name in names:
+        parser.add_argument(name, type=Path, metavar=name.upper())
+
+
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """The option --seed."""
     parser.add_argument(
