@@ -55,6 +55,18 @@ def test_tables_stand_between_their_marks(page: Path) -> None:
     assert main(["--check", str(page)]) == 0
 
 
+def test_every_attacker_has_a_row(page: Path) -> None:
+    page.write_text("<!-- table: attackers run split=test systems=original,b2 -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    rows = [line.split(" | ")[:4] for line in page.read_text().splitlines()[3:-1]]
+    assert rows == [
+        ["| `original`", "unprotected", "e_plda", "5.0 [2.0, 8.0]"],
+        ["| `original`", "unprotected", "e_cosine", "4.0 [2.0, 8.0]"],
+        ["| `b2`", "ignorant", "e_plda", "30.0 [20.0, 40.0]"],
+        ["| `b2`", "lazy-informed", "e_cosine", "12.0 [10.0, 20.0]"],
+    ]
+
+
 def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
     page.write_text(
         "<!-- table: trainings run split=test evaluators=e_plda,e_cosine -->\n<!-- end -->\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, strongest
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
-from local.report.words import UTILITY, attacker, code
+from local.report.words import ATTACKERS, UTILITY, attacker, code
 from utils.cli import UserError
 
 _BLOCK = re.compile(
@@ -159,9 +159,26 @@ def trainings_table(block: Block) -> Table:
     return Table(["system", "voices", *(column.title for column in _SHOWN)], rows, 2)
 
 
+def attackers_table(block: Block) -> Table:
+    """EER of every attacker by every evaluator, of each system."""
+    found = {
+        (f.system, f.attacker, f.evaluator, f.split): f for f in block.figures if f.metric == "eer"
+    }
+    known = [name for name in ATTACKERS if any(name == who for _, who, _, _ in found)]
+    evaluators = dict.fromkeys(by for _, _, by, _ in found)
+    rows = []
+    for system, who, by in product(block.systems, known, evaluators):
+        own = [found.get((system, who, by, f"{block.split}_{gender}")) for gender in _GENDERS]
+        if any(own):
+            rows.append([code(system), attacker(who), by, *(cell(f, EER) for f in own)])
+    titles = [f"EER, {people} (%)" for people in _GENDERS.values()]
+    return Table(["system", "attacker", "evaluator", *titles], rows, 3)
+
+
 KINDS: dict[str, Callable[[Block], Table]] = {
     "use": use_table,
     "privacy": privacy_table,
+    "attackers": attackers_table,
     "trainings": trainings_table,
 }
 
