@@ -52,7 +52,7 @@ def test_verdicts(before: float, eer: float, low: float, high: float, said: str)
     assert [v.said for v in found["b2"]] == [said]
 
 
-def test_the_strongest_of_all_attackers_and_the_worst_group_decide() -> None:
+def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
     figures = [
         bare(), bare(gender="m"),
         figure("b2", "ignorant", 0.45, 0.4, 0.52),
@@ -65,14 +65,14 @@ def test_the_strongest_of_all_attackers_and_the_worst_group_decide() -> None:
     ]  # fmt: skip
     table = verdict_table(figures)
     assert table.rows == [
-        ["b2", f"{NOTHING_HIDDEN} (men)", "30.0 / 3.0", "2.0 / 2.0", "aligned / ignorant",
-         "95 / –", "10.0 (was 4.0)"]
+        ["b2", f"{NOTHING_HIDDEN} (men); {PART} (women)", "30.0 / 3.0", "2.0 / 2.0",
+         "aligned / ignorant", "95 / –", "10.0 (was 4.0)"]
     ]  # fmt: skip
     assert people(figures) == "13 women and 13 men"
     said = trust(figures)
     assert said[0].startswith("The best evaluator has an EER of 2.0 % (e) / 2.0 % (e)")
     assert "lazy-informed, semi-informed, white-box" in said[1]
-    assert "too weak to be evidence" in trust([bare(0.2)])[0]
+    assert "too weak to be evidence of privacy for women." in trust([bare(0.2)])[0]
     text = render(figures, "x", {})
     assert text.index("## In short") < text.index("## Strongest attackers")
 

@@ -13,7 +13,6 @@ from local.report.words import UTILITY, UTILITY_METRICS, absent, attacker, numbe
 
 TITLE = "In short"
 CHANCE = 0.5  # EER of an attacker who knows nothing
-# From the worst: a system is called what it is for the group of people whom it protects least.
 NOTHING_HIDDEN = "does not anonymise"
 NO_EVIDENCE = "cannot be judged"
 PART = "hides in part"
@@ -76,12 +75,14 @@ def _judge(eer: Figure, own: Figure | None, best: Figure | None) -> str:
     return HIDDEN if value >= CHANCE or high >= CHANCE else PART
 
 
-def _worst(found: Sequence[Verdict]) -> str:
-    """The verdict on all groups, and whom it is about where it is not about all."""
+def _said(found: Sequence[Verdict]) -> str:
+    """The verdict on all groups, or each with its groups, the worst first."""
     order = (NOTHING_HIDDEN, NO_EVIDENCE, PART, HIDDEN)
-    said = min((v.said for v in found), key=order.index)
-    about = [v.group for v in found if v.said == said]
-    return said if len(about) == len(found) else f"{said} ({', '.join(about)})"
+    groups = {said: [v.group for v in found if v.said == said] for said in order}
+    told = {said: own for said, own in groups.items() if own}
+    if len(told) == 1:
+        return next(iter(told))
+    return "; ".join(f"{said} ({', '.join(own)})" for said, own in told.items())
 
 
 def verdict_table(figures: Sequence[Figure]) -> Table:
@@ -96,7 +97,7 @@ def verdict_table(figures: Sequence[Figure]) -> Table:
     header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in uses]
     rows = []
     for system, own in found.items():
-        row = [system, _worst(own), *(
+        row = [system, _said(own), *(
             " / ".join(_percent(f) for f in column)
             for column in ([v.eer for v in own], [v.bare for v in own])
         )]  # fmt: skip
@@ -166,15 +167,11 @@ def trust(figures: Sequence[Figure]) -> list[str]:
     said = []
     if best:
         told = " / ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
-        strong = all(parse(f.value) <= WEAK for f in best)
-        said.append(
-            f"The best evaluator has an EER of {told} on unprotected speech: "
-            + (
-                "it knows these voices."
-                if strong
-                else "that is too weak to be evidence of privacy."
-            )
-        )
+        weak = [_GROUPS.get(f.gender, f.split) for f in best if parse(f.value) > WEAK]
+        strength = "it knows these voices"
+        if weak:
+            strength = f"too weak to be evidence of privacy for {' and '.join(weak)}"
+        said.append(f"The best evaluator has an EER of {told} on unprotected speech: {strength}.")
     missing = absent({f.attacker for f in figures if f.attacker not in (UTILITY, "similarity")})
     if missing:
         names = ", ".join(attacker(name) for name in missing)
