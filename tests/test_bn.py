@@ -364,6 +364,11 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     conf.write_text("anonymiser: model\nmodel: model\nlevel: utt\nf0: none\n")
     assert describe_system(conf).level == "utt"
     assert describe_system(conf).needs == ("model:model",)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "egs").mkdir()
+    monkeypatch.chdir(tmp_path / "egs")  # a path was taken as relative to models/
+    conf.write_text("anonymiser: model\nmodel: ../model\n")
+    assert describe_system(conf).needs == ("f0", "model:../model")
     conf.write_text("anonymiser: model\nmodel: nobody\n")
     with pytest.raises(UserError, match=r"nobody/system.yaml is missing; known models: model"):
         describe_system(conf)

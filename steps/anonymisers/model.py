@@ -65,7 +65,8 @@ class Model:
     @classmethod
     def describe(cls, settings: dict[str, object], path: StrPath) -> Description:
         """What its system needs beside what its folder holds."""
-        folder = MODELS / str(settings["model"])
+        name = Path(str(settings["model"]))
+        folder = name if len(name.parts) > 1 else MODELS / name  # as local/recipe.sh has it
         kind, inner = _open(settings, path, folder)
         conf, own = folder / CONF, held(folder)
         found = kind.describe(kind.parse(inner, conf), conf)
