@@ -62,6 +62,8 @@ def compare_draws(enrol: Side, trial: Side) -> Json:
     """
     if enrol.conf is None or trial.conf is None:
         return {"draws": "one side is original"}
+    if None in (enrol.conf.get("is_random", False), trial.conf.get("is_random", False)):
+        return {"draws": "not known: another program made the speech"}
     if not (enrol.conf.get("is_random") or trial.conf.get("is_random")):
         return {"draws": "nothing is drawn: equal"}
     mine, his = enrol.draws(), trial.draws()

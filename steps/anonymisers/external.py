@@ -71,7 +71,7 @@ class External(Declared[Settings]):
     """One configured system; see `registry.Anonymiser`."""
 
     kind = Settings
-    level, is_random, output = "utt", False, AsItIs()
+    level, is_random, output = "utt", None, AsItIs()
 
     def __init__(self, settings: Settings, speech: dict[str, str]) -> None:
         self._settings, self._speech = settings, speech

@@ -35,12 +35,13 @@ class Anonymiser(Protocol):
 
     level: of the keys that it wants (`keys.make_keys`). output: the level of its files.
     is_random: a second run (`--draw 1`) gives other speech; calibration distortion needs two runs.
+    None: nobody knows.
     notes: remarks on what was asked and could not be had (a pool that is smaller, ...), each once.
     """
 
     level: str
     output: OutputLevel | AsItIs
-    is_random: bool
+    is_random: bool | None
     notes: list[str]
 
     def transform(
