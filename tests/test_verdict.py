@@ -40,6 +40,7 @@ def bare(eer: float = 0.02, gender: str = "f") -> Figure:
     [
         (0.02, 0.30, 0.20, 0.40, PART),
         (0.02, 0.43, 0.32, 0.51, HIDDEN),
+        (0.02, 0.25, 0.05, 0.60, PART),  # few people: a wide interval is no proof
         (0.02, 0.55, 0.52, 0.60, HIDDEN),  # above chance: the attacker knows nothing, too
         (0.02, 0.05, 0.02, 0.09, NOTHING_HIDDEN),  # the interval reaches what it was before
         (0.02, 0.01, 0.005, 0.02, NOTHING_HIDDEN),
@@ -60,8 +61,8 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
         figure("b2", "ignorant", 0.03, 0.01, 0.06, gender="m"),
         figure("b2", "reid_ignorant", 0.9, 0.8, 1.0, metric="reid_speaker_top_1"),
         figure("b2", "reid_aligned", 0.95, 0.8, 1.0, metric="reid_speaker_top_1"),
-        figure("b2", "utility", 0.1, 0.0, 0.2, metric="wer", evaluator="asr"),
-        figure("original", "utility", 0.04, 0.0, 0.2, metric="wer", evaluator="asr"),
+        figure("b2", "utility", 0.1, 0.0, 0.2, metric="wer", evaluator="asr", gender=""),
+        figure("original", "utility", 0.04, 0.0, 0.2, metric="wer", evaluator="asr", gender=""),
     ]  # fmt: skip
     table = verdict_table(figures)
     assert table.rows == [
@@ -80,3 +81,18 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
 def test_without_any_attack_there_is_no_verdict() -> None:
     assert not verdict_table([bare()]).rows
     assert not verdict_table([figure("b2", "aligned", float("nan"), 0, 1)]).rows
+
+
+def test_a_group_that_a_system_lacks_moved_the_figures_of_the_others() -> None:
+    figures = [bare(), bare(gender="m"), figure("a", "ignorant", 0.3, 0.2, 0.4)]
+    figures += [figure("a", "ignorant", 0.2, 0.1, 0.3, gender="m")]
+    figures += [figure("b", "ignorant", 0.1, 0.05, 0.2, gender="m")]
+    assert [row[2] for row in verdict_table(figures).rows] == ["30.0 / 20.0", "– / 10.0"]
+
+
+def test_words_of_one_group_stood_for_all() -> None:
+    of_women = figure("b2", "utility", 0.1, 0.0, 0.2, metric="wer", evaluator="asr")
+    figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4), of_women]
+    assert verdict_table(figures).rows[0][-1] == "10.0"
+    of_men = figure("b2", "utility", 0.3, 0.0, 0.4, metric="wer", evaluator="asr", gender="m")
+    assert "WER by asr (%)" not in verdict_table([*figures, of_men]).header

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must not be read as privacy: weak evaluators, and systems that the attacker sees through."""
 
-import math
 from collections.abc import Iterable
 
 from local.report.results import Figure
-from local.report.strongest import strongest
+from local.report.strongest import no_better, strongest, unprotected
 from local.report.words import attacker, parse, percent
 
 TITLE = "Warnings"
@@ -19,30 +18,24 @@ def doubts(figures: Iterable[Figure]) -> list[str]:
     of its interval, is not above the same evaluator's EER of unprotected speech.
     """
     figures = list(figures)
-    before = {
-        (f.split, f.evaluator): parse(f.value)
-        for f in figures
-        if (f.attacker, f.metric) == ("unprotected", "eer") and math.isfinite(parse(f.value))
-    }
+    before = unprotected(figures)
     said = [
-        f"Evaluator {evaluator} on {split}: EER {percent(eer)} without protection, more than "
-        f"{percent(WEAK)}. It hardly knows the speakers' own voices: its figures are no evidence "
-        "of privacy."
+        f"Evaluator {evaluator} on {split}: EER {percent(parse(eer.value))} without protection, "
+        f"more than {percent(WEAK)}. It hardly knows the speakers' own voices: its figures are no "
+        "evidence of privacy."
         for (split, evaluator), eer in before.items()
-        if eer > WEAK
+        if parse(eer.value) > WEAK
     ]
     for evaluator in dict.fromkeys(name for _, name in before):
         for s in strongest(f for f in figures if f.evaluator == evaluator):
-            bare = before.get((s.split, evaluator), math.nan)
-            if s.eer is None or math.isnan(bare):
-                continue
-            eer, low = parse(s.eer.value), parse(s.eer.low)
-            if eer <= bare or low <= bare:
-                how = "is" if eer <= bare else "may be"
+            bare = before.get((s.split, evaluator))
+            if s.eer is not None and bare is not None and no_better(s.eer, bare):
+                eer, low, was = (parse(text) for text in (s.eer.value, s.eer.low, bare.value))
+                how = "is" if eer <= was else "may be"
                 said.append(
                     f"{s.system} on {s.split} by {evaluator}: protected speech {how} no better "
                     f"than unprotected: the {attacker(s.eer.attacker)} attacker has an EER of "
                     f"{percent(eer)} (its interval begins at {percent(low)}); without protection "
-                    f"it is {percent(bare)}."
+                    f"it is {percent(was)}."
                 )
     return said

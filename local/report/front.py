@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from local.report.load import NOTHING, Value
 from local.report.results import Figure
-from local.report.strongest import strongest
+from local.report.strongest import best_unprotected, strongest
 from local.report.words import UTILITY_METRICS, enumerate_words, parse, percent, target_voices
 
 
@@ -132,10 +132,7 @@ def trades(figures: Iterable[Figure]) -> list[Trade]:
 
 def _unprotected(figures: Sequence[Figure], split: str, useful: Figure | None) -> Point | None:
     """Unprotected speech under the evaluator who recognises it best."""
-    own = [f for f in figures if (f.split, f.attacker, f.metric) == (split, "unprotected", "eer")]
-    defined = [f for f in own if math.isfinite(parse(f.value))]
-    best = min(defined, key=lambda f: parse(f.value), default=None)
-    point = Point("original", _value(best), _value(useful))
+    point = Point("original", _value(best_unprotected(figures, split)), _value(useful))
     return point if _is_defined(point) else None
 
 

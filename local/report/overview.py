@@ -8,7 +8,7 @@ from itertools import chain, product
 from pathlib import Path
 
 from local.report.results import Figure, read_table
-from local.report.strongest import EER, strongest
+from local.report.strongest import EER, best_unprotected, strongest
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
 from local.report.words import ATTACKERS, UTILITY, attacker, code
 from utils.cli import UserError
@@ -101,8 +101,7 @@ def privacy_table(block: Block) -> Table:
         for gender, people in _GENDERS.items():
             split = f"{block.split}_{gender}"
             own = [f for f in block.figures if (f.system, f.split) == (system, split)]
-            eers = [f for f in own if (f.attacker, f.metric) == ("unprotected", "eer") and f.value]
-            eer = best.get((system, split)) or min(eers, key=lambda f: float(f.value), default=None)
+            eer = best.get((system, split)) or best_unprotected(own, split)
             if eer is None:
                 continue
             alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}

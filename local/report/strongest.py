@@ -62,6 +62,30 @@ def strongest(figures: Iterable[Figure]) -> list[Strongest]:
     return found
 
 
+def unprotected(figures: Iterable[Figure]) -> dict[tuple[str, str], Figure]:
+    """(split, evaluator) -> EER of unprotected speech, where it is defined."""
+    return {
+        (f.split, f.evaluator): f
+        for f in figures
+        if (f.attacker, f.metric) == ("unprotected", "eer") and math.isfinite(parse(f.value))
+    }
+
+
+def best_unprotected(figures: Iterable[Figure], split: str) -> Figure | None:
+    """The EER of unprotected speech by the evaluator who recognises it best."""
+    own = [f for (of, _), f in unprotected(figures).items() if of == split]
+    return min(own, key=lambda f: parse(f.value), default=None)
+
+
+def no_better(eer: Figure, bare: Figure) -> bool:
+    """Whether an attacker on protected speech may err no more than the same evaluator without."""
+    return min(parse(eer.value), _or_inf(eer.low)) <= parse(bare.value)
+
+
+def _or_inf(text: str) -> float:
+    return math.inf if math.isnan(parse(text)) else parse(text)
+
+
 def _best(figures: list[Figure], sign: int) -> Figure | None:
     defined = [f for f in figures if math.isfinite(parse(f.value))]
     return max(defined, key=lambda f: sign * parse(f.value), default=None)
@@ -76,14 +100,10 @@ def strongest_table(figures: Iterable[Figure]) -> Table:
         if f.attacker == UTILITY and f.metric in USE_COLUMNS
     }
     measured = list(dict.fromkeys(key[:2] for key in useful))
-    unprotected = {
-        (f.split, f.evaluator): f
-        for f in figures
-        if (f.attacker, f.metric) == ("unprotected", "eer")
-    }
+    bare = unprotected(figures)
     rows = []
     for s in strongest(figures):
-        before = unprotected.get((s.split, s.eer.evaluator)) if s.eer else None
+        before = bare.get((s.split, s.eer.evaluator)) if s.eer else None
         speakers = s.eer.n_speakers if s.eer else ""
         rows.append(
             [s.split, s.system, *_named(s.eer, EER), *_named(s.d_ece, D_ECE),

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report.results import Figure, Timing
-from local.report.words import MOS_READING, UTILITY, UTILITY_METRICS, markdown_table
+from local.report.words import MOS_READING, UTILITY, UTILITY_METRICS, markdown_table, number
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
@@ -129,9 +129,7 @@ def _number(text: str, scale: float, digits: int) -> str:
         value = float(text) * scale
     except ValueError:
         return text  # a tag
-    if value in (float("inf"), float("-inf")):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.{digits}f}".replace("-", "−")
+    return number(value, digits)
 
 
 def cell(figure: Figure | None, column: Column) -> str:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page says first: of each system a verdict, from its strongest attacker."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from local.report.doubts import WEAK
 from local.report.results import Figure
-from local.report.strongest import strongest
+from local.report.strongest import best_unprotected, no_better, strongest, unprotected
 from local.report.tables import Table
 from local.report.words import UTILITY, UTILITY_METRICS, absent, attacker, number, parse, percent
 
 TITLE = "In short"
 CHANCE = 0.5  # EER of an attacker who knows nothing
+NEAR = 0.4  # below it a wide interval does not make an attacker's success a guess
 NOTHING_HIDDEN = "does not anonymise"
 NO_EVIDENCE = "cannot be judged"
 PART = "hides in part"
@@ -23,8 +23,8 @@ RULES = (
     "interval of their EER does not rule it out.",
     f"{NO_EVIDENCE}: even unprotected voices are recognised with an EER above {percent(WEAK)}, so "
     "these attackers are too weak.",
-    f"{HIDDEN}: the interval of the strongest attacker's EER reaches {percent(CHANCE, 0)}, which "
-    "is guessing.",
+    f"{HIDDEN}: the strongest attacker's EER is at least {percent(NEAR, 0)}, and its interval "
+    f"reaches {percent(CHANCE, 0)}, which is guessing.",
     f"{PART}: anything between.",
     "People are named by the attacker who names most of them rightly, of all who are enrolled, "
     "from all that a person said.",
@@ -41,24 +41,14 @@ class Verdict:
     bare: Figure | None
 
 
-def _bare(figures: Iterable[Figure]) -> dict[tuple[str, str], Figure]:
-    """(split, evaluator) -> EER of unprotected speech."""
-    return {
-        (f.split, f.evaluator): f
-        for f in figures
-        if (f.attacker, f.metric) == ("unprotected", "eer") and math.isfinite(parse(f.value))
-    }
-
-
 def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
     """System -> a verdict on each split; see RULES."""
-    bare = _bare(figures)
+    bare = unprotected(figures)
     found: dict[str, list[Verdict]] = {}
     for s in strongest(figures):
         if s.eer is None:
             continue
-        eers = [f for (split, _), f in bare.items() if split == s.split]
-        best = min(eers, key=lambda f: parse(f.value), default=None)
+        best = best_unprotected(figures, s.split)
         own = bare.get((s.split, s.eer.evaluator))
         said = _judge(s.eer, own, best)
         group = _GROUPS.get(s.eer.gender, s.split)
@@ -67,12 +57,12 @@ def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
 
 
 def _judge(eer: Figure, own: Figure | None, best: Figure | None) -> str:
-    value, low, high = parse(eer.value), parse(eer.low), parse(eer.high)
-    if own is not None and (value <= parse(own.value) or low <= parse(own.value)):
+    value, high = parse(eer.value), parse(eer.high)
+    if own is not None and no_better(eer, own):
         return NOTHING_HIDDEN
     if best is None or parse(best.value) > WEAK:
         return NO_EVIDENCE
-    return HIDDEN if value >= CHANCE or high >= CHANCE else PART
+    return HIDDEN if value >= CHANCE or (value >= NEAR and high >= CHANCE) else PART
 
 
 def _said(found: Sequence[Verdict]) -> str:
@@ -88,22 +78,25 @@ def _said(found: Sequence[Verdict]) -> str:
 def verdict_table(figures: Sequence[Figure]) -> Table:
     """A row a system: the verdict, what the strongest attacker can do, and what is left of use."""
     found = verdicts(figures)
-    groups = list(dict.fromkeys(v.group for own in found.values() for v in own))
-    of = " / ".join(groups)
+    people = {v.group: v.eer.n_speakers for own in found.values() for v in own}
+    of = " / ".join(people)
     named = {(f.system, f.split): f for f in _best_named(figures)}
     uses = _uses(figures)
     header = ["system", "verdict", f"lowest EER (%), {of}", f"without protection, {of}", "attacker"]
-    header += [f"people named (%), {of}"] * bool(named)
+    among = " / ".join(people.values())
+    header += [f"people named (%), of {among} {of}"] * bool(named)
     header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in uses]
     rows = []
     for system, own in found.items():
-        row = [system, _said(own), *(
-            " / ".join(_percent(f) for f in column)
-            for column in ([v.eer for v in own], [v.bare for v in own])
-        )]  # fmt: skip
+        by_group = {v.group: v for v in own}
+        each = [by_group.get(group) for group in people]  # in the order of the headings
+        row = [system, _said(own)]
+        row.append(" / ".join(_percent(v.eer if v else None) for v in each))
+        row.append(" / ".join(_percent(v.bare if v else None) for v in each))
         row.append(" / ".join(dict.fromkeys(attacker(v.eer.attacker) for v in own)))
         if named:
-            row.append(" / ".join(_percent(named.get((system, v.eer.split)), 0) for v in own))
+            own_named = (named.get((system, v.eer.split)) if v else None for v in each)
+            row.append(" / ".join(_percent(f, 0) for f in own_named))
         row += [_kept(uses[by].get(system), uses[by].get("original"), by[0]) for by in uses]
         rows.append(row)
     return Table(header, rows, 2)
@@ -125,14 +118,14 @@ def _best_named(figures: Iterable[Figure]) -> list[Figure]:
     return list(best.values())
 
 
-def _uses(figures: Iterable[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
-    """(metric, by whom) -> system -> the figure of all people together, or of the first group."""
+def _uses(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
+    """(metric, by whom) -> system -> the figure of all people together."""
+    own = [f for f in figures if f.attacker == UTILITY and f.metric in UTILITY_METRICS]
+    one_group = len({f.gender for f in own}) == 1
     found: dict[tuple[str, str], dict[str, Figure]] = {}
-    for f in figures:
-        if f.attacker == UTILITY and f.metric in UTILITY_METRICS:
-            own = found.setdefault((f.metric, f.evaluator), {})
-            if f.system not in own or not f.gender:
-                own[f.system] = f
+    for f in own:
+        if one_group or not f.gender:
+            found.setdefault((f.metric, f.evaluator), {})[f.system] = f
     return found
 
 
@@ -158,12 +151,8 @@ def people(figures: Sequence[Figure]) -> str:
 
 def trust(figures: Sequence[Figure]) -> list[str]:
     """Whether these figures can be trusted: sentences."""
-    bare = _bare(figures)
-    splits = list(dict.fromkeys(split for split, _ in bare))
-    best = [
-        min((f for (of, _), f in bare.items() if of == s), key=lambda f: parse(f.value))
-        for s in splits
-    ]
+    splits = dict.fromkeys(split for split, _ in unprotected(figures))
+    best = [f for split in splits if (f := best_unprotected(figures, split)) is not None]
     said = []
     if best:
         told = " / ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
