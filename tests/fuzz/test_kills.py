@@ -91,11 +91,17 @@ class Folder:
         )
 
     def run(self, alpha: int) -> dict[str, str]:
-        """To the end; the digests of all that it made, but for logs and stamps."""
+        """To the end; the digests of all that it made, but for logs and stamps.
+
+        What a killed run with the other option had begun may stand beside what is finished again
+        (`.results.unfinished`), for that option's next run. Nothing else that is hidden may.
+        """
         assert self.start(alpha).wait(120) == 0, (self.path / "errors").read_text()
-        files = [p for p in (self.path / "exp").rglob("*") if p.is_file()]
-        shown = [p for p in files if not p.name.startswith(".") and "log" not in p.parts[-2:]]
-        assert not list((self.path / "exp").glob(".partial.*"))
+        exp = self.path / "exp"
+        files = [p for p in exp.rglob("*") if p.is_file() and "log" not in p.parts[-2:]]
+        shown = [p for p in files if not any(x.startswith(".") for x in p.relative_to(exp).parts)]
+        for left in ("partial.*", "*.old"):
+            assert not list(exp.glob(f".{left}"))
         return {
             str(p.relative_to(self.path)): hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(shown)
