@@ -282,12 +282,18 @@ make() {
       ;;
     generator:*)
       make "session_xvectors:$pool_set"
+      use_unseen
+      if [[ -n ${tested_train_generators-} ]]; then
+        log "generators are trained on speakers who are evaluated, too: $tested_train_generators"
+        unseen=()
+      fi
       out=exp/generators/$name/${1#*:}
       if [[ $1 == generator:psd ]] && grep -qs '^ *pooling: xi' "conf/encoders/$encoder.yaml"; then
-        step "$out" -- job "$out" steps/extract_frames.py "${on_device[@]}" "$model" "$pool" "$out"
+        step "$out" -- job "$out" steps/extract_frames.py "${on_device[@]}" "${unseen[@]}" "$model" \
+          "$pool" "$out"
         return
       fi
-      step "$out" -- job "$out" steps/train_generator.py --seed "$seed" "${on_device[@]}" \
+      step "$out" -- job "$out" steps/train_generator.py --seed "$seed" "${on_device[@]}" "${unseen[@]}" \
         "conf/generators/${1#*:}.yaml" "$xvectors/$pool_set" "$pool" "$out"
       ;;
     model:* | external:*) ;; # is there

@@ -22,12 +22,14 @@ from utils.archives import write_counts
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.progress import progress
+from utils.speakers import add_not_speakers_of, check_unseen
 from utils.tables import write_map
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
+    add_not_speakers_of(parser)
     add_extraction(parser)
     return parser
 
@@ -37,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     data = load_data_dir(args.data)
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
 
     from steps.speaker.encoders import load_encoder
     from steps.speaker.extraction import extract, finish

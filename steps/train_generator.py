@@ -30,6 +30,7 @@ from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.options import add_allow_loss, add_paths, add_seed
 from utils.settings import read_settings
+from utils.speakers import add_not_speakers_of, check_unseen
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -38,6 +39,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_seed(parser)
     add_device(parser)
     add_allow_loss(parser)
+    add_not_speakers_of(parser)
     add_paths(parser, "conf", "xvectors", "data", "out")
     return parser
 
@@ -47,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     values = read_settings(args.conf)
     data = load_data_dir(args.data, need=("utt2spk",))
+    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
     vectors = read_xvectors(args.xvectors)
     utt2spk = speakers_of(args.xvectors, data)
     check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)

@@ -437,6 +437,29 @@ def test_one_gender_after_both_trained_the_encoder_anew(tmp_path: Path) -> None:
     assert both.stdout.count("--not-speakers-of data/e_") == 3
 
 
+def test_the_recipe_trained_generators_on_tested_speakers(tmp_path: Path) -> None:
+    """Where a corpus has nobody else its recipe.conf says why, and the log does."""
+    for name in ("data/e_enrolls", "data/e_trials_f", "data/e_trials_m", "conf/encoders"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "conf/encoders/xi.yaml").write_text("pooling: xi\n")
+    script = """evaluation=e train_set=t genders="f m" seed=0 {}; mkdir data/t; use_sets; use_encoder xi
+step() {{ echo "$@"; }}
+for need in generator:idmap_mlp generator:psd; do make $need; done"""
+    plain, told = (
+        sourced(tmp_path, script.format(extra).replace("mkdir", "mkdir -p"))
+        for extra in ("", "tested_train_generators=few")
+    )
+    of = [line for line in plain.stdout.splitlines() if line.startswith("exp/generators")]
+    assert [line.split()[4] for line in of] == [
+        "steps/train_generator.py",
+        "steps/extract_frames.py",
+    ]
+    assert all(line.count("--not-speakers-of data/e_") == 3 for line in of), plain.stderr
+    of = [line for line in told.stdout.splitlines() if line.startswith("exp/generators")]
+    assert len(of) == 2 and not any("--not-speakers-of" in line for line in of)
+    assert "evaluated, too: few" in told.stdout + told.stderr
+
+
 def test_a_second_run_without_asr_lost_the_words_from_the_report(tmp_path: Path) -> None:
     """Figures that are up to date stay, and only these, of the systems and genders of this run."""
     for name in ("b2/utility.hub_m/PP/e_f", "b2/utility.old/PP/e_f", "b2/utility.hub_m/PP/e_m",

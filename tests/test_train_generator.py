@@ -14,6 +14,7 @@ from steps.generators.idmap import TripletTrainer
 from steps.generators.trained import load_trained, train_generator
 from steps.generators.training import TrainingVectors, make_training_vectors, norm_problem
 from steps.measure_capacity import main as measure
+from steps.train_generator import main as train
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
 
@@ -220,6 +221,19 @@ def test_the_programs_train_generate_and_measure(
         *(["mixed", n] for n in ("100", "2000")),
     ]
     assert abs(float(rows[0][2]) - float(rows[1][2])) < 0.08  # of new indices: flat
+
+
+@pytest.mark.parametrize("conf", [MLP, {"generator": "psd"}], ids=["network", "psd"])
+def test_a_generator_was_trained_on_tested_speakers(tmp_path: Path, conf: dict) -> None:
+    write_inputs(tmp_path)
+    (tmp_path / "conf.yaml").write_text(yaml.safe_dump(conf))
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "utt2spk").write_text("u1 other\nu2 s03\n")
+    names = ("conf.yaml", "xvectors", "data", "g")
+    command = ["--not-speakers-of", tmp_path / "test", *(tmp_path / name for name in names)]
+    with pytest.raises(UserError, match=r"data: speaker s03 \(1 in all\) is in .*test, too"):
+        train(list(map(str, command)))
+    assert not (tmp_path / "g").exists()
 
 
 def test_bad_input_is_one_line(tmp_path: Path, run_program: RunProgram) -> None:
