@@ -40,7 +40,7 @@ NOTES = {
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 ANY = "any"  # gender: voices are chosen without regard to it
-R = 8  # default of `neighbours`
+R = 3  # default of `neighbours`
 _CACHED = 1024  # pseudo-speakers that are kept
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
@@ -58,6 +58,7 @@ class Settings:
     f0: Annotated[str, OneOf("none", *TRANSFORMS)] = "none"
     neighbours: Count | None = None
     temperature: Positive = 0.05
+    centred: bool = True
     k: Count = 4
     max_frames: Count = 6000
     source_share: Share = SOURCE_SHARE
@@ -99,6 +100,7 @@ class VoiceConversion:
         self._settings, self._generator, self._pool = settings, generator, pool
         self._synthesiser, self._seed, self._draw = synthesiser, seed, draw
         self._genders = _genders(pool)
+        self._centre = pool.xvectors.mean(axis=0) if settings.centred else 0.0
         if isinstance(generator, PoolGenerator):  # a draw that nobody asks for is none
             generator.target_genders = (None,) if settings.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, self._genders)
@@ -199,7 +201,11 @@ class VoiceConversion:
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]
     ) -> tuple[tuple[str, ...], Float64]:
-        """The R pool speakers of the highest cosine with y, and the softmax of it as weights."""
+        """The R pool speakers of the highest cosine with y, and the softmax of it as weights.
+
+        About the pool's mean: with an encoder whose speakers have much in common a raw cosine is
+        high for everybody, and all weights come out alike.
+        """
         places = [
             place
             for place, speaker in enumerate(self._pool.speakers)
@@ -215,9 +221,9 @@ class VoiceConversion:
                 self.notes, f"neighbours: {wanted} asked for, the pool has {len(places)} voices{of}"
             )
         return nearest_voices(
-            y,
+            y - self._centre,
             [self._pool.speakers[place] for place in places],
-            self._pool.xvectors[places],
+            self._pool.xvectors[places] - self._centre,
             wanted,
             self._settings.temperature,
         )
