@@ -442,7 +442,8 @@ def test_the_recipe_trained_generators_on_tested_speakers(tmp_path: Path) -> Non
     for name in ("data/e_enrolls", "data/e_trials_f", "data/e_trials_m", "conf/encoders"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "conf/encoders/xi.yaml").write_text("pooling: xi\n")
-    script = """evaluation=e train_set=t genders="f m" seed=0 {}; mkdir data/t; use_sets; use_encoder xi
+    script = """evaluation=e train_set=t genders="f m" seed=0 {}
+mkdir data/t; use_sets; use_encoder xi
 step() {{ echo "$@"; }}
 for need in generator:idmap_mlp generator:psd; do make $need; done"""
     plain, told = (
