@@ -10,9 +10,10 @@ later vector is compared with the first 1,000 (the column `pairs`); the mean is 
 VOICES is one of three, and the column `indices` says of what the vectors are:
 
   a folder of steps/train_generator.py with a network: `unseen`, indices from the number of training
-    speakers on; `seen`, those of the training speakers, all of them; `mixed`, from 0 on, seen ones
-    first. For new indices, which are independent, the mean cannot depend on their number; where
-    seen and new ones are mixed it does.
+    speakers on, as the network makes them; `calibrated`, the same as systems use them; `seen`,
+    those of the training speakers, all of them; `mixed`, from 0 on, seen ones first. For new
+    indices, which are independent, the mean cannot depend on their number; where seen and new ones
+    are mixed it does.
   the YAML file of a system with a generator: `keys`, made-up keys, each with an utterance of
     --sources in turn. Where nothing is drawn there are as many as utterances, and no larger number.
   a folder with spk_xvector.scp: `real`, all of its speakers, to compare with.
@@ -122,6 +123,8 @@ def _of_network(args: argparse.Namespace) -> list[Part]:
 
     parts = [Part("unseen", blocks(model.n_seen), args.sizes)]
     if model.n_seen > 1:
+        used = (model.calibrate(block).astype(np.float32) for block in blocks(model.n_seen))
+        parts.append(Part("calibrated", used, args.sizes))
         parts.append(Part("seen", blocks(0), [model.n_seen]))
         parts += [] if args.no_mixed else [Part("mixed", blocks(0), args.sizes)]
     return parts

@@ -26,6 +26,7 @@ from steps.emotion.result import Asked as EmotionAsked
 from steps.emotion.result import Recognised
 from steps.generators import registry as generators
 from steps.generators import trained
+from steps.generators.identity import identity_vectors
 from steps.generators.pool import PoolGenerator
 from steps.generators.training import GeneratorLoop, GeneratorTrainer, make_training_vectors
 from steps.keys import Key
@@ -101,7 +102,7 @@ class ToySettings:
 
 
 class Everybody:
-    """All indices are the mean speaker."""
+    """All indices are near the mean speaker."""
 
     n_seen, norm_limits = 0, (0.1, 2.0)
 
@@ -109,7 +110,10 @@ class Everybody:
         self.mean, self.dimension = mean, len(mean)
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:
-        return np.tile(self.mean.numpy(), (len(indices), 1))
+        return self.mean.numpy() + 0.05 * identity_vectors(indices, self.dimension, "gaussian")
+
+    def calibrate(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors
 
 
 class ToyTrainer(GeneratorTrainer):

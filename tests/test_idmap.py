@@ -189,8 +189,8 @@ def test_noise_belongs_to_the_index() -> None:
     ("trainer", "values", "steps"),
     [
         (MlpTrainer, {"training": {"learning_rate": 0.003}}, 150),
-        (MlpTrainer, {"training": {"alpha": 1.0, "learning_rate": 0.003}}, 150),
-        (MlpTrainer, {"network": {**SMALL, "distribution": "uniform"}}, 250),
+        (MlpTrainer, {"training": {"alpha": 1.0}, "network": {**SMALL, "centred": False}}, 300),
+        (MlpTrainer, {"network": {**SMALL, "distribution": "uniform"}}, 400),
         (DiffTrainer, {"network": {**SMALL, "sizes": [48, 32, 16]}}, 250),
     ],
 )
@@ -210,7 +210,7 @@ def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) 
 @pytest.mark.slow
 def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
     data = training_vectors()
-    values = {"generator": "idmap_mlp", "network": SMALL}
+    values = {"generator": "idmap_mlp", "network": {**SMALL, "centred": False}}
     values["training"] = {"loss": "wgan_qc", "identities": 8, "auxiliaries": 4}
     made = MlpTrainer.from_settings(values, "x", data, seed=0, device="cpu")
     before = sanity_figures(made.model(), data)["norm_ratio"]
@@ -268,7 +268,7 @@ def test_a_key_has_one_voice_and_keys_have_different_ones(trained: Path, tmp_pat
         indices = [int(row["identity_index"]) for row in rows]
         assert len(set(indices)) == 30 and min(indices) >= 12  # none of the training speakers
         y, row = generator(trained, **settings).generate(keys[3])
-        assert row == rows[3]
+        assert row == pytest.approx(rows[3], abs=2e-4)
         np.testing.assert_allclose(y, vectors[3], rtol=1e-4)
         assert made.is_random and made.needs == ("generator",) == describe_generator(
             {"name": "idmap_mlp"}, "x"
@@ -279,8 +279,8 @@ def test_a_key_has_one_voice_and_keys_have_different_ones(trained: Path, tmp_pat
 
 def test_vectors_have_the_norm_of_real_ones_unless_raw(trained: Path) -> None:
     key = Key("const")
-    y, row = generator(trained).generate(key)
-    raw, raw_row = generator(trained, norm="raw").generate(key)
+    y, row = generator(trained, norm="real", tries=1).generate(key)
+    raw, raw_row = generator(trained, norm="raw", tries=1).generate(key)
     norm = training_vectors().norm
     assert np.linalg.norm(y) == pytest.approx(norm, rel=1e-6)
     assert np.linalg.norm(raw) == pytest.approx(norm * row["norm_ratio"], rel=1e-3)

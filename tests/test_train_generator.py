@@ -12,7 +12,7 @@ from conftest import RunProgram
 from steps.generate_speakers import main as generate
 from steps.generators.idmap import TripletTrainer
 from steps.generators.trained import load_trained, train_generator
-from steps.generators.training import TrainingVectors, make_training_vectors, norm_problem
+from steps.generators.training import TrainingVectors, make_training_vectors, problem_of
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
 from utils.archives import ArchiveWriter, read_vectors
@@ -58,7 +58,7 @@ class Stopped(Exception):
 def test_a_stopped_training_ends_with_the_same_bits(
     tmp_path: Path, values: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steps.generators.trained.norm_problem", lambda *_: "")
+    monkeypatch.setattr("steps.generators.trained.problem_of", lambda *_: "")
     train_generator(values, "conf", data(), tmp_path / "whole", seed=0)
     batch = TripletTrainer.batch
 
@@ -115,10 +115,10 @@ def test_norms_out_of_bounds_fail_loudly(tmp_path: Path) -> None:
         train_generator(values, "conf", data(), tmp_path, seed=0)
     assert not (tmp_path / "final.pt").exists()
     fine = {"norm_ratio": 0.3, "norm_ratio_seen": 0.9}
-    assert norm_problem(fine, (0.05, 2.0)) == ""
-    assert "unseen" in norm_problem({**fine, "norm_ratio": 2.1}, (0.05, 2.0))
-    assert "training speakers'" in norm_problem({**fine, "norm_ratio_seen": 0.4}, (0.05, 2.0))
-    assert norm_problem({**fine, "norm_ratio": float("nan")}, (0.05, 2.0))
+    assert problem_of(fine, (0.05, 2.0)) == ""
+    assert "unseen" in problem_of({**fine, "norm_ratio": 2.1}, (0.05, 2.0))
+    assert "training speakers'" in problem_of({**fine, "norm_ratio_seen": 0.4}, (0.05, 2.0))
+    assert problem_of({**fine, "norm_ratio": float("nan")}, (0.05, 2.0))
 
 
 def test_a_loss_that_is_no_number_stops_the_training(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_programs_train_generate_and_measure(
     arguments = (tmp_path / "conf.yaml", tmp_path / "xvectors", tmp_path / "data")
     done = run_program("steps/train_generator.py", *arguments, tmp_path / "g")
     assert done.returncode == 0, done.stderr
-    assert "check: 200 unseen indices" in done.stderr
+    assert "check: norm_ratio " in done.stderr and "auxiliary_share" in done.stderr
     known = yaml.safe_load((tmp_path / "g" / "generator.yaml").read_text())["trained"]
     assert (known["speakers"], known["utterances"], known["dimension"]) == (12, 48, 16)
 
@@ -198,7 +198,7 @@ def test_the_programs_train_generate_and_measure(
         made = read_vectors(out / "xvector.scp")
         assert len(made) == 48 and len({vector.tobytes() for vector in made.values()}) == n
         header, *rows = (out / "pseudo.tsv").read_text().splitlines()
-        assert header == "#utt\tkey\tidentity_index\tnorm_ratio\tseconds"
+        assert header == "#utt\tkey\tidentity_index\tnorm_ratio\ttries\tnearest\tseconds"
         assert len({row.split("\t")[2] for row in rows}) == n
         assert json.loads((out / "conf.json").read_text())["level"] == level
     assert len(used.read_text().splitlines()) == 1 + 12 + 48
@@ -216,7 +216,7 @@ def test_the_programs_train_generate_and_measure(
     assert measure(list(map(str, command))) == 0
     rows = [line.split("\t") for line in (tmp_path / "capacity").read_text().splitlines()[1:]]
     assert [row[:2] for row in rows] == [
-        *(["unseen", n] for n in ("100", "2000")),
+        *([of, n] for of in ("unseen", "calibrated") for n in ("100", "2000")),
         ["seen", "12"],
         *(["mixed", n] for n in ("100", "2000")),
     ]

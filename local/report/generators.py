@@ -195,7 +195,8 @@ def capacity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
 NOTES = """\
 Cosines are of raw vectors, not centred. `keys`: as a system makes them, for made-up keys, with the
 utterances of the evaluation sets as sources in turn; where nothing is drawn there are as many as
-sources. `unseen`: indices that no training speaker has; `seen`: those of the training speakers;
+sources. `unseen`: indices that no training speaker has, as the network makes them (004);
+`calibrated`: the same as systems use them; `seen`: those of the training speakers;
 `mixed`: from index 0 on, seen ones first; of `wgan` without its second draws. `real`: the speakers
 of the pool (means). The mean is of all pairs; smallest, largest and the share are of as many pairs
 as the table says. Of a pair above the threshold the encoder would say: one speaker; the threshold
@@ -256,6 +257,9 @@ def draw_capacity(
     draw.save(canvas, folder / "capacity")
 
 
+LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
+
+
 def _draw_panel(axes: Axes, figure: str, generators: Sequence[str], rows: Sequence[Row]) -> None:
     own = [r for r in rows if r.figure == figure and r.of == HERE]
     for row in own:
@@ -264,7 +268,7 @@ def _draw_panel(axes: Axes, figure: str, generators: Sequence[str], rows: Sequen
             axes.plot([row.n], [row.value], "*", label="real speakers", **star)  # type: ignore[arg-type]
     for place, name in enumerate(generators):
         colour, marker = draw.colour(place), draw.marker(place)
-        for indices, line in (("keys", "-"), ("unseen", "-"), ("mixed", ":"), ("seen", "")):
+        for indices, line in LINES.items():
             points = [r for r in own if (r.generator, r.indices) == (name, indices)]
             if points:
                 axes.plot(

@@ -5,6 +5,7 @@ In training, index s goes to the mean x-vector of speaker s, whatever utterance 
 is the auxiliary input. In use, the auxiliary input is fixed, and indices are new ones.
 """
 
+import copy
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steps.generators.calibration import INDICES, Calibration
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.training import (
     NORM_RATIO,
@@ -37,18 +39,26 @@ BLOCK = 1024  # vectors computed at a time
 # (40: 0.19 times, 250: 0.35): what is learned is learned for few directions of identity vectors,
 # and a new one has little of them. Longer than real ones they are only where a network explodes.
 NEW_NORM_RATIO = (0.05, NORM_RATIO[1])
+N_AUXILIARY = (
+    8,
+    32,
+)  # training vectors and new indices that tell how neutral the auxiliary input is
 
 
 @dataclass(frozen=True)
 class NetworkSettings:
     """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
     hidden layers. generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes.
+    centred: x-vectors come and go about the mean of the training speakers, in units of their mean
+    deviation, so that all is learned of how speakers differ; false: as they are (the paper; with
+    training.alpha 1, which leaves the length of what comes out open, it has to be).
     """
 
     distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
     identity: Size = 512
     width: Size = 512
     generator_layers: Annotated[int, Number(least=2, most=LARGEST)] = 2
+    centred: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,7 +116,13 @@ class Conditioner(nn.Module):
 
 
 class MlpNetwork(nn.Module):
-    """y = generator([u; phi]): FC and ReLU, and a last FC to d values."""
+    """y = generator([u; phi]): FC and ReLU, and a last FC to d values.
+
+    An x-vector is `mean` + `scale` times what the network takes or gives; (d,) and one number.
+    """
+
+    mean: Tensor
+    scale: Tensor
 
     def __init__(self, settings: NetworkSettings, dimension: int) -> None:
         super().__init__()
@@ -116,6 +132,9 @@ class MlpNetwork(nn.Module):
         for _ in range(settings.generator_layers - 2):
             layers += [nn.Linear(width, width), nn.ReLU()]
         self.generator = nn.Sequential(*layers, nn.Linear(width, dimension))
+        self.calibration = Calibration(dimension)
+        self.register_buffer("mean", torch.zeros(dimension))
+        self.register_buffer("scale", torch.ones(()))
 
     def forward(self, e: Tensor, auxiliary: Tensor) -> Tensor:
         """Identity vectors (n, D) and m auxiliary vectors (n, m, d) for each -> (n, m, d)."""
@@ -179,9 +198,11 @@ class MlpModel:
         self.dimension = len(network.conditioner.fixed)
         first, *others = (layer for layer in network.generator if isinstance(layer, nn.Linear))
         self._first = FoldedConditioner(network.conditioner, first)
-        self._others = [
-            (single(to_numpy(layer.weight)), single(to_numpy(layer.bias))) for layer in others
-        ]
+        parts = [[to_numpy(layer.weight), to_numpy(layer.bias)] for layer in others]
+        mean, scale = to_numpy(network.mean), to_numpy(network.scale)
+        parts[-1] = [parts[-1][0] * scale, parts[-1][1] * scale + mean]
+        self._others = [(single(weight), single(bias)) for weight, bias in parts]
+        self.calibrate = network.calibration.in_use()
 
     def vectors(self, indices: Int64) -> Float32:
         """See training.Model."""
@@ -247,13 +268,14 @@ class TripletTrainer(GeneratorTrainer):
         network = self.make_network(settings, data.dimension)
         self._settings, self.plan, self.data = settings, settings.training, data
         self.seed, self.device = seed, device
-        place = make_rng(seed, "idmap", "auxiliary").integers(len(data.vectors))
-        network.conditioner.fixed.copy_(torch.from_numpy(data.vectors[place]))
+        vectors, means = self.prepare(network, data)
+        place = make_rng(seed, "idmap", "auxiliary").integers(len(vectors))
+        network.conditioner.fixed.copy_(torch.from_numpy(vectors[place]))
         self.network: Any = network.to(device)
         self.optimiser = self.make_optimiser(network)
         self.sampler = TripletSampler(data, settings.training, seed)
-        self.vectors = torch.from_numpy(data.vectors).to(device)
-        self.means = torch.from_numpy(data.means).to(device)
+        self.vectors = torch.from_numpy(vectors).to(device)
+        self.means = torch.from_numpy(means).to(device)
         kind, places = settings.network, np.arange(len(data.speakers), dtype=np.int64)
         identities = identity_vectors(places, kind.identity, kind.distribution)
         self._identities = torch.from_numpy(identities).to(device)
@@ -273,6 +295,10 @@ class TripletTrainer(GeneratorTrainer):
     def make_network(settings: Any, dimension: int) -> Any:
         """With fresh weights, for x-vectors of `dimension` values."""
 
+    def prepare(self, network: Any, data: TrainingVectors) -> tuple[Float32, Float32]:  # noqa: ARG002
+        """X-vectors (N, d) and speakers' means (S, d) as the network is to see them."""
+        return data.vectors, data.means
+
     @staticmethod
     @abstractmethod
     def make_model(settings: Any, network: Any, n_speakers: int) -> Model:
@@ -288,9 +314,51 @@ class TripletTrainer(GeneratorTrainer):
         """See Trainer: speakers and utterances of others."""
         return self.sampler.draw(step)
 
+    def in_use(self) -> Any:
+        """A copy of the network as it would be used now, on the CPU, not calibrated."""
+        return copy.deepcopy(self.network).cpu()
+
+    def _model_of(self, network: Any) -> Model:
+        return self.make_model(self._settings, network, len(self.data.speakers))
+
     def model(self) -> Model:
         """See GeneratorTrainer."""
-        return self.make_model(self._settings, self.network, len(self.data.speakers))
+        return self._model_of(self.in_use())
+
+    def _calibrated(self) -> Any:
+        network = self.in_use()
+        network.calibration.fit(self.data.means, self._model_of(network).vectors(INDICES))
+        return network
+
+    def finished(self) -> Model:
+        """See GeneratorTrainer."""
+        return self._model_of(self._calibrated())
+
+    def weights(self) -> dict[str, Tensor]:
+        """See Trainer."""
+        return dict(self._calibrated().state_dict())
+
+    def more_figures(self) -> dict[str, float]:
+        """See GeneratorTrainer: what another auxiliary input does to new voices (004, Table IV).
+
+        auxiliary_share: their variance over auxiliary inputs, of that over indices; 0 where the
+        input is neutral. auxiliary_cosine: mean cosine of the vectors of an index.
+        """
+        n_inputs, n_indices = N_AUXILIARY
+        rng = make_rng(self.seed, "idmap", "auxiliary", "neutral")
+        network, made = self.in_use(), []
+        indices = np.arange(n_indices, dtype=np.int64) + len(self.data.speakers)
+        for place in rng.integers(len(self.vectors), size=n_inputs):
+            network.conditioner.fixed.copy_(self.vectors[int(place)])
+            made.append(self._model_of(network).vectors(indices).astype(np.float64))
+        y = np.stack(made)  # (inputs, indices, d)
+        units = y / np.maximum(np.linalg.norm(y, axis=2, keepdims=True), 1e-30)
+        squares = np.sum(units.sum(axis=0) ** 2, axis=1)
+        over_indices = max(float(y.var(axis=1).sum(axis=1).mean()), 1e-30)
+        return {
+            "auxiliary_share": float(y.var(axis=0).sum(axis=1).mean()) / over_indices,
+            "auxiliary_cosine": float(np.mean((squares - n_inputs) / (n_inputs * (n_inputs - 1)))),
+        }
 
     def settings(self) -> dict[str, Any]:
         """See GeneratorTrainer."""
@@ -317,6 +385,16 @@ class MlpTrainer(TripletTrainer):
     def make_network(settings: MlpSettings, dimension: int) -> MlpNetwork:
         """See TripletTrainer."""
         return MlpNetwork(settings.network, dimension)
+
+    def prepare(self, network: MlpNetwork, data: TrainingVectors) -> tuple[Float32, Float32]:
+        """See TripletTrainer."""
+        if not self._settings.network.centred:
+            return data.vectors, data.means
+        mean = data.means.mean(axis=0)
+        scale = np.sqrt(np.mean((data.means - mean) ** 2)) or np.float32(1)
+        network.mean.copy_(torch.from_numpy(mean))
+        network.scale.fill_(float(scale))
+        return (data.vectors - mean) / scale, (data.means - mean) / scale
 
     @staticmethod
     def make_model(settings: MlpSettings, network: MlpNetwork, n_speakers: int) -> MlpModel:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steps.generators.calibration import Calibration
 from steps.generators.diffusion import SOLVERS, gamma, n_noises, reverse
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.idmap import (
@@ -92,6 +93,7 @@ class DiffNetwork(nn.Module):
             self.unet = VectorUnet(dimension, 2 * settings.width, settings.sizes)
         else:
             self.unet = Unet1d(dimension, 2 * settings.width, settings.channels)
+        self.calibration = Calibration(dimension)
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("scale", torch.ones(dimension))
 
@@ -119,6 +121,7 @@ class DiffModel:
         self._mean, self._scale = to_numpy(network.mean), to_numpy(network.scale)
         network.eval()
         self._network = network.unet.in_use(network.conditioner)
+        self.calibrate = network.calibration.in_use()
 
     def vectors(self, indices: Int64) -> Float32:
         """See training.Model."""
@@ -212,14 +215,9 @@ class DiffTrainer(TripletTrainer):
             else:
                 value.copy_(new[name])
 
-    def model(self) -> DiffModel:
-        """See GeneratorTrainer."""
-        network = copy.deepcopy(self.average).cpu()
-        return self.make_model(self._settings, network, len(self.data.speakers))
-
-    def weights(self) -> dict[str, Tensor]:
-        """See Trainer."""
-        return dict(self.average.state_dict())
+    def in_use(self) -> Any:
+        """See TripletTrainer: the moving average."""
+        return copy.deepcopy(self.average).cpu()
 
 
 def _log_gamma(t: Tensor) -> Tensor:

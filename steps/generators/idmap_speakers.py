@@ -7,6 +7,7 @@ Without PyTorch until a trained network is loaded, so that what a system needs i
 import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -16,8 +17,8 @@ from steps.generators.base import add_note
 from steps.generators.identity import END, key_name, make_assigner
 from steps.keys import Key
 from steps.sources import Run
-from utils.arrays import Float64
-from utils.bounds import Natural, OneOf
+from utils.arrays import Float64, Int64
+from utils.bounds import Count, Natural, OneOf
 from utils.cli import UserError
 from utils.settings import Declared
 from utils.tables import StrPath
@@ -25,21 +26,26 @@ from utils.tables import StrPath
 if TYPE_CHECKING:
     from steps.generators.trained import TrainedFolder
 
-NORMS = ("real", "raw")
+COLUMNS = ("identity_index", "norm_ratio", "tries", "nearest")  # of pseudo.tsv
+NORMS = ("calibrated", "real", "raw")
 
 
 @dataclass(frozen=True)
 class IdMapSettings:
     """`generator` of a system. used_indices: the file that keeps indices unique over sessions and
     machines ("": they are unique with a probability, see identity.hashed_index). index_space: how
-    many indices there are to draw from (0: all up to 2^63); a number needs the file. norm: real,
-    vectors get the median norm of the real speakers; raw, they stay as the network makes them.
+    many indices there are to draw from (0: all up to 2^63); a number needs the file. norm:
+    calibrated, vectors are as far apart as those of people (ours); raw, they stay as the network
+    makes them (the paper); real, these get the median norm of real speakers. tries: how many
+    indices a key gets at most until its voice is nobody's: nearer to no training speaker than two
+    recordings of one person are to each other; 1 takes the first.
     """
 
     name: str
     used_indices: str = ""
     index_space: Natural = 0
-    norm: Annotated[str, OneOf(*NORMS)] = "real"
+    norm: Annotated[str, OneOf(*NORMS)] = "calibrated"
+    tries: Count = 100
 
     def __post_init__(self) -> None:
         if self.index_space and not self.used_indices:
@@ -126,14 +132,43 @@ class IdMapGenerator(Declared[IdMapSettings]):
     def generate_many(self, keys: Sequence[Key]) -> tuple[Float64, list[dict[str, object]]]:
         """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding.
 
-        norm_ratio in the columns is that of the network's own vector.
+        norm_ratio in the columns is that of the network's own vector, tries how many indices were
+        looked at, nearest the cosine with the training speaker who is most like the voice.
         """
+        indices = self._indices(keys, ())
+        vectors, ratios = self._voices(indices)
+        nearest, tries = self._nearest(vectors), np.ones(len(keys), dtype=np.int64)
+        for attempt in range(1, self._settings.tries):
+            if not len(places := np.flatnonzero(nearest > self._trained.same_person)):
+                break
+            again = self._indices([keys[int(place)] for place in places], (f"again {attempt}",))
+            made, new_ratios = self._voices(again)
+            distant = self._nearest(made)
+            tries[places] += 1
+            better = distant < nearest[places]
+            taken = places[better]
+            indices[taken], vectors[taken] = again[better], made[better]
+            ratios[taken], nearest[taken] = new_ratios[better], distant[better]
+        if np.any(nearest > self._trained.same_person):
+            self._note_failure()
+        rows = zip(indices.tolist(), ratios.round(4), tries.tolist(), nearest.round(4), strict=True)
+        return vectors, [
+            dict(zip(COLUMNS, (index, float(ratio), n, float(cosine)), strict=True))
+            for index, ratio, n, cosine in rows
+        ]
+
+    def _indices(self, keys: Sequence[Key], more: tuple[str, ...]) -> Int64:
+        """Of keys, and of what more tells their draws apart: (n,)."""
+        names = [key_name(self._seed, self._draw, (*key.parts, *more)) for key in keys]
+        return np.array(self._assign(names), dtype=np.int64)
+
+    def _voices(self, indices: Int64) -> tuple[Float64, Float64]:
+        """(n,) -> vectors (n, d) for use, and norms of the network's own over real ones (n,)."""
         from steps.generators.training import is_within
 
         model = self._trained.model
-        names = [key_name(self._seed, self._draw, key.parts) for key in keys]
-        indices = self._assign(names)
-        vectors = model.vectors(np.array(indices, dtype=np.int64)).astype(np.float64)
+        made = model.vectors(indices)
+        vectors = made.astype(np.float64)
         ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm
         for index, ratio in zip(indices, ratios, strict=True):
             if not is_within(ratio, model.norm_limits):
@@ -142,10 +177,31 @@ class IdMapGenerator(Declared[IdMapSettings]):
                     f"the norm of real ones, and {model.norm_limits[0]:g} to "
                     f"{model.norm_limits[1]:g} is usable; train the generator longer"
                 )
-        if self._settings.norm == "real":
-            vectors /= ratios[:, None]
-        columns: list[dict[str, object]] = [
-            {"identity_index": index, "norm_ratio": round(float(ratio), 4)}
-            for index, ratio in zip(indices, ratios, strict=True)
-        ]
-        return vectors, columns
+        match self._settings.norm:
+            case "calibrated":
+                vectors = model.calibrate(made)
+            case "real":
+                vectors /= ratios[:, None]
+        return vectors, ratios
+
+    @cached_property
+    def _people(self) -> Float64:
+        """The training speakers as the network knows them (S, d), of length 1."""
+        from steps.generators.training import units
+
+        seen = np.arange(self._trained.model.n_seen, dtype=np.int64)
+        return units(self._trained.model.vectors(seen).astype(np.float64))
+
+    def _nearest(self, vectors: Float64) -> Float64:
+        """(n, d) -> cosine of each with the training speaker who is most like it."""
+        norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+        found: Float64 = (vectors @ self._people.T).max(axis=1) / norms
+        return found
+
+    def _note_failure(self) -> None:
+        add_note(
+            self.notes,
+            f"generator {self.name}: tries: for some keys all {self._settings.tries} voices were "
+            "nearer to a training speaker than two recordings of one person are; the most distant "
+            "was taken (`nearest` in pseudo.tsv)",
+        )

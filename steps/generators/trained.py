@@ -18,7 +18,7 @@ from steps.generators.training import (
     GeneratorTrainer,
     Model,
     TrainingVectors,
-    norm_problem,
+    problem_of,
     sanity_figures,
 )
 from steps.learning.devices import check_device
@@ -49,12 +49,15 @@ def _kind(values: dict[str, object], path: StrPath) -> type[GeneratorTrainer]:
 
 @dataclass(frozen=True)
 class TrainedFolder:
-    """What is known of a finished folder: its model, the median norm of the real x-vectors, d."""
+    """What is known of a finished folder: its model, the median norm of real speakers' x-vectors,
+    how many speakers, and the median cosine of two x-vectors of one (not a number: unknown).
+    """
 
     name: str
     model: Model
     norm: float
     speakers: int
+    same_person: float
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,17 @@ class _Trained:
     device: str
     norm_ratio: float
     cosine_unseen: float
-    cosine_seen: float = math.nan  # these are left out of the file where they have no value
+    deviation_unseen: float = math.nan  # these are left out of the file where they have no value
+    dimensions_unseen: float = math.nan
+    cosine_used: float = math.nan
+    centred_used: float = math.nan
+    cosine_real: float = math.nan
+    near_used: float = math.nan
+    cosine_seen: float = math.nan
     norm_ratio_seen: float = math.nan
+    same_person: float = math.nan
+    auxiliary_share: float = math.nan
+    auxiliary_cosine: float = math.nan
     parameters: int = 0
     kept: str = "final"
 
@@ -93,7 +105,7 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
         raise UserError(f"{path}: a trained {found}, where a trained {name} is asked for")
     weights = load_state(folder / "final.pt")
     model = kind.load(values, path, weights, trained.speakers)
-    return TrainedFolder(found, model, trained.norm, trained.speakers)
+    return TrainedFolder(found, model, trained.norm, trained.speakers, trained.same_person)
 
 
 def train_generator(
@@ -124,9 +136,11 @@ def train_generator(
     )
     settings, raw = trainer.settings(), data.vectors.tobytes() + data.labels.tobytes()
     training = train(trainer, out, identity(settings, seed, data.speakers, raw, free=LOOP))
-    model = trainer.model()
-    figures = sanity_figures(model, data)
-    if problem := norm_problem(figures, model.norm_limits):
+    model = trainer.finished()
+    figures = {**sanity_figures(model, data), **trainer.more_figures()}
+    if not math.isnan(data.same_person):
+        figures["same_person"] = data.same_person
+    if problem := problem_of(figures, model.norm_limits):
         raise UserError(
             f"{out}: {problem}: trained too little; raise training.steps and give the "
             "command again, it goes on from here"

@@ -6,6 +6,7 @@ is a `GeneratorTrainer`.
 """
 
 import logging
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from steps.learning.loop import Trainer
 from steps.learning.settings import LoopSettings
-from utils.arrays import Float32, Int64
+from utils.arrays import Float32, Float64, Int64
 from utils.bounds import Count
 from utils.cli import UserError
 from utils.settings import Declared
@@ -26,6 +27,8 @@ from utils.tables import StrPath, sort_ids
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
 NORM_RATIO = (0.5, 2.0)
 N_CHECKED = 200  # vectors of unseen indices that a check looks at
+# Of vectors of new indices, over real speakers': what a calibration can still draw apart.
+LEAST_DEVIATION, LEAST_DIMENSIONS = 0.02, 0.25
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,17 @@ class TrainingVectors:
         sums = np.zeros((len(self.speakers), self.dimension))
         np.add.at(sums, self.labels, self.vectors.astype(np.float64))
         return (sums / np.bincount(self.labels)[:, None]).astype(np.float32)
+
+    @cached_property
+    def same_person(self) -> float:
+        """Median cosine of two x-vectors of one speaker; not a number where each has one."""
+        units = self.vectors / np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        found = []
+        for place in range(len(self.speakers)):
+            own = units[self.labels == place]
+            found.append((own @ own.T)[np.triu_indices(len(own), 1)])
+        pairs = np.concatenate(found)
+        return float(np.median(pairs)) if len(pairs) else math.nan
 
     @cached_property
     def norm(self) -> float:
@@ -103,6 +117,10 @@ class Model(Protocol):
         """
         ...
 
+    def calibrate(self, vectors: Float32) -> Float64:
+        """Such vectors as systems use them, (n, d): as far apart as people; see calibration.py."""
+        ...
+
 
 class GeneratorTrainer(Declared[Any], Trainer):
     """A generator under training, of settings; data: what it learns from."""
@@ -136,61 +154,104 @@ class GeneratorTrainer(Declared[Any], Trainer):
 
     @abstractmethod
     def model(self) -> Model:
-        """The network as it would be used now."""
+        """The network as it would be used now, not calibrated."""
+
+    def finished(self) -> Model:
+        """The network as it is used, calibrated where its kind is."""
+        return self.model()
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """All settings, `generator` (its name) first, as plain values."""
 
+    def more_figures(self) -> dict[str, float]:
+        """What a kind of its own is asked."""
+        return {}
+
     def validate(self) -> dict[str, float]:
-        """See Trainer: `sanity_figures`, and whether they are usable in the log."""
+        """See Trainer: `sanity_figures` and `more_figures`; the log says whether it is usable."""
         model = self.model()
-        figures = sanity_figures(model, self.data)
-        words = (
-            f"{N_CHECKED} unseen indices: mean cosine {figures['cosine_unseen']:.3f} between their "
-            f"vectors, norm {figures['norm_ratio']:.3g} times that of real speakers"
+        figures = {**sanity_figures(model, self.data), **self.more_figures()}
+        log = (
+            logging.warning if (problem := problem_of(figures, model.norm_limits)) else logging.info
         )
-        if "cosine_seen" in figures:
-            words += f"; training speakers: mean cosine {figures['cosine_seen']:.3f} with the real"
-            words += f", norm {figures['norm_ratio_seen']:.3g} times"
-        if norm_problem(figures, model.norm_limits):
-            logging.warning("check: %s; not usable yet", words)
-        else:
-            logging.info("check: %s", words)
+        log(
+            "check: %s%s",
+            ", ".join(f"{name} {value:.3g}" for name, value in figures.items()),
+            f"; not usable yet: {problem}" if problem else "",
+        )
         return figures
 
 
 def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
     """How a network does, on the first unseen indices and on the training speakers' own.
 
-    norm_ratio: median norm of vectors of unseen indices over that of real speakers. cosine_unseen:
-    mean cosine between those vectors. cosine_seen: mean cosine of the vectors of the training
-    speakers' indices with their mean x-vectors, norm_ratio_seen: the ratio of their norms; both
-    absent where no index stands for a speaker.
+    Of vectors of unseen indices: norm_ratio, median norm over that of real speakers; cosine_unseen,
+    mean cosine between them; deviation_unseen, root mean square distance from their mean, over that
+    of real speakers; dimensions_unseen, how many directions they differ in (`n_directions`), over
+    that of real speakers. Of the same as systems use them, calibrated: cosine_used, mean cosine;
+    centred_used, about the mean of real speakers; near_used, share of those that are nearer to a
+    real speaker than two recordings of one person are to each other (absent where nobody has two).
+    cosine_real: mean cosine between real speakers. cosine_seen: mean cosine of the vectors of the
+    training speakers' indices with their mean x-vectors, norm_ratio_seen: the ratio of their norms;
+    both absent where no index stands for a speaker.
     """
-    unseen = model.vectors(np.arange(model.n_seen, model.n_seen + N_CHECKED, dtype=np.int64))
-    unseen = unseen.astype(np.float64)
-    norms = np.linalg.norm(unseen, axis=1)
-    total = np.sum(unseen / np.maximum(norms, 1e-30)[:, None], axis=0)
+    indices = np.arange(model.n_seen, model.n_seen + N_CHECKED, dtype=np.int64)
+    made, real = model.vectors(indices), data.means.astype(np.float64)
+    raw, used, middle = made.astype(np.float64), model.calibrate(made), real.mean(axis=0)
+    deviations = raw - raw.mean(axis=0), real - middle
+    spread = [float(np.sqrt(np.mean(np.sum(part**2, axis=1)))) for part in deviations]
     figures = {
-        "norm_ratio": float(np.median(norms)) / data.norm,
-        "cosine_unseen": (float(total @ total) - N_CHECKED) / (N_CHECKED * (N_CHECKED - 1)),
+        "norm_ratio": _median_norm(raw) / data.norm,
+        "cosine_unseen": mean_cosine(raw),
+        "deviation_unseen": spread[0] / spread[1] if spread[1] else math.nan,
+        "dimensions_unseen": n_directions(raw) / n_directions(real),
+        "cosine_used": mean_cosine(used),
+        "centred_used": mean_cosine(used - middle),
+        "cosine_real": mean_cosine(real),
     }
+    if not math.isnan(data.same_person):
+        nearest = (units(used) @ units(real).T).max(axis=1)
+        figures["near_used"] = float(np.mean(nearest > data.same_person))
     if model.n_seen:
-        made = model.vectors(np.arange(model.n_seen, dtype=np.int64)).astype(np.float64)
-        real = data.means.astype(np.float64)
-        products = np.linalg.norm(made, axis=1) * np.linalg.norm(real, axis=1)
-        cosines = np.sum(made * real, axis=1) / np.maximum(products, 1e-30)
-        figures["cosine_seen"] = float(np.mean(cosines))
-        figures["norm_ratio_seen"] = float(np.median(np.linalg.norm(made, axis=1))) / data.norm
+        seen = model.vectors(np.arange(model.n_seen, dtype=np.int64)).astype(np.float64)
+        figures["cosine_seen"] = float(np.mean(np.sum(units(seen) * units(real), axis=1)))
+        figures["norm_ratio_seen"] = _median_norm(seen) / data.norm
     return figures
 
 
-def norm_problem(figures: Mapping[str, float], limits: tuple[float, float]) -> str:
-    """What is wrong with the norms in `sanity_figures`, or nothing.
+def units(vectors: Float64) -> Float64:
+    """(n, d) of length 1; zero stays zero."""
+    made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+    return made
 
-    An under-trained network explodes (Diff) or gives nothing; the limits of the training speakers'
-    own vectors are `NORM_RATIO`, those of unseen indices `limits`.
+
+def mean_cosine(vectors: Float64) -> float:
+    """Over all pairs of n vectors (n, d)."""
+    n, total = len(vectors), units(vectors).sum(axis=0)
+    return (float(total @ total) - n) / (n * (n - 1))
+
+
+def n_directions(vectors: Float64) -> float:
+    """(n, d) -> (sum of variances)^2 / sum of their squares, over the main axes; 1 to n - 1.
+
+    The participation ratio: so many equal variances are as uneven. 1 also where all are alike.
+    """
+    variances = np.linalg.svd(vectors - vectors.mean(axis=0), compute_uv=False) ** 2
+    total = float(np.sum(variances))
+    return total**2 / float(np.sum(variances**2)) if total > 0 else 1.0
+
+
+def _median_norm(vectors: Float64) -> float:
+    return float(np.median(np.linalg.norm(vectors, axis=1)))
+
+
+def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str:
+    """What makes a network unusable by its `sanity_figures`, or nothing.
+
+    An under-trained network explodes (Diff) or gives nothing: the limits of the norms of the
+    training speakers' own vectors are `NORM_RATIO`, those of unseen indices `limits`. A collapsed
+    one has new voices that hardly differ, or in few directions; no calibration mends that.
     """
     checks = [("norm_ratio_seen", "the training speakers'", NORM_RATIO)]
     checks.append(("norm_ratio", "unseen", limits))
@@ -199,6 +260,16 @@ def norm_problem(figures: Mapping[str, float], limits: tuple[float, float]) -> s
             return (
                 f"vectors of {whose} indices have {figures[name]:.3g} times the norm of real ones, "
                 f"and {lowest:g} to {highest:g} is usable"
+            )
+    for name, what, least in (
+        ("deviation_unseen", "differ", LEAST_DEVIATION),
+        ("dimensions_unseen", "differ in", LEAST_DIMENSIONS),
+    ):
+        if figures.get(name, 1.0) < least:
+            unit = "times as much" if what == "differ" else "times as many directions"
+            return (
+                f"the voices of new indices {what} {figures[name]:.3g} {unit} as those of real "
+                f"speakers, and {least:g} is the least: they have collapsed into one"
             )
     return ""
 

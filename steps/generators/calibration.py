@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New identities made as far apart as people (ours, not paper 004's).
+
+A network that learned S speakers gives new indices vectors near the middle: it learned for few
+directions of identity vectors, and a new one has little of them. Its vectors of new indices are
+moved, turned and stretched so that they have the mean and the covariance of real speakers.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steps.generators.identity import END
+from utils.arrays import Float32, Float64, Int64
+
+N_INDICES = 4096
+# The last indices that there are; a key has one of them with a probability of 5 in 10^16.
+INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
+LEAST_VARIANCE = 1e-6  # of real speakers in a direction, over that in the widest; below, it is none
+# Of new voices in a direction, over their mean variance: what they have less of is not blown up.
+FLOOR = 1e-3
+
+Calibrate = Callable[[Float32], Float64]  # vectors (n, d) of a network -> (n, d) for use
+
+
+class Calibration(nn.Module):
+    """y' = real + map (y - new), which is kept with a network's weights.
+
+    real, new: (d,) means of real speakers and of the vectors of new indices. map (d, d), symmetric:
+    A (A C A)^(-1/2) A with A the square root of the covariance of real speakers and C that of new
+    indices: between two Gaussians the map that moves vectors least (optimal transport; Olkin and
+    Pukelsheim 1982). Until `fit` it is none: y' = y.
+    """
+
+    real: Tensor
+    new: Tensor
+    map: Tensor
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.register_buffer("real", torch.zeros(dimension))
+        self.register_buffer("new", torch.zeros(dimension))
+        self.register_buffer("map", torch.eye(dimension))
+
+    def fit(self, speakers: Float32, made: Float32) -> None:
+        """From x-vectors of real speakers (S, d) and what the network makes of INDICES (n, d)."""
+        real, new = speakers.astype(np.float64), made.astype(np.float64)
+        self.real.copy_(torch.from_numpy(real.mean(axis=0)))
+        self.new.copy_(torch.from_numpy(new.mean(axis=0)))
+        self.map.copy_(torch.from_numpy(_transport(np.cov(real.T), np.cov(new.T))))
+
+    def in_use(self) -> Calibrate:
+        """In float64, for arrays."""
+        real, new, turn = (part.cpu().double().numpy() for part in (self.real, self.new, self.map))
+
+        def calibrate(vectors: Float32) -> Float64:
+            made: Float64 = real + (vectors - new) @ turn
+            return made
+
+        return calibrate
+
+
+def _transport(real: Float64, new: Float64) -> Float64:
+    """From one covariance (d, d) to another, in the directions in which real speakers differ."""
+    variances, axes = np.linalg.eigh(real)
+    kept = variances > LEAST_VARIANCE * variances[-1]
+    axes, roots = axes[:, kept], np.sqrt(variances[kept])
+    inner = axes.T @ new @ axes
+    inner += FLOOR * np.trace(inner) / len(inner) * np.eye(len(inner))
+    values, turn = np.linalg.eigh(roots[:, None] * inner * roots)
+    outer = axes * roots
+    found: Float64 = outer @ (turn * values**-0.5) @ turn.T @ outer.T
+    return found

@@ -1,0 +1,141 @@
+"""New identities as far apart as people: calibration, what it cannot mend, and nobody's voice."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from steps.generators.calibration import N_INDICES, Calibration
+from steps.generators.registry import load_generator
+from steps.generators.trained import load_trained, train_generator
+from steps.generators.training import (
+    TrainingVectors,
+    mean_cosine,
+    n_directions,
+    problem_of,
+    sanity_figures,
+    units,
+)
+from steps.keys import Key
+from steps.sources import Resources
+
+NETWORK = {"identity": 64, "width": 48}
+TRAINING = {"steps": 120, "learning_rate": 0.003}
+
+
+def people(n: int = 40, each: int = 4, d: int = 24, common: float = 6.0) -> TrainingVectors:
+    """Speakers who have much in common, as Resemblyzer's, and differ unevenly, two values never."""
+    rng = np.random.default_rng(1)
+    widths = np.r_[2.0 / np.arange(1, d - 1), 0, 0]
+    voices = common / np.sqrt(d) + widths * rng.standard_normal((n, d))
+    vectors = voices[:, None] + 0.2 * (widths > 0) * rng.standard_normal((n, each, d))
+    flat = vectors.reshape(-1, d).astype(np.float32)
+    names = tuple(f"s{place:02d}" for place in range(n))
+    return TrainingVectors(names, flat, np.repeat(np.arange(n), each))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("calibrated")
+    values = {"generator": "idmap_mlp", "network": NETWORK, "training": TRAINING}
+    train_generator(values, "conf.yaml", people(), folder, seed=0)
+    return folder
+
+
+def voices(trained: Path, n: int = 300, **settings: object) -> tuple[np.ndarray, list[dict]]:
+    given = Resources(generator=trained)
+    made = load_generator({"name": "idmap_mlp", **settings}, "x", seed=0, draw=0, resources=given)
+    return made.generate_many([Key("spk", ("test", str(i))) for i in range(n)])
+
+
+def test_of_two_gaussians_by_hand() -> None:
+    """Deviations 4 and 6 to 2 and 9: the first is halved, the second grows by a half; and moved."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((4000, 2))
+    points = (points - points.mean(0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(points.T))).T
+    made = Calibration(2)
+    made.fit((points * [2, 9] + [1, -1]).astype(np.float32), (points * [4, 6]).astype(np.float32))
+    expected = [[1, -1], [1 + 2, -1 + 9]]
+    found = made.in_use()(np.float32([[0, 0], [4, 6]]))
+    np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+def test_until_it_is_fitted_and_where_nothing_is_to_be_done_vectors_stay() -> None:
+    made, vectors = Calibration(24), people().means
+    np.testing.assert_array_equal(made.in_use()(vectors), vectors)
+    made.fit(vectors, vectors)
+    np.testing.assert_allclose(made.in_use()(vectors), vectors, atol=0.05)
+
+
+def test_where_people_never_differ_new_voices_do_not_either() -> None:
+    rng, real = np.random.default_rng(0), people().means
+    made = Calibration(24)
+    made.fit(real, rng.standard_normal((N_INDICES, 24)).astype(np.float32))
+    found = made.in_use()(rng.standard_normal((50, 24)).astype(np.float32))
+    np.testing.assert_allclose(found[:, -2:], np.tile(real[0, -2:], (50, 1)), atol=1e-5)
+    assert np.isfinite(found).all()
+
+
+def test_new_identities_fell_together(trained: Path) -> None:
+    """Mean cosine 0.88 with Resemblyzer, where real speakers have 0.58."""
+    real = people().means.astype(np.float64)
+    raw, used = (voices(trained, norm=norm, tries=1)[0] for norm in ("raw", "calibrated"))
+    assert mean_cosine(raw) > mean_cosine(real) + 0.1
+    assert mean_cosine(used) == pytest.approx(mean_cosine(real), abs=0.03)
+    assert np.std(used, axis=0) == pytest.approx(np.std(real, axis=0), rel=0.35, abs=0.02)
+    closest = np.quantile((units(real) @ units(real).T)[np.triu_indices(len(real), 1)], 0.98)
+    share = np.mean((units(used) @ units(used).T)[np.triu_indices(len(used), 1)] > closest)
+    assert 0.005 < share < 0.06
+
+
+def test_a_voice_depends_on_its_key_alone_and_is_kept_with_the_weights(trained: Path) -> None:
+    vectors, rows = voices(trained, 30)
+    alone, row = voices(trained, 1)
+    np.testing.assert_allclose(vectors[0], alone[0], rtol=1e-3, atol=1e-4)
+    assert row[0] == pytest.approx(rows[0], abs=1e-3)
+    state = torch.load(trained / "final.pt")
+    assert {"calibration.real", "calibration.new", "calibration.map"} <= set(state)
+
+
+def test_a_pseudo_speaker_was_somebody(trained: Path) -> None:
+    """A voice nearer to a training speaker than two recordings of one person is drawn again."""
+    folder = load_trained(trained)
+    limit = np.quantile([row["nearest"] for row in voices(trained, tries=1)[1]], 0.6)
+    given = Resources(generator=trained)
+    made = load_generator({"name": "idmap_mlp"}, "x", seed=0, draw=0, resources=given)
+    made._trained = dataclasses.replace(folder, same_person=float(limit))
+    vectors, rows = made.generate_many([Key("spk", ("test", str(i))) for i in range(100)])
+    seen = units(folder.model.vectors(np.arange(40)).astype(np.float64))
+    nearest = (units(vectors) @ seen.T).max(axis=1)
+    np.testing.assert_allclose(nearest, [row["nearest"] for row in rows], atol=1e-3)
+    assert nearest.max() <= limit + 1e-3 and max(row["tries"] for row in rows) > 1
+    assert len({row["identity_index"] for row in rows}) == 100 and not made.notes
+    made._trained = dataclasses.replace(folder, same_person=-1.0)
+    made.generate(Key("const"))
+    assert "tries: for some keys all 100 voices" in made.notes[0]
+
+
+def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:
+    model, data = load_trained(trained).model, people()
+    fine = sanity_figures(model, data)
+    assert problem_of(fine, model.norm_limits) == ""
+    assert fine["centred_used"] == pytest.approx(0, abs=0.03)
+    assert "collapsed" in problem_of({**fine, "deviation_unseen": 0.01}, model.norm_limits)
+    assert "directions" in problem_of({**fine, "dimensions_unseen": 0.1}, model.norm_limits)
+
+
+def test_directions_by_hand() -> None:
+    corners = np.array([[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]])
+    assert n_directions(corners) == pytest.approx(2.0)
+    assert n_directions(corners * [1, 0, 0]) == pytest.approx(1.0)
+    assert n_directions(np.ones((3, 4))) == 1.0
+
+
+def test_two_recordings_of_one_person_by_hand() -> None:
+    vectors = np.array([[1, 0], [0, 2], [3, 0], [3, 3]], dtype=np.float32)
+    data = TrainingVectors(("a", "b"), vectors, np.array([0, 0, 0, 1]))
+    assert data.same_person == pytest.approx(0.0)  # of 0, 1 and 0
+    lone = TrainingVectors(("a", "b"), vectors[2:], np.array([0, 1]))
+    assert np.isnan(lone.same_person)
