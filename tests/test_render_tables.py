@@ -55,6 +55,17 @@ def test_tables_stand_between_their_marks(page: Path) -> None:
     assert main(["--check", str(page)]) == 0
 
 
+def test_an_overview_has_the_words_of_the_same_people_beside_privacy(page: Path) -> None:
+    women = "c,test_f,f,b2,utility,moonshine,PP,wer,0.2,0.1,0.3,13,120,,,aa\n"
+    data = page.parent / "run/metrics.csv"
+    data.write_text(DATA + women)
+    page.write_text("<!-- table: overview run split=test systems=b2 -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    *_, row, _ = page.read_text().splitlines()
+    assert row.startswith("| `b2` | women | 12.0 [10.0, 20.0] | lazy-informed | e_cosine | 67.0")
+    assert row.endswith("| 20.0 [10.0, 30.0] |")  # not the 10.6 of both genders
+
+
 def test_every_attacker_has_a_row(page: Path) -> None:
     page.write_text("<!-- table: attackers run split=test systems=original,b2 -->\n<!-- end -->\n")
     assert main([str(page)]) == 0
@@ -103,6 +114,7 @@ def test_the_project_s_pages_are_what_their_data_say() -> None:
     pages = [
         ROOT / "README.md",
         *ROOT.glob("egs/*/*.md"),
+        *ROOT.glob("egs/*/results/*.md"),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("models/*/*.md"),
     ]

@@ -71,48 +71,82 @@ class Block:
         return cls(own, split, systems, evaluators)
 
 
+Measured = list[tuple[Column, str]]
+
+
+def _measured(block: Block, columns: Sequence[Column] = _WORDS) -> Measured:
+    """Columns of use that the block has figures for, each with what measured it."""
+    use = [f for f in block.figures if f.attacker == UTILITY]
+    return [
+        (Column(column.title.format(by), column.metric, column.scale, column.digits), by)
+        for column in columns
+        for by in dict.fromkeys(f.evaluator for f in use if f.metric == column.metric)
+    ]
+
+
+def _use_cells(block: Block, split: str, system: str, measured: Measured) -> list[str]:
+    own = {
+        (f.evaluator, f.metric): f
+        for f in block.figures
+        if (f.attacker, f.split, f.system) == (UTILITY, split, system)
+    }
+    return [
+        "" if system == "original" and column.metric == "mos_drop"  # it has lost nothing
+        else cell(own.get((by, column.metric)), column)
+        for column, by in measured
+    ]  # fmt: skip
+
+
 def use_table(block: Block) -> Table:
     """Words, emotions and quality of each system, by everything that measured them."""
-    use = {
-        (f.system, f.evaluator, f.metric): f
-        for f in block.figures
-        if f.attacker == UTILITY and f.split == block.split
-    }
-    measured = [
-        (Column(column.title.format(by), column.metric, column.scale, column.digits), by)
-        for column in _WORDS
-        for by in dict.fromkeys(by for _, by, metric in use if metric == column.metric)
+    measured = _measured(block)
+    rows = [
+        [code(system), *_use_cells(block, block.split, system, measured)]
+        for system in block.systems
     ]
-    rows = []
-    for system in block.systems:
-        cells = [cell(use.get((system, by, c.metric)), c) for c, by in measured]
-        if system == "original":  # which has lost nothing
-            lost = [column.metric == "mos_drop" for column, _ in measured]
-            cells = ["" if no else text for no, text in zip(lost, cells, strict=True)]
-        rows.append([code(system), *cells])
     return Table(["system", *(column.title for column, _ in measured)], rows, 1)
+
+
+def _privacy(block: Block) -> list[tuple[str, str, list[str]]]:
+    """(system, split, cells of its row of privacy) of each system and gender that was attacked."""
+    best = {(s.system, s.split): s.eer for s in strongest(block.figures) if s.eer is not None}
+    rows = []
+    for system, (gender, people) in product(block.systems, _GENDERS.items()):
+        split = f"{block.split}_{gender}"
+        own = [f for f in block.figures if (f.system, f.split) == (system, split)]
+        eer = best.get((system, split)) or best_unprotected(own, split)
+        if eer is None:
+            continue
+        alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}
+        cells = [
+            code(system), people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
+            *(cell(alike.get(c.metric), c) if system != "original" else ""
+              for c in SIMILARITY_COLUMNS[:2])
+        ]  # fmt: skip
+        rows.append((system, split, cells))
+    return rows
+
+
+_PRIVACY_HEADER = [
+    "system", "voices", EER.title, "attacker", "evaluator",
+    *(column.title for column in SIMILARITY_COLUMNS[:2]),
+]  # fmt: skip
 
 
 def privacy_table(block: Block) -> Table:
     """EER of the strongest attacker, DeID and G_VD of each system and gender, by his evaluator."""
-    best = {(s.system, s.split): s.eer for s in strongest(block.figures) if s.eer is not None}
-    rows = []
-    for system in block.systems:
-        for gender, people in _GENDERS.items():
-            split = f"{block.split}_{gender}"
-            own = [f for f in block.figures if (f.system, f.split) == (system, split)]
-            eer = best.get((system, split)) or best_unprotected(own, split)
-            if eer is None:
-                continue
-            alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}
-            rows.append(
-                [code(system), people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
-                 *(cell(alike.get(c.metric), c) if system != "original" else ""
-                   for c in SIMILARITY_COLUMNS[:2])]
-            )  # fmt: skip
-    titles = [column.title for column in SIMILARITY_COLUMNS[:2]]
-    header = ["system", "voices", "lowest EER (%)", "attacker", "evaluator", *titles]
-    return Table(header, rows, 2)
+    return Table(_PRIVACY_HEADER, [cells for _, _, cells in _privacy(block)], 2)
+
+
+def overview_table(block: Block) -> Table:
+    """Privacy of each system and gender, and beside it words, emotions and quality."""
+    columns = [column for column in _WORDS if column.metric in ("wer", "uar", "mos")]
+    measured = _measured(block, columns)
+    rows = [
+        [*cells, *_use_cells(block, split, system, measured)]
+        for system, split, cells in _privacy(block)
+    ]
+    return Table([*_PRIVACY_HEADER, *(column.title for column, _ in measured)], rows, 2)
 
 
 _SHOWN = (
@@ -177,6 +211,7 @@ def attackers_table(block: Block) -> Table:
 KINDS: dict[str, Callable[[Block], Table]] = {
     "use": use_table,
     "privacy": privacy_table,
+    "overview": overview_table,
     "attackers": attackers_table,
     "trainings": trainings_table,
 }
