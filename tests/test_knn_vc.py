@@ -578,9 +578,10 @@ def test_bad_settings_are_one_line(tmp_path: Path, text: str, message: str) -> N
 
 
 def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
-    text = (ROOT / "docs/voice_conversion.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs" / name for name in ("voice_conversion.md", "b1.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     examples = re.findall(r"```yaml\n(anonymiser: .*?)```", text, flags=re.DOTALL)
-    assert examples
+    assert len(examples) == 2
     path = tmp_path / "x.yaml"
     for example in examples:
         path.write_text(example)

@@ -49,7 +49,7 @@ Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # by half i
 
 @dataclass(frozen=True)
 class Settings:
-    """What a file may say beside `generator`; None: not said. See docs/voice_conversion.md."""
+    """What a file may say beside `generator`; None: not said. See docs/b1.md."""
 
     anonymiser: str
     synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
