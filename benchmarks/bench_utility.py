@@ -8,7 +8,7 @@ system. --speakers: fewer, for a figure that is extrapolated by the number of sp
 high, for what programs take to start is then multiplied, too. The corpus is made and protected in a
 new folder beside egs/synth, which is removed at the end; the language is a trigram of the training
 set, which has 8 times as many speakers as the evaluation. PocketSphinx is of little use on this
-speech (docs/utility.md), and the recipe leaves it out: what it does by itself is the first line.
+speech (docs/words.md), and the recipe leaves it out: what it does by itself is the first line.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-# Sourced by run.sh after local/attackers.sh: stage 10, how well words are recognised. docs/utility.md explains.
+# Sourced by run.sh after local/attackers.sh: stage 10, how well words are recognised. docs/words.md explains.
 # Needs the recipe's options, utils/recipe.sh, and the names of the evaluation sets in `sets`.
 #
 #   exp/lang                                                  what recognisers are told of the language
@@ -30,7 +30,7 @@ check_asr() {
     use_asr "$recogniser"
     [[ $recogniser != moonshine ]] || $list_stages \
       || python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec("moonshine_voice") is None)' \
-      || log "moonshine-voice is not installed (docs/utility.md): words cannot be recognised; give --asr= or --asr pocketsphinx"
+      || log "moonshine-voice is not installed (docs/words.md): words cannot be recognised; give --asr= or --asr pocketsphinx"
   done
 }
 

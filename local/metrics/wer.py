@@ -93,7 +93,7 @@ def error_figures(
     elif total["empty_hypotheses"] == total["segments"]:
         logger.warning(
             "every hypothesis is empty: the recogniser failed, and its word error rate of 100 % "
-            "says nothing of the speech (docs/utility.md)"
+            "says nothing of the speech (docs/words.md)"
         )
     if n_bootstrap:
 
