@@ -1,4 +1,4 @@
-# Sourced by run.sh after local/recipe.sh: which folders' logs say how long each system took (docs/utility.md).
+# Sourced by run.sh after local/recipe.sh: which folders' logs say how long each system took (docs/speed.md).
 # Needs the recipe's options, and the names of the evaluation sets in `sets`.
 
 # shellcheck shell=bash disable=SC2154,SC2034  # the variables are the recipe's

@@ -383,7 +383,7 @@ def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path: Path) -
 
 
 def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
-    text = (ROOT / "docs/anonymisers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/mcadams.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     assert examples
     for example in examples:

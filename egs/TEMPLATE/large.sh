@@ -4,7 +4,7 @@
 #   ./large.sh                                        everything that is not up to date
 #   ./large.sh --sizes "50 200 1000 3000 10000:1"     as far as Fig. 9 goes: 358,482 utterances, one population of them
 #   ./large.sh --voice-encoder given:FOLDER           x-vectors that another toolkit made
-# The back end of the first of --evaluators scores. What is simulated and what it cannot tell: docs/large.md.
+# The back end of the first of --evaluators scores. What is simulated and what it cannot tell: docs/populations.md.
 # Results: exp/large/<encoder>/results/RESULTS.md, large.csv and large.pdf.
 set -euo pipefail
 
@@ -13,7 +13,7 @@ stop_stage=2                                          # last stage to run
 generators="random average wgan idmap_mlp idmap_diff" # what is compared: conf/systems/<generator>.yaml
 sizes="50 200 1000"                                   # numbers of speakers, ascending; 10000:1 has one population
 populations=5                                         # simulated populations of each size
-voices="two same"                                     # pseudo-speakers of a person: see docs/large.md
+voices="two same"                                     # pseudo-speakers of a person: see docs/populations.md
 leak=0                                                # part of the source speaker that protected x-vectors keep
 checkpoint_seconds=60                                 # between two notes of how far a job has counted
 

@@ -21,7 +21,7 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Settings:
-    """What a configuration may say; None: not said. See docs/anonymisers.md."""
+    """What a configuration may say; None: not said. See docs/mcadams.md."""
 
     anonymiser: str
     alpha: Positive | None = None
