@@ -43,7 +43,9 @@ def cpu_seconds(folder: Path, first: int, last: int, *options: str) -> float:
 def main() -> int:
     """Make speech, protect it, and measure the stage with prosody alone, then with words."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speakers", type=int, default=SPEAKERS, help="How many speakers are evaluated; an even number")
+    parser.add_argument(
+        "--speakers", type=int, default=SPEAKERS, help="The number of evaluated speakers, even"
+    )
     speakers = parser.parse_args().speakers
     made = f"--eval-speakers {speakers} --train-speakers {8 * speakers}"
     work = Path(tempfile.mkdtemp(prefix="bench.", dir=ROOT / "egs"))

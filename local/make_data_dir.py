@@ -51,12 +51,12 @@ def make_data_dir(
     if faults:
         counts += f" ({describe_faults(faults)})"
     if len(faults) > allow_loss:
-        mend = "mend the corpus"
+        advice = "correct the corpus"
         if good:  # nobody wants to lose all that there is
-            mend += f", or allow the loss: --allow-loss {len(faults)}"
+            advice += f", or allow the loss: --allow-loss {len(faults)}"
         raise LossError(
             f"{out}: not written: {len(faults)} of {len(rows)} utterances cannot be used "
-            f"({describe_faults(faults)}); {mend}"
+            f"({describe_faults(faults)}); {advice}"
         )
     if not good:
         raise UserError(f"{out}: not written: no utterance can be used")

@@ -315,7 +315,7 @@ def test_fix_mends_the_form_and_loses_nothing(data: Path, run_program) -> None:
     for part in ("Windows line ends", "1 repeated lines removed", "sorted (LC_ALL=C)", "last line"):
         assert part in done.stdout
     assert read(data) == good
-    assert run_program(FIX, data).stdout == f"{data}: nothing to mend\n"
+    assert run_program(FIX, data).stdout == f"{data}: nothing to fix\n"
 
 
 def test_fix_drops_unreadable_audio_when_asked(data: Path, run_program) -> None:

@@ -95,7 +95,7 @@ def test_a_speaker_of_two_genders_and_many_faults(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("s1-00: speaker s1 has several genders")
     assert lines[20:] == ["make_data_dir.py: and 10 more"]
-    with pytest.raises(LossError, match=r"mend the corpus$"):  # losing all was recommended
+    with pytest.raises(LossError, match=r"correct the corpus$"):  # losing all was recommended
         make(tmp_path / "table.tsv", tmp_path / "out")
     capsys.readouterr()
     with pytest.raises(UserError, match="no utterance can be used"):

@@ -154,7 +154,8 @@ def test_losses_are_named_counted_and_refused(recipe: Path, corpus: Path) -> Non
     ]
     assert lines[-1] == (
         f"{name}: data/train: not written: 11 of 19 utterances cannot be used (6 for the gender, 4 "
-        "for the audio, 1 for the transcript); mend the corpus, or allow the loss: --allow-loss 11"
+        "for the audio, 1 for the transcript); correct the corpus, or allow the loss: "
+        "--allow-loss 11"
     )
     assert not (recipe / "data/train").exists() and not (recipe / "data/.prepare").exists()
     done = prepare(recipe, *options, "--allow-loss", 11)

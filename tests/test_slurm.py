@@ -111,7 +111,7 @@ def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
             _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert "2 / 2 failed (1: NODE_FAIL, 2: NODE_FAIL), log is in x.*.log" in errors
-    assert "NODE_FAIL: the node failed, not the job; give the same command again" in errors
+    assert "NODE_FAIL: the node failed, not the job; rerun the same command" in errors
 
 
 # What Slurm's commands answer on a cluster that has what the test's own node has not, such as

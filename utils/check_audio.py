@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         whole = re.sub(r"/split\d+/\d+$", "", args.data)  # DATA may be a part, which is made anew
         raise UserError(
             f"{args.data}: {len(report.problems)} of {len(data.wav)} audio files cannot be used "
-            f"(listed above); mend them, or leave them out with: "
+            f"(listed above); replace them, or leave them out with: "
             f"utils/fix_data_dir.py --check-audio --allow-drop N {whole}"
         )
     write_map(args.out / "utt2dur", {utt: f"{s:.6f}" for utt, s in report.seconds.items()})

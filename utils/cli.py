@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 
 class UserError(Exception):
-    """Something the user can mend, in one line: file, line or id, what is wrong, what to do."""
+    """Something the user can fix, in one line: file, line or id, what is wrong, what to do."""
 
     exit_status = 2
 

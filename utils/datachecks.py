@@ -62,7 +62,7 @@ def validate_data_dir(
     directory = Path(path)
     if not directory.is_dir():
         raise UserError(f"{path}: no such data directory")
-    fix = f"mend with: utils/fix_data_dir.py {path}"
+    fix = f"fix it with: utils/fix_data_dir.py {path}"
     problems = [
         Problem(directory / name, None, "missing", "is missing", _advice_for_missing(name, path))
         for name in need
@@ -94,7 +94,7 @@ def _advice_for_missing(name: str, path: StrPath) -> str:
 def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
     """Read one file leniently into `rows`; yield what is wrong with its lines."""
     if problem := file_problem(path):
-        yield Problem(path, None, "unreadable", problem, "mend or remove it")
+        yield Problem(path, None, "unreadable", problem, "correct or remove it")
         return
     try:
         text = path.read_bytes().decode("utf-8")
@@ -122,13 +122,13 @@ def _scan_line(path: Path, number: int, line: str, rows: list[_Row]) -> Iterator
     spec, fields = FILES[path.name], split_fields(line.removesuffix("\r"))
     if not fields or not spec.accepts(len(fields)):
         message = f"{len(fields)} fields where {spec.fields} are expected"
-        yield Problem(path, number, "fields", message, "mend the line")
+        yield Problem(path, number, "fields", message, "correct the line")
     if not fields:
         return
     row = _Row(number, *split_key(line.removesuffix("\r")))
     rows.append(row)
     if spec.accepts(len(fields)) and (message := value_problem(path.name, row.value)):
-        yield Problem(path, number, "value", f"{row.key}: {message}", "mend the line")
+        yield Problem(path, number, "value", f"{row.key}: {message}", "correct the line")
 
 
 def _check_order(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
@@ -243,7 +243,7 @@ def _check_audio_file(
         rates[info.rate] += 1
     if info.problem:
         message = f"{row.key}: audio file {row.value} {info.problem}"
-        yield Problem(path, row.line, "audio", message, "mend the file or leave the utterance out")
+        yield Problem(path, row.line, "audio", message, "replace the file or drop the utterance")
 
 
 def _check_trials(directory: Path, rows: _Rows, models: StrPath | None) -> Iterator[Problem]:
@@ -253,7 +253,7 @@ def _check_trials(directory: Path, rows: _Rows, models: StrPath | None) -> Itera
     seen: dict[tuple[str, str], int] = {}
     labels: Counter[str] = Counter()
     if problem := file_problem(path):
-        yield Problem(path, None, "unreadable", problem, "mend or remove it")
+        yield Problem(path, None, "unreadable", problem, "correct or remove it")
         return
     text = path.read_text("utf-8", errors="replace")
     if text.startswith("\ufeff"):
@@ -262,7 +262,7 @@ def _check_trials(directory: Path, rows: _Rows, models: StrPath | None) -> Itera
         fields = split_fields(line)
         if len(fields) != 3 or fields[2] not in LABELS:
             message = f"{line!r} is not `<enrolled speaker> <utterance> target|nontarget`"
-            yield Problem(path, number, "fields", message, "mend the line")
+            yield Problem(path, number, "fields", message, "correct the line")
             continue
         model, utt, label = fields
         labels[label] += 1

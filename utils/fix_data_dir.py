@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mend a data directory: line ends, order, identical duplicates, spk2utt; drop what is incomplete.
+"""Fix a data directory: line ends, order, identical duplicates, spk2utt; drop what is incomplete.
 
 An utterance goes when a file that should have it lacks it (wav.scp, text, utt2dur, the gender of
 its speaker ...). What goes is printed with the reason, and more than --allow-drop utterances are
@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         total = len(set(data.utt2spk) | set(reasons))
         raise LossError(
             f"{args.data}: {len(reasons)} of {total} utterances are not complete (listed above); "
-            f"mend the files, or drop them with --allow-drop {len(reasons)}; nothing was changed"
+            f"correct the files, or drop them with --allow-drop {len(reasons)}; nothing was changed"
         )
     mended = drop(data, reasons, notes)
     changed = replace_files(args.data, *mended)
@@ -211,7 +211,7 @@ def _report(path: Path, notes: list[str], changed: list[str], reasons: dict[str,
     if changed:
         print(f"{path}: changed {' '.join(changed)} (as they were: {path / '.backup'})")
     else:
-        print(f"{path}: nothing to mend")
+        print(f"{path}: nothing to fix")
     if reasons:
         print(f"{path}: {len(reasons)} utterances dropped")
     left = validate_data_dir(path, need=("utt2spk", "spk2utt"), audio=False)

@@ -45,7 +45,7 @@ recipe_on_exit() {
   abandon_step
   [[ -z $recipe_partial ]] || rm -rf "$recipe_partial"
   [[ $status -eq 0 || -z $recipe_current ]] \
-    || printf '%s: stage %s failed at %s (status %s); the messages are above. Mend it and give the same command again: what is done is not redone.\n' \
+    || printf '%s: stage %s failed at %s (status %s); the messages are above. Fix this and rerun the same command: finished steps are not repeated.\n' \
       "${0##*/}" "$recipe_stage" "$recipe_current" "$status" >&2
   exit "$status"
 }

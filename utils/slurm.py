@@ -64,8 +64,8 @@ ACTIVE = frozenset(
 ADVICE = {
     "TIMEOUT": "raise --time (cmd.sh, or the defaults of the configuration)",
     "OUT_OF_MEMORY": "raise --mem (cmd.sh, or the defaults of the configuration)",
-    "NODE_FAIL": "the node failed, not the job; give the same command again",
-    "PREEMPTED": "another job took the node; give the same command again",
+    "NODE_FAIL": "the node failed, not the job; rerun the same command",
+    "PREEMPTED": "another job took the node; rerun the same command",
     "CANCELLED": "somebody cancelled it (scancel), or Slurm did",
     "LOST": "Slurm no longer knows it, and its log has no end",
     "NO LOG": "it completed, but its log is not seen here; is the file system shared?",

@@ -20,7 +20,9 @@ from utils.cli import UserError
 StrPath = str | os.PathLike[str]
 _KEY_AND_REST = re.compile(r"[ \t]*([^ \t]+)[ \t]*(.*)", re.S)
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-ADVICE_FOR_MARK = "begins with a byte-order mark; mend: sed -i '1s/^\\xEF\\xBB\\xBF//' on the file"
+ADVICE_FOR_MARK = (
+    "begins with a byte-order mark; remove it with: sed -i '1s/^\\xEF\\xBB\\xBF//' on the file"
+)
 
 
 _TIMED = ".timed."  # and a file's name: that of the hidden file which says that it holds seconds
@@ -123,7 +125,7 @@ def is_there(path: StrPath) -> bool:
     if not os.path.lexists(path):
         return False
     if problem := file_problem(path):
-        raise UserError(f"{path}: {problem}; mend or remove it")
+        raise UserError(f"{path}: {problem}; correct or remove it")
     return True
 
 
@@ -170,7 +172,7 @@ def _text_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         if b"\0" in line:
             raise UserError(f"{path}:{number}: not a text file (it holds a NUL byte)")
         if line.endswith(b"\r"):
-            raise UserError(f"{path}:{number}: Windows line end (CR LF); mend: dos2unix {path}")
+            raise UserError(f"{path}:{number}: Windows line end (CR LF); run: dos2unix {path}")
         try:
             yield number, line.decode("utf-8")
         except UnicodeDecodeError as error:

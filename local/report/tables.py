@@ -277,8 +277,8 @@ RTF_READING = (
     "with the start of the programs, over the length of the speech before protection (of what a "
     "pool or a training is made of, of the trials for recognition). Whatever else ran on the "
     "machine makes it higher, so compare only what was measured side by side. A stage that several "
-    "systems share stands with each. How long a training takes hangs on its steps, hardly on the "
-    "speech."
+    "systems share stands with each. Training time depends on the number of steps, hardly on the "
+    "amount of speech."
 )
 RTF_HEADER = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
 

@@ -172,7 +172,7 @@ class UsedIndices:
         where = f"{self.path}:{self._n_lines}"
         if (found := _parse(line)) is None:
             self._start_anew()
-            raise UserError(f"{where}: not an index, a tab, and a name; mend or remove the line")
+            raise UserError(f"{where}: not an index, a tab and a name; correct or remove the line")
         name, index = found
         if index in self._by_index or name in self._by_name:
             self._start_anew()
