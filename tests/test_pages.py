@@ -1,0 +1,50 @@
+"""The pages: links and their anchors lead somewhere, and pages stay short."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PATTERNS = ("*.md", "docs/**/*.md", "egs/*.md", "egs/*/*.md", "egs/*/results/*.md")
+PAGES = sorted(
+    path
+    for pattern in (*PATTERNS, "models/*/*.md", "benchmarks/*.md")
+    for path in ROOT.glob(pattern)
+)
+LONG = {"generators.md"}  # older than the rule
+
+
+def text_of(page: Path) -> str:
+    """Without blocks of commands."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), flags=re.M)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+        if link.startswith(("http:", "https:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("egs/*/RESULTS.md")), ids=lambda p: p.parent.name)
+def test_results_are_an_overview(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
+def test_a_page_of_docs_has_at_most_900_words(page: Path) -> None:
+    """Lines of tables and fences are no words."""
+    words = re.findall(r"[^\s|]*\w[^\s|]*", page.read_text(encoding="utf-8"))
+    assert page.name in LONG or len(words) <= 900
