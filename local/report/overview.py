@@ -8,7 +8,7 @@ from itertools import chain, product
 from pathlib import Path
 
 from local.report.results import Figure, read_table
-from local.report.strongest import EER, best_unprotected, strongest
+from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
 from local.report.words import ATTACKERS, UTILITY, attacker, code
 from utils.cli import UserError
@@ -132,21 +132,35 @@ _PRIVACY_HEADER = [
     *(column.title for column in SIMILARITY_COLUMNS[:2]),
 ]  # fmt: skip
 
+_EVALUATOR = _PRIVACY_HEADER.index("evaluator")
+
 
 def privacy_table(block: Block) -> Table:
-    """EER of the strongest attacker, DeID and G_VD of each system and gender, by his evaluator."""
+    """EER of the strongest attacker, DeID and G_VD of each system and gender, by one evaluator."""
     return Table(_PRIVACY_HEADER, [cells for _, _, cells in _privacy(block)], 2)
 
 
 def overview_table(block: Block) -> Table:
-    """Privacy of each system and gender, and beside it words, emotions and quality."""
+    """Privacy of each system and gender, what its evaluator has without protection, and beside it
+    words, emotions and quality."""
     columns = [column for column in _WORDS if column.metric in ("wer", "uar", "mos")]
     measured = _measured(block, columns)
-    rows = [
-        [*cells, *_use_cells(block, split, system, measured)]
-        for system, split, cells in _privacy(block)
+    bare = unprotected(block.figures)
+    rows = []
+    for system, split, cells in _privacy(block):
+        evaluator = cells[_EVALUATOR]
+        without = "" if system == "original" else cell(bare.get((split, evaluator)), EER)
+        rows.append(
+            [*cells[: _EVALUATOR + 1], without, *cells[_EVALUATOR + 1 :],
+             *_use_cells(block, split, system, measured)]
+        )  # fmt: skip
+    header = [
+        *_PRIVACY_HEADER[: _EVALUATOR + 1],
+        "without protection (%)",
+        *_PRIVACY_HEADER[_EVALUATOR + 1 :],
+        *(column.title for column, _ in measured),
     ]
-    return Table([*_PRIVACY_HEADER, *(column.title for column, _ in measured)], rows, 2)
+    return Table(header, rows, 2)
 
 
 _SHOWN = (
