@@ -34,8 +34,8 @@ from steps.options import add_sampler, make_sampler
 from utils.archives import read_vector_file
 from utils.arrays import Float32, Float64
 from utils.cli import UserError, make_parser, run_program
+from utils.jsonfiles import read_json_object
 from utils.options import add_paths
-from utils.settings import read_json_object
 from utils.tables import atomic_write, is_there
 
 HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"

@@ -50,7 +50,8 @@ from utils.archives import ArchiveWriter, read_counts, read_vectors
 from utils.audiofiles import probe_audio
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
-from utils.settings import parse_settings, read_json_object, read_settings
+from utils.jsonfiles import read_json_object
+from utils.settings import parse_settings, read_settings
 from utils.speakers import read_training_speakers
 from utils.tables import atomic_write, read_id_lists, read_map
 from utils.trials import read_trials

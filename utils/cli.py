@@ -4,7 +4,6 @@ Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 int
 """
 
 import argparse
-import inspect
 import logging
 import os
 import sys
@@ -44,6 +43,8 @@ def make_parser(description: str, epilog: str | None = None) -> argparse.Argumen
 def add_command(commands: Any, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
     """The command that is called like the function `run` (but for its underscore), which is kept
     as `run` of what is parsed; commands: of add_subparsers. The first line of text sums it up."""
+    import inspect  # here: takes a tenth of a small program's time, and most have no commands
+
     text = inspect.cleandoc(text)
     command: argparse.ArgumentParser = commands.add_parser(
         run.__name__.lstrip("_"), help=text.partition("\n")[0], description=text,

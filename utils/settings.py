@@ -20,7 +20,6 @@ from utils.registry import did_you_mean
 from utils.tables import StrPath, atomic_write, read_bytes
 
 T = TypeVar("T")
-Kind = TypeVar("Kind", dict[str, Any], list[Any])
 _DATE = "tag:yaml.org,2002:timestamp"
 _NO_SEXAGESIMAL = {
     "tag:yaml.org,2002:int": re.compile(
@@ -31,7 +30,6 @@ _NO_SEXAGESIMAL = {
         r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
     ),
 }
-JSON_KINDS = {dict: "object", list: "list"}
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
@@ -53,25 +51,6 @@ _StrictLoader.yaml_implicit_resolvers = {
     first: [(tag, _NO_SEXAGESIMAL.get(tag, pattern)) for tag, pattern in found if tag != _DATE]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-
-
-def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
-    """The object in a JSON file that a program wrote. UserError with `mend`, what to do, for
-    anything else."""
-    return read_json(path, dict, mend)
-
-
-def read_json(path: StrPath, kind: type[Kind], mend: str) -> Kind:
-    """The same, for an object or a list."""
-    try:
-        found = json.loads(read_bytes(path).decode("utf-8"))
-    except UserError as error:
-        raise UserError(f"{error}; {mend}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: cannot be read as JSON: {error}; {mend}") from error
-    if not isinstance(found, kind):
-        raise UserError(f"{path}: holds no JSON {JSON_KINDS[kind]}; {mend}")
-    return found
 
 
 def read_settings(path: StrPath) -> dict[str, object]:

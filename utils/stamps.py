@@ -32,9 +32,9 @@ Options that cannot change a result (--nj, --download) are not part of the comma
 import argparse
 import ast
 import json
+import os
 import re
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -56,8 +56,8 @@ from utils.digests import (
     remembering,
     sha256,
 )
+from utils.jsonfiles import read_json_object
 from utils.orphans import refuse_living_job
-from utils.settings import read_json_object
 from utils.tables import atomic_write, timed_in
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -146,14 +146,17 @@ def digest_code(program: Path) -> str:
 
     Comments and docstrings of Python do not count.
     """
-    todo = {program.resolve()}
+    first = program.resolve()
+    todo = {str(first.relative_to(ROOT) if first.is_relative_to(ROOT) else first)}
+    seen = set(todo)
     parts: dict[str, str] = {}
     while todo:
-        path = todo.pop()
-        name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+        name = todo.pop()
+        path = ROOT / name
         parts[name], named = json.loads(remembered("code", path, partial(_read_code, path)))
-        found = {ROOT / module for module in named}
-        todo |= {p for p in found if p.exists()} - {ROOT / name for name in parts}
+        new = set(named) - seen  # looked for once: a program has a hundred modules
+        seen |= new
+        todo |= {module for module in new if (ROOT / module).exists()}
     return digest_json(parts)
 
 
@@ -442,7 +445,7 @@ def finish(outs: Sequence[Path], command: Sequence[str], maybe: Sequence[Path] =
         "inputs": {**inputs, **_digest_words(made, words, {*inputs, *code})[0]},
         "code": code,
         "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
     }
     for out in made:

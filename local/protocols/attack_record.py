@@ -7,7 +7,8 @@ from pathlib import Path
 from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED, Attacker
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir, read_noted
-from utils.settings import read_json_object, read_settings
+from utils.jsonfiles import read_json_object
+from utils.settings import read_settings
 from utils.speakers import check_apart, read_training_speakers
 from utils.tables import is_there
 

@@ -13,7 +13,7 @@ from local.report import draw
 from local.report.results import tabulate
 from local.report.words import Marked, markdown_table, number
 from utils.cli import UserError
-from utils.settings import read_json_object
+from utils.jsonfiles import read_json_object
 from utils.tables import atomic_write
 
 REAL = "real"  # the speakers of the pool, to compare with

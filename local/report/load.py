@@ -11,7 +11,7 @@ from typing import Any
 from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
 from local.report.words import UTILITY, parse, target_series, target_voices
 from utils.cli import UserError
-from utils.settings import Kind, read_json
+from utils.jsonfiles import Kind, read_json
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from local.report.results import Json, Missing, lacks
 from utils.cli import UserError
-from utils.settings import read_json_object
+from utils.jsonfiles import read_json_object
 from utils.stamps import provenance, read_stamp
 from utils.tables import is_there, read_bytes, read_map
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from utils.cli import LossError, UserError
-from utils.settings import read_json_object
+from utils.jsonfiles import read_json_object
 from utils.stamps import provenance
 from utils.tables import atomic_write, read_bytes
 

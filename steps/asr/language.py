@@ -15,7 +15,7 @@ from pathlib import Path
 
 from steps.asr.text import normalise
 from utils.cli import UserError
-from utils.settings import read_json_object
+from utils.jsonfiles import read_json_object
 from utils.tables import atomic_write, is_there, read_lines
 
 LM, GRAMMAR, LEXICON = "lm.arpa", "grammar.jsgf", "lexicon.dict"

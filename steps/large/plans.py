@@ -33,8 +33,8 @@ from steps.speaker.scoring import VectorTable, check_dimensions, read_segments
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
+from utils.jsonfiles import read_json_object
 from utils.seeds import make_rng
-from utils.settings import read_json_object
 from utils.tables import atomic_write, file_problem, is_there, read_bytes, sort_ids
 
 FORMAT = 1
