@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compute how often an attacker names the right one of the enrolled speakers, from his scores.
+"""Compute how often an attacker names the right one of the enrolled speakers, from scores.
 
 TRIALS `<enrolled speaker> <utterance> target|nontarget` and SCORES as for compute_metrics.py; each
 utterance's candidates are the speakers that it is scored against. OUT is a JSON file, or - for

@@ -5,7 +5,7 @@
 F0_DIR is a folder of steps/extract_f0.py, DATA the data directory (utt2spk; all its utterances
 count). OUT gets spk_f0.{ark,scp}: for each speaker the number of voiced frames, mean and standard
 deviation of their log F0, and its 101 quantiles from 0 to 1. A speaker without a voiced frame has
-zeros, and F0 transforms leave him as he is.
+zeros, and F0 transforms leave their pitch as it is.
 """
 
 import argparse

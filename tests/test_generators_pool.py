@@ -310,7 +310,7 @@ def test_the_target_himself_gets_the_next_nearest():
     block = pool[0][36:42]
     second = np.argsort(np.linalg.norm(block - block.mean(axis=0), axis=1))[1]
     assert info["speakers"] == f"s{36 + second:03d}"
-    assert generator.notes == [f"constant: {own} is target 7 himself; {info['speakers']} for him"]
+    assert generator.notes == [f"constant: {own} is target 7; {info['speakers']} for {own}"]
 
 
 def test_constant_targets_of_a_small_pool():

@@ -131,7 +131,7 @@ original, protected with protected; the attacker is ignorant: trained on origina
 
 - `two`: a person has one pseudo-speaker in enrolment and another in trials, as in the tests of
   the VoicePrivacy Challenges. An EER of 50 % says that the generator leaves nothing of the source;
-  one below, that the choice itself betrays him. Pairs of both genders are trials, so a system that
+  one below, that the choice itself betrays them. Pairs of both genders are trials, so a system that
   keeps the gender (`gender: same`) stays below 50 % for that alone.
 - `same`: one pseudo-speaker in both. This is no protection but a test of uniqueness: the EER says
   how well people are told apart by their pseudo-speakers; **here lower means more unique**.

@@ -32,9 +32,9 @@ moved to the target's, without it stays. White-box attackers know the target: en
 set are protected with it, and the evaluator is trained on that: *(back end)* only LDA and PLDA,
 *(fine-tuned)* the encoder tuned further, else the encoder anew. `±`: standard deviation over
 targets (n − 1), which says nothing of how few speakers there are; brackets: 95 % interval over
-speakers. A speaker's linkability is measured twice: the mean of D↔ over his trials with the
-densities of all trials (001's text), and D_sys of his trials alone on a fixed number of bins (001's
-code), which tends to 1 where he has few trials (docs/metrics/linkability_per_speaker.md).
+speakers. A speaker's linkability is measured twice: the mean of D↔ over their trials with the
+densities of all trials (001's text), and D_sys of their trials alone on a fixed number of bins
+(001's code), which tends to 1 where they have few trials (docs/metrics/linkability_per_speaker.md).
 """
 
 

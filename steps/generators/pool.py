@@ -135,7 +135,7 @@ class PoolGenerator(Declared[S]):
         if there < asked:
             cause = f"there are {size} {what}"
             if size >= asked:
-                cause = f"a source who is in the pool himself leaves fewer {what}"
+                cause = f"a source who is in the pool, too, leaves fewer {what}"
             add_note(
                 self.notes,
                 f"{self.name}: {setting}: {asked} asked, but {cause}; all are taken, "

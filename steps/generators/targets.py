@@ -132,6 +132,6 @@ class ConstantTarget(Declared[TargetSettings]):
         speaker = self._pool.speakers[place]
         if place != target.ranking[0]:
             own = self._pool.speakers[int(target.ranking[0])]
-            add_note(self.notes, f"constant: {own} is target {number} himself; {speaker} for him")
+            add_note(self.notes, f"constant: {own} is target {number}; {speaker} for {own}")
         info = {"speakers": speaker, "target": number, "target_gender": target.gender}
         return self._pool.vectors[place].copy(), info
