@@ -4,7 +4,7 @@
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality), privacy (the strongest attacker), overview (both), attackers (all of them) or trainings
+quality), overview (the strongest attacker, and use beside it), attackers (all of them) or trainings
 (one evaluator, trained several times). With --check the exit status is 1 when a page is not what
 its data say.
 """

@@ -107,9 +107,13 @@ def use_table(block: Block) -> Table:
     return Table(["system", *(column.title for column, _ in measured)], rows, 1)
 
 
-def _privacy(block: Block) -> list[tuple[str, str, list[str]]]:
-    """(system, split, cells of its row of privacy) of each system and gender that was attacked."""
+def overview_table(block: Block) -> Table:
+    """EER of the strongest attacker of each system and gender, with that evaluator's EER without
+    protection, DeID and G_VD; and beside them words, emotions and quality."""
     best = {(s.system, s.split): s.eer for s in strongest(block.figures) if s.eer is not None}
+    bare = unprotected(block.figures)
+    gains = SIMILARITY_COLUMNS[:2]
+    measured = _measured(block, [c for c in _WORDS if c.metric in ("wer", "uar", "mos")])
     rows = []
     for system, (gender, people) in product(block.systems, _GENDERS.items()):
         split = f"{block.split}_{gender}"
@@ -118,48 +122,17 @@ def _privacy(block: Block) -> list[tuple[str, str, list[str]]]:
         if eer is None:
             continue
         alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}
-        cells = [
-            code(system), people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
-            *(cell(alike.get(c.metric), c) if system != "original" else ""
-              for c in SIMILARITY_COLUMNS[:2])
-        ]  # fmt: skip
-        rows.append((system, split, cells))
-    return rows
-
-
-_PRIVACY_HEADER = [
-    "system", "voices", EER.title, "attacker", "evaluator",
-    *(column.title for column in SIMILARITY_COLUMNS[:2]),
-]  # fmt: skip
-
-_EVALUATOR = _PRIVACY_HEADER.index("evaluator")
-
-
-def privacy_table(block: Block) -> Table:
-    """EER of the strongest attacker, DeID and G_VD of each system and gender, by one evaluator."""
-    return Table(_PRIVACY_HEADER, [cells for _, _, cells in _privacy(block)], 2)
-
-
-def overview_table(block: Block) -> Table:
-    """Privacy of each system and gender, what its evaluator has without protection, and beside it
-    words, emotions and quality."""
-    columns = [column for column in _WORDS if column.metric in ("wer", "uar", "mos")]
-    measured = _measured(block, columns)
-    bare = unprotected(block.figures)
-    rows = []
-    for system, split, cells in _privacy(block):
-        evaluator = cells[_EVALUATOR]
-        without = "" if system == "original" else cell(bare.get((split, evaluator)), EER)
+        protected = [cell(bare.get((split, eer.evaluator)), EER)]
+        protected += [cell(alike.get(column.metric), column) for column in gains]
         rows.append(
-            [*cells[: _EVALUATOR + 1], without, *cells[_EVALUATOR + 1 :],
+            [code(system), people, cell(eer, EER), attacker(eer.attacker), eer.evaluator,
+             *(protected if system != "original" else [""] * len(protected)),
              *_use_cells(block, split, system, measured)]
         )  # fmt: skip
     header = [
-        *_PRIVACY_HEADER[: _EVALUATOR + 1],
-        "without protection (%)",
-        *_PRIVACY_HEADER[_EVALUATOR + 1 :],
-        *(column.title for column, _ in measured),
-    ]
+        "system", "voices", EER.title, "attacker", "evaluator", "without protection (%)",
+        *(column.title for column in gains), *(column.title for column, _ in measured),
+    ]  # fmt: skip
     return Table(header, rows, 2)
 
 
@@ -224,7 +197,6 @@ def attackers_table(block: Block) -> Table:
 
 KINDS: dict[str, Callable[[Block], Table]] = {
     "use": use_table,
-    "privacy": privacy_table,
     "overview": overview_table,
     "attackers": attackers_table,
     "trainings": trainings_table,
