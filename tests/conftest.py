@@ -28,6 +28,12 @@ ROOT = Path(__file__).resolve().parents[1]
 hypothesis.settings.register_profile("pseudovox", deadline=None)
 hypothesis.settings.load_profile("pseudovox")
 
+# Files that take a minute or more, which one worker runs as a whole: the longest first.
+LONGEST = (
+    "test_recipe.py", "test_generators_recipe.py", "test_studies.py", "test_ctc.py",
+    "test_large_recipe.py", "fuzz/test_kills.py",
+)  # fmt: skip
+
 MakeDataDir = Callable[..., Path]
 RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,12 +48,13 @@ def _drop_lazy_modules() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before Hypothesis's own hook. Slow files first, lest one of two workers ends with them."""
+    longest = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     _drop_lazy_modules()
     for item in items:
         for needed in {"browser", "slurm"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(needed)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (item.path not in slow, longest.get(item.path, len(longest))))
 
 
 @pytest.fixture(autouse=True)

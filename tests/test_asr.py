@@ -365,6 +365,7 @@ def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
     assert recogniser.recognise("yes", read_audio("yes", str(path)).samples) == "YES"
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_digits_of_people_whatever_was_heard_before(tmp_path: Path, corpora: Path) -> None:
     files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))

@@ -327,6 +327,7 @@ def test_statistics_are_of_all_frames() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_program_trains_and_leaves_what_is_needed(pool: Path, trained: Path) -> None:
     said = yaml.safe_load((trained / "synthesiser.yaml").read_text())
     assert said["trained"]["step"] == 2 and said["trained"]["xvector_dimensions"] == N_XVECTOR

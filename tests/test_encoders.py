@@ -450,6 +450,7 @@ def test_extraction_counts_what_it_does(trained, data, tmp_path, capsys):
     assert not (tmp_path / "x" / "utt2spk").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [[], ["--chunk-seconds", "0.7"]], ids=["whole", "chunks"])
 def test_x_vectors_depended_on_the_number_of_jobs(trained, data, tmp_path, monkeypatch, chunks):
     """A batch's size changed the last bits, and archives bore the numbers of jobs."""

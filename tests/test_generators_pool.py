@@ -455,6 +455,7 @@ def test_published_xvectors(published, distance):
     assert len(set(ids)) == 10
 
 
+@pytest.mark.slow
 def test_what_a_system_needs_is_told_without_torch() -> None:
     """A recipe asks it of every system, in a process of its own."""
     code = (

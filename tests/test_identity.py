@@ -120,6 +120,7 @@ def test_processes_that_assign_at_once_share_keys_and_never_indices(tmp_path: Pa
     assert sorted({index for index, _ in pairs}) == list(range(5, 5 + size))
 
 
+@pytest.mark.slow
 def test_killed_processes_leave_a_file_in_which_all_that_was_said_holds(tmp_path: Path) -> None:
     path = tmp_path / "used"
     said: list[tuple[int, str]] = []

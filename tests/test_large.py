@@ -66,6 +66,7 @@ def total_of(
     return merge_parts(plan, counted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cosine", "plda"])
 def test_figures_are_those_of_the_exact_tool(sides: tuple[Side, Side], kind: str) -> None:
     enrol, trial = sides

@@ -49,6 +49,7 @@ def error(recipe: Path, *options: object) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_sets_made_and_made_again(recipe: Path, corpus: Path) -> None:
     done = prepare(recipe, "--corpus", corpus, *OPTIONS)
     assert done.returncode == 0, done.stderr

@@ -419,6 +419,7 @@ def test_options_of_a_finished_stage_0_were_forgotten(corpus_recipe, tmp_path: P
     assert made.read_text().endswith("--corpus other\n")
 
 
+@pytest.mark.slow
 def test_the_other_gender_after_one_was_refused(corpus_recipe) -> None:
     """prepare.sh makes both; `data/..._trials_m: exists and was not made by a recipe`."""
     assert corpus_recipe("--corpus", "mine", "--genders", "f").returncode == 0
@@ -461,6 +462,7 @@ for need in generator:idmap_mlp generator:psd; do make $need; done"""
     assert "evaluated, too: few" in told.stdout + told.stderr
 
 
+@pytest.mark.slow
 def test_a_second_run_without_asr_lost_the_words_from_the_report(tmp_path: Path) -> None:
     """Figures that are up to date stay, and only these, of the systems and genders of this run."""
     for name in ("b2/utility.hub_m/PP/e_f", "b2/utility.old/PP/e_f", "b2/utility.hub_m/PP/e_m",

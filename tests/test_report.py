@@ -494,6 +494,7 @@ def test_partial_results_give_a_page_that_says_so(
     assert gone in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("empty_pictures")
 def test_figures_json_of_another_shape_is_said(results: Path, tmp_path: Path) -> None:
     where = {"evaluator": LABEL, "split": "toy_f", "system": "b2", "attacker": "ignorant"}

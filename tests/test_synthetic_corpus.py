@@ -88,6 +88,7 @@ def test_the_same_bits_with_two_processes(make: RunProgram, corpus: Path, tmp_pa
     assert digests(tmp_path / "two") == digests(corpus)
 
 
+@pytest.mark.slow
 def test_a_speaker_sounds_the_same_whoever_else_is_made(
     make: RunProgram, corpus: Path, tmp_path: Path
 ) -> None:
@@ -297,6 +298,7 @@ def test_audio_folder_that_is_a_file(make: RunProgram, tmp_path: Path) -> None:
     assert result.stderr == "make_synthetic_corpus.py: corpus: cannot be made: File exists\n"
 
 
+@pytest.mark.slow
 def test_a_long_path_is_refused_not_replaced_by_other_voices(
     make: RunProgram, run_process: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
