@@ -12,7 +12,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.archives import ArchiveWriter, read_entries
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, describe_difference
 from utils.datafiles import FILES, NOTES
@@ -211,6 +210,8 @@ def _sorted_lines(table: dict[str, str]) -> list[str]:
 
 def _write_archive(scp: Path, table: dict[str, str]) -> None:
     """All that the lines of a table point at, in one archive."""
+    from utils.archives import ArchiveWriter, read_entries  # load NumPy; audio needs neither
+
     with ArchiveWriter(scp.with_suffix("")) as writer:
         entries = {key: table[key].partition(" ")[2] for key in sort_ids(table)}
         for key, array in read_entries(scp, entries):

@@ -1,8 +1,10 @@
 """Randomness that does not depend on order: the seed of an item is a hash of what the item is."""
 
 import hashlib
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:  # NumPy takes longer to load than programs need that only derive seeds
+    import numpy as np
 
 
 def derive_seed(master: int, *names: str) -> int:
@@ -19,6 +21,8 @@ def derive_seed(master: int, *names: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8], "big")
 
 
-def make_rng(master: int, *names: str) -> np.random.Generator:
+def make_rng(master: int, *names: str) -> "np.random.Generator":
     """A PCG64 generator seeded by `derive_seed` (see there)."""
+    import numpy as np
+
     return np.random.Generator(np.random.PCG64(derive_seed(master, *names)))
