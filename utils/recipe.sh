@@ -123,6 +123,7 @@ step() {
       trap 'stop_launcher; abandon_step' EXIT # a signal that ends this shell alone must not leave its program behind
       "$@"
       stamps.py finish "${outs[@]}" -- "$@"
+      recipe_begun=() # nothing to put back
     ) &
     recipe_pids+=($!) recipe_outs+=("${outs[0]}")
     return 0
