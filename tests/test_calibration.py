@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from steps.anonymisers.registry import describe_system
 from steps.generators.calibration import N_INDICES, Calibration
 from steps.generators.registry import load_generator
 from steps.generators.trained import load_trained, train_generator
@@ -139,3 +140,17 @@ def test_two_recordings_of_one_person_by_hand() -> None:
     assert data.same_person == pytest.approx(0.0)  # of 0, 1 and 0
     lone = TrainingVectors(("a", "b"), vectors[2:], np.array([0, 1]))
     assert np.isnan(lone.same_person)
+
+
+def test_variants_of_a_generator_overwrote_each_other() -> None:
+    """A system names the file that its generator is trained by; every such file is there."""
+    folder = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf"
+    found = {}
+    for path in sorted((folder / "systems").glob("*.yaml")):
+        needs = describe_system(path).needs
+        if trained := [need.split(":")[1] for need in needs if need.startswith("generator:")]:
+            found[path.stem] = trained[0]
+            assert (folder / f"generators/{trained[0]}.yaml").is_file()
+    assert found["idmap_mlp_u"] == "idmap_mlp_u" and found["idmap_mlp_utt"] == "idmap_mlp"
+    own = [made for system, made in found.items() if "psd" not in system and "_utt" not in system]
+    assert len(own) == len(set(own)) >= 11

@@ -325,7 +325,8 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
             f"generator {name} does; choose another level or generator"
         )
     # What is trained is named with the settings that it is trained by.
-    needs = ["pool", *(f"generator:{name}" if need == "generator" else need for need in wanted)]
+    trained = f"generator:{generator.get('trained') or name}"
+    needs = ["pool", *(trained if need == "generator" else need for need in wanted)]
     needs += ["f0"] * (settings.f0 != "none")
     needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
     ordered = sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0]))

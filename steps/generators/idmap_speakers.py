@@ -38,10 +38,12 @@ class IdMapSettings:
     calibrated, vectors are as far apart as those of people (ours); raw, they stay as the network
     makes them (the paper); real, these get the median norm of real speakers. tries: how many
     indices a key gets at most until its voice is nobody's: nearer to no training speaker than two
-    recordings of one person are to each other; 1 takes the first.
+    recordings of one person are to each other; 1 takes the first. trained: the recipe trains it by
+    conf/generators/<trained>.yaml ("": <name>.yaml), so that variants stand side by side.
     """
 
     name: str
+    trained: str = ""
     used_indices: str = ""
     index_space: Natural = 0
     norm: Annotated[str, OneOf(*NORMS)] = "calibrated"

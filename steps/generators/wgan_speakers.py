@@ -32,10 +32,12 @@ class WganSettings:
     tries: vectors drawn for a key at most; then the one with the lowest cosine is kept. centred:
     cosines are about the mean of the pool. The paper takes raw ones (false), of an encoder whose
     real speakers have a mean cosine near 0; where all are alike (0.58 with Resemblyzer), no two
-    real speakers are below 0.3, and only vectors unlike any speaker are kept.
+    real speakers are below 0.3, and only vectors unlike any speaker are kept. trained: as that of
+    idmap_speakers.IdMapSettings.
     """
 
     name: str
+    trained: str = ""
     threshold: Annotated[float, Number(above=-1, most=1)] = 0.3
     tries: Count = 100
     centred: bool = True
