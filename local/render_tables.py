@@ -5,8 +5,9 @@
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
 quality), overview (the strongest attacker, and use beside it), attackers (all of them) or trainings
-(one evaluator, trained several times). With --check the exit status is 1 when a page is not what
-its data say.
+(one evaluator, trained several times). `<!-- table: voices FOLDER -->` shows FOLDER/generators.csv
+(generators.sh): how much alike pseudo-speakers are. With --check the exit status is 1 when a page
+is not what its data say.
 """
 
 import argparse

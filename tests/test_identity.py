@@ -110,7 +110,7 @@ def test_with_a_file_an_index_is_the_hash_unless_another_key_has_it(tmp_path: Pa
 
 def test_processes_that_assign_at_once_share_keys_and_never_indices(tmp_path: Path) -> None:
     """A range that is as small as possible, so that they collide all the time."""
-    n_workers, number = 6, 40
+    n_workers, number = 8, 40
     size = (n_workers + 1) * number
     workers = [start(tmp_path / "used", w, number, 5, size) for w in range(n_workers)]
     pairs = [pair for worker in workers for pair in whole_lines(worker.communicate()[0])]

@@ -120,3 +120,30 @@ def test_the_project_s_pages_are_what_their_data_say() -> None:
         *ROOT.glob("models/*/*.md"),
     ]
     assert main(["--check", *map(str, pages)]) == 0
+
+
+def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
+    """The most vectors of each kind; mixed ones are left out, time stands by what is used."""
+    page, folder = tmp_path / "page.md", tmp_path / "r"
+    folder.mkdir()
+    head = "generator,figure,value,of,indices,n,evaluator,split\n"
+    rows = [
+        "idmap_mlp,cpu_seconds,0.00014,here,,1000,,",
+        "idmap_mlp,mean_cosine,0.55,004,,2000000,,",
+    ]
+    for indices in ("unseen", "calibrated", "mixed"):
+        for n in (100, 10000):
+            for figure, value in (("mean", n / 1e5), ("min", -0.5), ("max", 0.875)):
+                rows.append(f"idmap_mlp,{figure}_cosine,{value},here,{indices},{n},,")
+            rows.append(f"idmap_mlp,share_above_threshold,0.0456,here,{indices},{n},,")
+    (folder / "generators.csv").write_text(head + "\n".join(rows) + "\n")
+    page.write_text("<!-- table: voices r -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    lines = page.read_text().splitlines()[3:-1]
+    assert lines == [
+        "| `idmap_mlp` | unseen | 10,000 | 0.100 | −0.500, 0.875 | 4.6 |  |",
+        "| `idmap_mlp` | calibrated | 10,000 | 0.100 | −0.500, 0.875 | 4.6 | 0.14 |",
+    ]
+    (folder / "generators.csv").write_text(head + "a,mean_cosine,x,here,keys,3,,\n")
+    with pytest.raises(UserError, match="generators.csv: not a table of generators"):
+        main([str(page)])

@@ -3,14 +3,14 @@
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from local.report import draw
-from local.report.results import tabulate
+from local.report.results import read_table, tabulate
 from local.report.words import Marked, markdown_table, number
 from utils.cli import UserError
 from utils.jsonfiles import read_json_object
@@ -140,6 +140,15 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
         for row in rows:
             values = {**vars(row), "value": f"{row.value:.6g}", "n": row.n or ""}
             writer.writerow(values[name] for name in names)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """A table that `write_rows` wrote; UserError where it is none."""
+    try:
+        found = list(read_table(path, Row))  # of words
+        return [replace(row, value=float(row.value), n=int(row.n or 0)) for row in found]
+    except ValueError as error:
+        raise UserError(f"{path}: not a table of generators: {error}") from error
 
 
 def similarity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:

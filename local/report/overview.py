@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
+from local.report.generators import ABOVE, CAPACITY, HERE, read_rows
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
-from local.report.words import ATTACKERS, UTILITY, attacker, code
+from local.report.words import ATTACKERS, UTILITY, attacker, code, number
 from utils.cli import UserError
 
 _BLOCK = re.compile(
@@ -195,6 +196,43 @@ def attackers_table(block: Block) -> Table:
     return Table(["system", "attacker", "evaluator", *titles], rows, 3)
 
 
+def voices_table(words: Sequence[str], page: Path) -> Table:
+    """Generators of FOLDER/generators.csv: how much alike the most voices are, and their cost."""
+    if len(words) != 1:
+        raise UserError(f"{page}: a table of voices names one folder of results")
+    own = [r for r in read_rows(page.parent / words[0] / "generators.csv") if r.of == HERE]
+    most: dict[tuple[str, str], int] = {}
+    for row in own:
+        if row.figure == CAPACITY["mean"]:
+            subject = row.generator, row.indices
+            most[subject] = max(most.get(subject, 0), row.n)
+    rows = []
+    for (generator, indices), n in most.items():
+        if indices == "mixed":  # of which a number tells nothing without the curve
+            continue
+        subject = generator, indices
+        of = {r.figure: r.value for r in own if ((r.generator, r.indices), r.n) == (subject, n)}
+        cost = {r.figure: r.value for r in own if (r.generator, r.indices) == (generator, "")}
+        mean, least, highest = (number(of[CAPACITY[name]], 3) for name in ("mean", "min", "max"))
+        milliseconds = f"{1000 * cost['cpu_seconds']:.2g}" if indices in _USED and cost else ""
+        rows.append(
+            [code(generator), indices, f"{n:,}", mean, f"{least}, {highest}",
+             f"{100 * of[ABOVE]:.2g}" if ABOVE in of else "", milliseconds]
+        )  # fmt: skip
+    return Table([*_VOICES], rows, 2)
+
+
+_USED = ("keys", "calibrated")  # whose time is that of a vector as systems use it
+_VOICES = (
+    "generator",
+    "voices",
+    "n",
+    "mean cosine",
+    "smallest, largest",
+    "pairs above the threshold (%)",
+    "CPU time of a vector (ms)",
+)
+
 KINDS: dict[str, Callable[[Block], Table]] = {
     "use": use_table,
     "overview": overview_table,
@@ -207,11 +245,14 @@ def render_page(path: Path) -> str:
     """The text of a page with every marked table as its data have it; UserError for bad marks."""
 
     def replace(match: re.Match[str]) -> str:
-        kind = KINDS.get(match["kind"])
-        if kind is None:
-            known = ", ".join(KINDS)
+        words, kind = match["words"].split(), KINDS.get(match["kind"])
+        if match["kind"] == "voices":
+            table = voices_table(words, path)
+        elif kind is not None:
+            table = kind(Block.read(words, path))
+        else:
+            known = ", ".join((*KINDS, "voices"))
             raise UserError(f"{path}: table: {match['kind']} is unknown; known: {known}")
-        table = kind(Block.read(match["words"].split(), path))
         return f"{match['begin']}{table.markdown()}\n{match['end']}"
 
     return _BLOCK.sub(replace, path.read_text(encoding="utf-8"))

@@ -6,12 +6,15 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from utils.cli import LossError, UserError
 from utils.jsonfiles import read_json_object
 from utils.stamps import provenance
 from utils.tables import atomic_write, read_bytes
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Json = dict[str, object]
 Missing = dict[str, str]  # what: a folder or file; why
@@ -80,7 +83,7 @@ class Timing:
     missing: str
 
 
-Row = TypeVar("Row", Figure, SpeakerFigure, Timing)
+Row = TypeVar("Row", bound="DataclassInstance")
 
 
 def where_is(folder: Path, corpus: str) -> Where:
@@ -207,7 +210,8 @@ def tabulate_all(
 
 
 def read_table(path: Path, kind: type[Row]) -> Iterator[Row]:
-    """The rows of a metrics.csv (Figure), per_speaker.csv (SpeakerFigure) or rtf.csv (Timing).
+    """The rows of a metrics.csv (Figure), per_speaker.csv (SpeakerFigure), rtf.csv (Timing), ...:
+    words, whatever `kind` says that they are.
 
     UserError where the file is missing, is no such table, or has other columns.
     """
