@@ -123,7 +123,7 @@ def _of_network(args: argparse.Namespace) -> list[Part]:
 
     parts = [Part("unseen", blocks(model.n_seen), args.sizes)]
     if model.n_seen > 1:
-        used = (model.calibrate(block).astype(np.float32) for block in blocks(model.n_seen))
+        used = (model.calibrate(block) for block in blocks(model.n_seen))
         parts.append(Part("calibrated", used, args.sizes))
         parts.append(Part("seen", blocks(0), [model.n_seen]))
         parts += [] if args.no_mixed else [Part("mixed", blocks(0), args.sizes)]

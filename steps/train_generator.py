@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a generator of pseudo-speakers on x-vectors.
 
-CONF is a YAML file such as conf/generators/idmap_mlp.yaml (docs/trained_generators.md). XVECTORS is a
+CONF is a YAML file of conf/generators (docs/trained_generators.md). XVECTORS is a
 folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data directory of the
 training speakers. OUT gets generator.yaml (the settings, what was trained on, and figures of the
 last check), training.tsv (losses and checks against steps), checkpoints/ and, last, final.pt.

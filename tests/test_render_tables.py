@@ -145,5 +145,5 @@ def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
         "| `idmap_mlp` | calibrated | 10,000 | 0.100 | −0.500, 0.875 | 4.6 | 0.14 |",
     ]
     (folder / "generators.csv").write_text(head + "a,mean_cosine,x,here,keys,3,,\n")
-    with pytest.raises(UserError, match="generators.csv: not a table of generators"):
+    with pytest.raises(UserError, match=r"generators\.csv: not a table of generators"):
         main([str(page)])

@@ -22,7 +22,7 @@ LEAST_VARIANCE = 1e-6  # of real speakers in a direction, over that in the wides
 # Of new voices in a direction, over their mean variance: what they have less of is not blown up.
 FLOOR = 1e-3
 
-Calibrate = Callable[[Float32], Float64]  # vectors (n, d) of a network -> (n, d) for use
+Calibrate = Callable[[Float32], Float32]  # vectors (n, d) of a network -> (n, d) for use
 
 
 class Calibration(nn.Module):
@@ -52,14 +52,22 @@ class Calibration(nn.Module):
         self.map.copy_(torch.from_numpy(_transport(np.cov(real.T), np.cov(new.T))))
 
     def in_use(self) -> Calibrate:
-        """In float64, for arrays."""
+        """For arrays; in single precision, as the network is, and one matrix product."""
         real, new, turn = (part.cpu().double().numpy() for part in (self.real, self.new, self.map))
+        weight, bias = single(turn), single(real - turn @ new)
+        return lambda vectors: affine(vectors, weight, bias)
 
-        def calibrate(vectors: Float32) -> Float64:
-            made: Float64 = real + (vectors - new) @ turn
-            return made
 
-        return calibrate
+def affine(x: Float32, weight: Float32, bias: Float32) -> Float32:
+    """(n, inputs) -> (n, outputs); a lone vector is multiplied as a vector, twice as fast."""
+    y: Float32 = (weight @ x[0])[None] if len(x) == 1 else x @ weight.T
+    y += bias
+    return y
+
+
+def single(array: Float64) -> Float32:
+    """float32, contiguous."""
+    return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def _transport(real: Float64, new: Float64) -> Float64:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steps.generators.calibration import INDICES, Calibration
+from steps.generators.calibration import INDICES, Calibration, affine, single
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.training import (
     NORM_RATIO,
@@ -170,21 +170,9 @@ class FoldedConditioner:
         return affine(hidden, self._second, self._second_bias)
 
 
-def affine(x: Float32, weight: Float32, bias: Float32) -> Float32:
-    """(n, inputs) -> (n, outputs); a lone vector is multiplied as a vector, twice as fast."""
-    y: Float32 = (weight @ x[0])[None] if len(x) == 1 else x @ weight.T
-    y += bias
-    return y
-
-
 def to_numpy(tensor: Tensor) -> Float64:
     """float64, to combine weights in."""
     return tensor.detach().cpu().double().numpy()
-
-
-def single(array: Float64) -> Float32:
-    """float32, contiguous."""
-    return np.ascontiguousarray(array, dtype=np.float32)
 
 
 class MlpModel:

@@ -7,7 +7,6 @@ Without PyTorch until a trained network is loaded, so that what a system needs i
 import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -70,9 +69,15 @@ class IdMapGenerator(Declared[IdMapSettings]):
     def __init__(
         self, settings: IdMapSettings, trained: "TrainedFolder", seed: int, draw: int
     ) -> None:
+        from steps.generators.calibration import single
+        from steps.generators.training import units
+
         self.name = settings.name
         self.notes: list[str] = []
         self._settings, self._trained = settings, trained
+        seen = np.arange(trained.model.n_seen, dtype=np.int64)
+        # The training speakers as the network knows them (S, d), of length 1.
+        self._people = single(units(trained.model.vectors(seen).astype(np.float64)))
         self._seed, self._draw = seed, draw
         self._assign = make_assigner(
             Path(settings.used_indices) if settings.used_indices else None,
@@ -181,23 +186,15 @@ class IdMapGenerator(Declared[IdMapSettings]):
                 )
         match self._settings.norm:
             case "calibrated":
-                vectors = model.calibrate(made)
+                vectors = model.calibrate(made).astype(np.float64)
             case "real":
                 vectors /= ratios[:, None]
         return vectors, ratios
 
-    @cached_property
-    def _people(self) -> Float64:
-        """The training speakers as the network knows them (S, d), of length 1."""
-        from steps.generators.training import units
-
-        seen = np.arange(self._trained.model.n_seen, dtype=np.int64)
-        return units(self._trained.model.vectors(seen).astype(np.float64))
-
     def _nearest(self, vectors: Float64) -> Float64:
         """(n, d) -> cosine of each with the training speaker who is most like it."""
         norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
-        found: Float64 = (vectors @ self._people.T).max(axis=1) / norms
+        found: Float64 = (self._people @ vectors.astype(np.float32).T).max(axis=0) / norms
         return found
 
     def _note_failure(self) -> None:

@@ -117,7 +117,7 @@ class Model(Protocol):
         """
         ...
 
-    def calibrate(self, vectors: Float32) -> Float64:
+    def calibrate(self, vectors: Float32) -> Float32:
         """Such vectors as systems use them, (n, d): as far apart as people; see calibration.py."""
         ...
 
@@ -198,7 +198,8 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
     """
     indices = np.arange(model.n_seen, model.n_seen + N_CHECKED, dtype=np.int64)
     made, real = model.vectors(indices), data.means.astype(np.float64)
-    raw, used, middle = made.astype(np.float64), model.calibrate(made), real.mean(axis=0)
+    raw, used = made.astype(np.float64), model.calibrate(made).astype(np.float64)
+    middle = real.mean(axis=0)
     deviations = raw - raw.mean(axis=0), real - middle
     spread = [float(np.sqrt(np.mean(np.sum(part**2, axis=1)))) for part in deviations]
     figures = {

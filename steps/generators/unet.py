@@ -13,13 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steps.generators.idmap import (
-    Conditioner,
-    FoldedConditioner,
-    affine,
-    single,
-    to_numpy,
-)
+from steps.generators.calibration import affine, single
+from steps.generators.idmap import Conditioner, FoldedConditioner, to_numpy
 from utils.arrays import Float32
 
 TIMES = 64  # sines and as many cosines of t

@@ -19,7 +19,7 @@ from steps.generators.training import NORM_RATIO, GeneratorLoop, GeneratorTraine
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
 from steps.learning.loop import descend
 from steps.weights import fill_network, saved_vector
-from utils.arrays import Float32, Float64, Int64
+from utils.arrays import Float32, Int64
 from utils.bounds import LARGEST, Count, Number, OneOf, Positive
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -84,9 +84,9 @@ class WganModel:
         self._config, self._network = config, network.eval()
         self._mean, self._deviation = mean, deviation
 
-    def calibrate(self, vectors: Float32) -> Float64:
+    def calibrate(self, vectors: Float32) -> Float32:
         """See training.Model: nothing is to be done."""
-        return vectors.astype(np.float64)
+        return vectors
 
     @torch.inference_mode()
     def vectors(self, indices: Int64) -> Float32:
