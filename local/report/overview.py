@@ -214,15 +214,15 @@ def voices_table(words: Sequence[str], page: Path) -> Table:
         of = {r.figure: r.value for r in own if ((r.generator, r.indices), r.n) == (subject, n)}
         cost = {r.figure: r.value for r in own if (r.generator, r.indices) == (generator, "")}
         mean, least, highest = (number(of[CAPACITY[name]], 3) for name in ("mean", "min", "max"))
-        milliseconds = f"{1000 * cost['cpu_seconds']:.2g}" if indices in _USED and cost else ""
+        used = indices == "calibrated" or (generator, "calibrated") not in most
+        milliseconds = f"{1000 * cost['cpu_seconds']:.2g}" if used and cost else ""
         rows.append(
             [code(generator), indices, f"{n:,}", mean, f"{least}, {highest}",
-             f"{100 * of[ABOVE]:.2g}" if ABOVE in of else "", milliseconds]
+             number(100 * of[ABOVE], 1) if ABOVE in of else "", milliseconds]
         )  # fmt: skip
     return Table([*_VOICES], rows, 2)
 
 
-_USED = ("keys", "calibrated")  # whose time is that of a vector as systems use it
 _VOICES = (
     "generator",
     "voices",
