@@ -116,6 +116,9 @@ def test_a_pseudo_speaker_was_somebody(trained: Path) -> None:
     made._trained = dataclasses.replace(folder, same_person=-1.0)
     made.generate(Key("const"))
     assert "tries: for some keys all 100 voices" in made.notes[0]
+    made._trained = dataclasses.replace(folder, same_person=float("nan"))
+    assert made.generate(Key("const"))[1]["tries"] == 1
+    assert "nobody whom it was trained on has two x-vectors" in made.notes[1]
 
 
 def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
-from local.report.generators import ABOVE, CAPACITY, HERE, read_rows
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
@@ -198,6 +197,9 @@ def attackers_table(block: Block) -> Table:
 
 def voices_table(words: Sequence[str], page: Path) -> Table:
     """Generators of FOLDER/generators.csv: how much alike the most voices are, and their cost."""
+    # Here: it draws, too, and so loads Matplotlib, which no other table needs.
+    from local.report.generators import ABOVE, CAPACITY, HERE, read_rows
+
     if len(words) != 1:
         raise UserError(f"{page}: a table of voices names one folder of results")
     own = [r for r in read_rows(page.parent / words[0] / "generators.csv") if r.of == HERE]
@@ -233,11 +235,17 @@ _VOICES = (
     "CPU time of a vector (ms)",
 )
 
-KINDS: dict[str, Callable[[Block], Table]] = {
-    "use": use_table,
-    "overview": overview_table,
-    "attackers": attackers_table,
-    "trainings": trainings_table,
+
+def _of_block(make: Callable[[Block], Table]) -> Callable[[Sequence[str], Path], Table]:
+    return lambda words, page: make(Block.read(words, page))
+
+
+KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
+    "use": _of_block(use_table),
+    "overview": _of_block(overview_table),
+    "attackers": _of_block(attackers_table),
+    "trainings": _of_block(trainings_table),
+    "voices": voices_table,
 }
 
 
@@ -245,14 +253,11 @@ def render_page(path: Path) -> str:
     """The text of a page with every marked table as its data have it; UserError for bad marks."""
 
     def replace(match: re.Match[str]) -> str:
-        words, kind = match["words"].split(), KINDS.get(match["kind"])
-        if match["kind"] == "voices":
-            table = voices_table(words, path)
-        elif kind is not None:
-            table = kind(Block.read(words, path))
-        else:
-            known = ", ".join((*KINDS, "voices"))
+        kind = KINDS.get(match["kind"])
+        if kind is None:
+            known = ", ".join(KINDS)
             raise UserError(f"{path}: table: {match['kind']} is unknown; known: {known}")
+        table = kind(match["words"].split(), path)
         return f"{match['begin']}{table.markdown()}\n{match['end']}"
 
     return _BLOCK.sub(replace, path.read_text(encoding="utf-8"))

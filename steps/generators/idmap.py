@@ -23,6 +23,7 @@ from steps.generators.training import (
     GeneratorTrainer,
     Model,
     TrainingVectors,
+    units,
 )
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.learning.loop import descend
@@ -340,8 +341,7 @@ class TripletTrainer(GeneratorTrainer):
             network.conditioner.fixed.copy_(self.vectors[int(place)])
             made.append(self._model_of(network).vectors(indices).astype(np.float64))
         y = np.stack(made)  # (inputs, indices, d)
-        units = y / np.maximum(np.linalg.norm(y, axis=2, keepdims=True), 1e-30)
-        squares = np.sum(units.sum(axis=0) ** 2, axis=1)
+        squares = np.sum(units(y).sum(axis=0) ** 2, axis=1)
         over_indices = max(float(y.var(axis=1).sum(axis=1).mean()), 1e-30)
         return {
             "auxiliary_share": float(y.var(axis=0).sum(axis=1).mean()) / over_indices,

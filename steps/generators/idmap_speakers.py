@@ -158,6 +158,12 @@ class IdMapGenerator(Declared[IdMapSettings]):
             ratios[taken], nearest[taken] = new_ratios[better], distant[better]
         if np.any(nearest > self._trained.same_person):
             self._note_failure()
+        if self._settings.tries > 1 and np.isnan(self._trained.same_person):
+            add_note(
+                self.notes,
+                f"generator {self.name}: tries: nobody whom it was trained on has two x-vectors, "
+                "so nothing says how near to a real speaker is too near; the first voice was taken",
+            )
         rows = zip(indices.tolist(), ratios.round(4), tries.tolist(), nearest.round(4), strict=True)
         return vectors, [
             dict(zip(COLUMNS, (index, float(ratio), n, float(cosine)), strict=True))

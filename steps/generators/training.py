@@ -56,10 +56,9 @@ class TrainingVectors:
     @cached_property
     def same_person(self) -> float:
         """Median cosine of two x-vectors of one speaker; not a number where each has one."""
-        units = self.vectors / np.linalg.norm(self.vectors, axis=1, keepdims=True)
         found = []
         for place in range(len(self.speakers)):
-            own = units[self.labels == place]
+            own = units(self.vectors[self.labels == place].astype(np.float64))
             found.append((own @ own.T)[np.triu_indices(len(own), 1)])
         pairs = np.concatenate(found)
         return float(np.median(pairs)) if len(pairs) else math.nan
@@ -222,8 +221,8 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
 
 
 def units(vectors: Float64) -> Float64:
-    """(n, d) of length 1; zero stays zero."""
-    made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+    """(..., d) of length 1; zero stays zero."""
+    made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
     return made
 
 
