@@ -4,8 +4,8 @@
 
 CONF is the system's yaml file, SYNTHESISER a folder of steps/train_synthesiser.py, POOL one of
 steps/make_voice_pool.py. OUT gets system.yaml, synthesiser/ (half precision) and pool/: voices that
-are made of several real speakers of one gender each, as far apart as people are, with their pitch,
-and no speech of anybody.
+are nobody's, as far apart as people are, each with a pitch, and no speech of anybody. They are made
+of several real speakers of one gender each, or by a trained generator.
 """
 
 import argparse
@@ -29,6 +29,11 @@ def get_parser() -> argparse.ArgumentParser:
         "--averaged", type=positive, default=4, metavar="N",
         help="The number of real speakers in each pseudo-speaker",
     )  # fmt: skip
+    parser.add_argument(
+        "--generator", type=Path, metavar="DIR",
+        help="Take the pseudo-speakers of this trained generator (steps/train_generator.py, on "
+        "x-vectors of the encoder that made POOL's), not averages",
+    )  # fmt: skip
     add_seed(parser)
     add_paths(parser, "conf", "synthesiser", "pool", "out")
     return parser
@@ -41,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     near = export_system(
         args.conf, args.synthesiser, args.pool, args.out,
-        n=args.voices, averaged=args.averaged, seed=args.seed,
+        n=args.voices, averaged=args.averaged, generator=args.generator, seed=args.seed,
     )  # fmt: skip
     size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
     print(

@@ -30,7 +30,7 @@ from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.options import add_allow_loss, add_paths, add_seed
 from utils.settings import read_settings
-from utils.speakers import add_not_speakers_of, check_unseen
+from utils.speakers import add_not_speakers_of, check_unseen, write_training_speakers
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -65,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     training = make_training_vectors(vectors, utt2spk)
     train_generator(values, args.conf, training, args.out, seed=args.seed, device=args.device)
+    write_training_speakers(args.out, data.utt2spk.values())
     return 0
 
 

@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     train = load(structure.train)
     train(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
-    write_training_speakers(args.out, data.utt2spk.values(), before=None)
+    write_training_speakers(args.out, data.utt2spk.values())
     return 0
 
 

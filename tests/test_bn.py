@@ -18,7 +18,9 @@ from steps.anonymisers.registry import describe_system
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.export_system import main as export_system
-from steps.folders.export import make_voices
+from steps.folders.export import averages, make_voices
+from steps.generators.trained import train_generator
+from steps.generators.training import TrainingVectors
 from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
@@ -308,37 +310,72 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(
     assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
 
 
-def test_pseudo_speakers_are_nobody_and_as_far_apart_as_people(tmp_path: Path) -> None:
-    """They were means, and so nearer to each other and to their parts than people are."""
-    rng = np.random.default_rng(0)
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> VoicePool:
+    """120 of two genders, who differ in voice and pitch."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("people")
     names = [f"s{i:03d}" for i in range(120)]
     sides = rng.standard_normal((2, 64))
     real = {n: 3 + sides[i % 2] + rng.standard_normal(64) for i, n in enumerate(names)}
-    log_f0 = {
-        n: 4.7 + 0.4 * (i % 2 == 0) + 0.1 * rng.standard_normal() for i, n in enumerate(names)
-    }
-    stats = {
-        n: compute_f0_stats([np.exp(x + np.linspace(-0.1, 0.1, 9))]) for n, x in log_f0.items()
-    }
-    write_packed(
-        tmp_path / "pool" / PACKED, real, stats, {n: "fm"[i % 2] for i, n in enumerate(names)}
-    )
-    near = make_voices(
-        VoicePool.load(tmp_path / "pool"), tmp_path / "out", n=200, averaged=4, seed=0
-    )
-    made = VoicePool.load(tmp_path / "out")
+    log_f0 = [4.7 + 0.4 * (i % 2 == 0) + 0.1 * rng.standard_normal() for i in range(120)]
+    stats = [compute_f0_stats([np.exp(x + np.linspace(-0.1, 0.1, 9))]) for x in log_f0]
+    genders = {n: "fm"[i % 2] for i, n in enumerate(names)}
+    write_packed(folder / PACKED, real, dict(zip(names, stats, strict=True)), genders)
+    return VoicePool.load(folder)
 
-    def cosine(vectors: np.ndarray) -> float:
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return float((unit @ unit.T)[np.triu_indices(len(unit), 2)].mean())
 
+def mean_cosine(vectors: np.ndarray) -> float:
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return float((unit @ unit.T)[np.triu_indices(len(unit), 2)].mean())
+
+
+def pitches(voices: VoicePool, gender: str) -> list[float]:
+    return [voices.f0(who).mean for who in voices.speakers if voices.gender(who) == gender]
+
+
+def test_pseudo_speakers_are_nobody_and_as_far_apart_as_people(
+    people: VoicePool, tmp_path: Path
+) -> None:
+    """They were means, and so nearer to each other and to their parts than people are."""
+    near = make_voices(people, tmp_path, averages(people, 4, seed=0), 200)
+    made = VoicePool.load(tmp_path)
     assert near < 20
-    assert np.isclose(cosine(made.xvectors), cosine(np.array(list(real.values()))), atol=0.01)
-    for gender, own in (("f", slice(0, None, 2)), ("m", slice(1, None, 2))):
-        means = [made.f0(who).mean for who in made.speakers if made.gender(who) == gender]
-        wanted = list(log_f0.values())[own]
+    assert np.isclose(mean_cosine(made.xvectors), mean_cosine(people.xvectors), atol=0.01)
+    for gender in "fm":
+        means, wanted = pitches(made, gender), pitches(people, gender)
         assert np.isclose(np.mean(means), np.mean(wanted), atol=0.05)
         assert np.isclose(np.std(means), np.std(wanted), rtol=0.25)
+
+
+def test_pseudo_speakers_of_a_generator_have_the_pitch_of_voices_like_theirs(
+    people: VoicePool, trained: Path, exported: Path, tmp_path: Path
+) -> None:
+    noise = 0.3 * np.random.default_rng(1).standard_normal((240, 64))
+    vectors = (np.repeat(people.xvectors, 2, axis=0) + noise).astype(np.float32)
+    data = TrainingVectors(people.speakers, vectors, np.repeat(np.arange(120), 2))
+    small = {"network": {"identity": 128, "width": 64}, "training": {"steps": 200}}
+    generator, synthesiser = tmp_path / "generator", tmp_path / "bn"
+    train_generator({"generator": "idmap_mlp", **small}, "conf", data, generator, seed=0)
+    shutil.copytree(trained, synthesiser)
+    (synthesiser / "spklist").write_text("ann\n")
+    (generator / "spklist").write_text("bea\n")
+
+    def export(out: Path) -> VoicePool:
+        given = ["--voices", 30, "--generator", generator, exported / "system.yaml"]
+        words = [*given, synthesiser, people.folder, out]
+        assert export_system([str(word) for word in words]) == 0
+        return VoicePool.load(out / "pool")
+
+    made = export(tmp_path / "out")
+    assert abs(mean_cosine(made.xvectors) - mean_cosine(people.xvectors)) < 0.05
+    assert len(pitches(made, "f")) == len(pitches(made, "m")) == 15
+    assert min(pitches(made, "f")) > max(pitches(made, "m"))
+    known = (tmp_path / "out/spklist").read_text().split()
+    assert known == ["ann", "bea", *people.speakers]  # whose voices are in it, too
+    (generator / "spklist").unlink()
+    again = export(tmp_path / "out")
+    assert (again.xvectors == made.xvectors).all()
+    assert not (tmp_path / "out/spklist").exists()  # whom the generator learnt from is not known
 
 
 def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(

@@ -40,17 +40,19 @@ def check_apart(
         )
 
 
-def write_training_speakers(model: Path, speakers: Iterable[str], before: Path | None) -> None:
-    """Write spklist: whom a model learnt from, and the model `before` that it went on from.
+def write_training_speakers(model: Path, speakers: Iterable[str], *before: Path | None) -> None:
+    """Write spklist: whom a model learnt from, and the models `before` that it was made of.
 
-    Where it is not known whom that one learnt from there is no list.
+    Where it is not known whom one of these learnt from there is no list.
     """
-    known = [] if before is None else read_training_speakers(before)
-    if known is None:
-        (model / TRAINING_SPEAKERS).unlink(missing_ok=True)
-        return
+    known = set(speakers)
+    for found in (read_training_speakers(path) for path in before if path is not None):
+        if found is None:
+            (model / TRAINING_SPEAKERS).unlink(missing_ok=True)
+            return
+        known.update(found)
     with atomic_write(model / TRAINING_SPEAKERS) as stream:
-        stream.writelines(f"{speaker}\n" for speaker in sort_ids({*speakers, *known}))
+        stream.writelines(f"{speaker}\n" for speaker in sort_ids(known))
 
 
 def read_training_speakers(model: Path) -> list[str] | None:

@@ -40,7 +40,7 @@ NOTES = {
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 ANY = "any"  # gender: voices are chosen without regard to it
-R = 3  # default of `neighbours`
+R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
 _CACHED = 1024  # pseudo-speakers that are kept
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
@@ -57,7 +57,7 @@ class Settings:
     gender: Annotated[str, OneOf(*POLICIES, ANY)] | None = None
     f0: Annotated[str, OneOf("none", *TRANSFORMS)] = "none"
     neighbours: Count | None = None
-    temperature: Positive = 0.05
+    temperature: Positive = TEMPERATURE
     centred: bool = True
     k: Count = 4
     max_frames: Count = 6000

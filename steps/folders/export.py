@@ -2,12 +2,19 @@
 """A system that is handed on: a trained synthesiser, and pseudo-speakers that are nobody."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from steps.anonymisers.b1 import TEMPERATURE, R, nearest_voices
 from steps.anonymisers.model import CONF
+from steps.generators.registry import load_generator
+from steps.generators.trained import load_trained
+from steps.generators.training import units
+from steps.keys import Key
+from steps.sources import Resources
 from steps.synthesis.f0 import F0Stats, mix_f0_stats
 from steps.synthesis.trained import trained_files
 from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
@@ -15,27 +22,54 @@ from steps.weights import load_state, save_half
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.speakers import TRAINING_SPEAKERS
+from utils.speakers import write_training_speakers
 
 _DRAWS = 100
+_TRIES = 20 * _DRAWS  # of a generator whose voices have no gender to choose
 
 
-def make_voices(pool: VoicePool, out: Path, *, n: int, averaged: int, seed: int) -> int:
-    """n pseudo-speakers, half of each gender, who are nobody and as far apart as people are.
+Drawn = tuple[Float64, F0Stats]
+Draws = Callable[[str, str], Iterator[Drawn]]
+"""A pseudo-speaker's name and gender -> x-vectors (d,), and their F0, to choose from."""
 
-    Each is the mean of `averaged` speakers of one gender, whose deviation from all of that gender
-    is made sqrt(averaged) times as large, as averaging had made it smaller; x-vectors get length 1,
-    and the mean of log F0 moves alike. Of _DRAWS draws the first counts that is no nearer to a real
-    speaker than 99 of 100 real speakers are to another one, else the least near.
-    Returns how many are nearer. UserError for a pool that has too few speakers of a gender.
+
+def make_voices(pool: VoicePool, out: Path, draws: Draws, n: int) -> int:
+    """n pseudo-speakers, half of each gender, who are nobody; x-vectors have length 1.
+
+    Of _DRAWS draws the first counts that is no nearer to a real speaker of the pool than 99 of 100
+    real speakers are to another one, else the least near. Returns how many are nearer.
     """
-    unit = pool.xvectors / np.linalg.norm(pool.xvectors, axis=1, keepdims=True)
+    unit = units(pool.xvectors)
     among = unit @ unit.T
     np.fill_diagonal(among, -1.0)
-    limit, grown = float(np.quantile(among.max(axis=1), 0.99)), np.sqrt(averaged)
+    limit = float(np.quantile(among.max(axis=1), 0.99))
     xvectors, f0, genders, near = {}, {}, {}, 0
     for place in range(n):
         gender, name = "fm"[place % 2], f"pseudo-{place:04d}"
+        found: list[tuple[float, Float64, F0Stats]] = []
+        for drawn, stats in islice(draws(name, gender), _DRAWS):
+            vector = drawn / np.linalg.norm(drawn)
+            found.append((float((unit @ vector).max()), vector, stats))
+            if found[-1][0] <= limit:
+                break
+        if not found:
+            raise UserError(f"{pool.folder}: no voice of gender {gender} came out for {name}")
+        nearest, xvectors[name], f0[name] = min(found, key=lambda draw: draw[0])
+        near += nearest > limit
+        genders[name] = gender
+    write_packed(out / PACKED, xvectors, f0, genders)
+    return near
+
+
+def averages(pool: VoicePool, averaged: int, seed: int) -> Draws:
+    """Means of `averaged` speakers of a gender, as far apart as people are.
+
+    The deviation from all of that gender is made sqrt(averaged) times as large, as averaging had
+    made it smaller; the mean of log F0 moves alike. UserError for too few speakers of a gender.
+    """
+    unit, grown = units(pool.xvectors), np.sqrt(averaged)
+
+    def draws(name: str, gender: str) -> Iterator[Drawn]:
         own = [i for i, who in enumerate(pool.speakers) if pool.gender(who) == gender]
         if len(own) < averaged + 1:
             raise UserError(
@@ -43,19 +77,41 @@ def make_voices(pool: VoicePool, out: Path, *, n: int, averaged: int, seed: int)
                 "to be averaged"
             )
         rng, centre = make_rng(seed, "export", name), unit[own].mean(axis=0)
-        found: list[tuple[float, list[int], Float64]] = []
-        while len(found) < _DRAWS and (not found or found[-1][0] > limit):
+        centre_f0 = _mean_f0(pool, own)
+        while True:
             chosen = rng.choice(own, averaged, replace=False).tolist()
-            vector = centre + grown * (unit[chosen].mean(axis=0) - centre)
-            vector /= np.linalg.norm(vector)
-            found.append((float((unit @ vector).max()), chosen, vector))
-        nearest, chosen, xvectors[name] = min(found, key=lambda draw: draw[0])
-        near += nearest > limit
-        genders[name] = gender
-        centre_f0, mixed = (_mean_f0(pool, places) for places in (own, chosen))
-        f0[name] = mixed.shifted((grown - 1) * (mixed.mean - centre_f0.mean))
-    write_packed(out / PACKED, xvectors, f0, genders)
-    return near
+            mixed = _mean_f0(pool, chosen)
+            yield (
+                centre + grown * (unit[chosen].mean(axis=0) - centre),
+                mixed.shifted((grown - 1) * (mixed.mean - centre_f0.mean)),
+            )
+
+    return draws
+
+
+def generated(pool: VoicePool, folder: Path, seed: int) -> Draws:
+    """Voices of a trained generator, with the pitch and the gender of the pool's voices that are
+    nearest to each, as a system of voice conversion has them."""
+    conf = folder / "generator.yaml"
+    named = {"name": load_trained(folder).name}
+    generator = load_generator(
+        named, conf, seed=seed, draw=0, resources=Resources(generator=folder)
+    )
+    genders = [pool.gender(who) for who in pool.speakers]
+    generator.fit(pool.xvectors, pool.speakers, genders)
+    centre = pool.xvectors.mean(axis=0)
+
+    def draws(name: str, gender: str) -> Iterator[Drawn]:
+        for attempt in range(_TRIES):
+            y, _ = generator.generate(Key("export", (name, str(attempt))))
+            voices, weights = nearest_voices(
+                y - centre, pool.speakers, pool.xvectors - centre, R, TEMPERATURE
+            )
+            of_gender = [pool.gender(voice) == gender for voice in voices]
+            if weights @ of_gender > 0.5:
+                yield y, mix_f0_stats([pool.f0(voice) for voice in voices], weights.tolist())
+
+    return draws
 
 
 def _mean_f0(pool: VoicePool, places: Sequence[int]) -> F0Stats:
@@ -66,18 +122,26 @@ def _mean_f0(pool: VoicePool, places: Sequence[int]) -> F0Stats:
 
 
 def export_system(
-    conf: Path, synthesiser: Path, pool: Path, out: Path, *, n: int, averaged: int, seed: int
-) -> int:
+    conf: Path, synthesiser: Path, pool: Path, out: Path, *,
+    n: int, averaged: int, generator: Path | None, seed: int,
+) -> int:  # fmt: skip
     """OUT/{system.yaml,spklist,synthesiser/,pool/}, in half precision; see `load_system`.
 
-    Returns how many pseudo-speakers are near to a real one (`make_voices`).
+    Pseudo-speakers are those of a trained generator, else averages. spklist names the speakers of
+    the pool and whom synthesiser and generator learnt from; there is none where one does not tell.
+    Returns how many are near to a real one (`make_voices`).
     """
     settings, weights = trained_files(synthesiser)
-    near = make_voices(VoicePool.load(pool), out / "pool", n=n, averaged=averaged, seed=seed)
+    voices = VoicePool.load(pool)
+    draws = (
+        averages(voices, averaged, seed)
+        if generator is None
+        else generated(voices, generator, seed)
+    )
+    near = make_voices(voices, out / "pool", draws, n)
     (out / "synthesiser").mkdir(parents=True, exist_ok=True)
     save_half(out / "synthesiser/final.safetensors", load_state(weights))
     shutil.copyfile(settings, out / "synthesiser/synthesiser.yaml")
     shutil.copyfile(conf, out / CONF)
-    if (known := synthesiser / TRAINING_SPEAKERS).is_file():
-        shutil.copyfile(known, out / TRAINING_SPEAKERS)
+    write_training_speakers(out, voices.speakers, synthesiser, generator)
     return near
