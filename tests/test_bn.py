@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from steps.anonymisers import model
 from steps.anonymisers.registry import describe_system
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
+from steps.content.units import UnitSettings, make_units
 from steps.export_system import main as export_system
 from steps.folders.export import averages, make_voices
 from steps.generators.trained import train_generator
@@ -29,6 +31,7 @@ from steps.synthesis import bn, bn_training
 from steps.synthesis.base import Target
 from steps.synthesis.bn import BnSynthesiser
 from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining
+from steps.synthesis.content import extract_content
 from steps.synthesis.f0 import (
     compute_f0_stats,
     transform_linear,
@@ -202,7 +205,7 @@ def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:
 
     def loudness(keep: tuple[str, ...], source: np.ndarray) -> float:
         """Second half against first, in the source's place."""
-        made = load_synthesiser(trained, keep).convert(source, target(), lambda _: contour)
+        made = load_synthesiser(trained, keep=keep).convert(source, target(), lambda _: contour)
         half = RATE // 2
         return float(np.log(np.mean(made[half:] ** 2) / np.mean(made[:half] ** 2)))
 
@@ -227,6 +230,70 @@ def test_quantised_f0_has_few_steps_about_the_linear_one() -> None:
     step = wanted.sd / 3
     quantised = wanted.mean + step * np.rint((np.log(linear[voiced]) - wanted.mean) / step)
     assert np.isclose((np.log(made[voiced]) - quantised).std(), 0.03, rtol=0.15)
+    coarse = transform_quantised(contour, source, wanted, step=1, noise=0)
+    assert len(np.unique(coarse[voiced])) < 9  # all within four deviations
+
+
+def test_cepstra_are_content_without_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    extractor, wave = load_extractor("cepstra"), voice(0.5, 120, 500)
+    found = extractor(wave)
+    assert np.allclose(found, extract_content(analyse(wave).envelope, 20).features[:, 1:])
+    assert extractor(0.3 * wave) == pytest.approx(found, abs=1e-3)
+    assert at_frames(found, extractor, 51, 160) == pytest.approx(found)
+    assert extractor(np.zeros(0)).shape == (0, 20)
+
+
+def test_kmeans_gives_each_frame_its_cluster_s_centre() -> None:
+    frames = np.random.default_rng(0).standard_normal((400, 6)).astype(np.float32)
+    frames += 9 * (np.arange(400) % 3)[:, None]
+    units = make_units(UnitSettings("kmeans", n=3), 6)
+    units.fit(frames, seed=0)
+    made = units(torch.from_numpy(frames.T[None].copy()))[0].numpy().T
+    clusters = [frames[i::3].mean(axis=0) for i in range(3)]
+    assert made == pytest.approx(np.array(clusters)[np.arange(400) % 3], abs=0.3)
+    assert len(np.unique(made, axis=0)) == 3
+    with pytest.raises(UserError, match=r"units.n: 3, but there are 2 frames"):
+        units.fit(frames[:2], seed=0)
+
+
+def test_scalar_units_have_few_levels_and_a_gradient() -> None:
+    units = make_units(UnitSettings("scalar", values=2, levels=3), 6)
+    content = torch.randn(1, 6, 400, generator=torch.manual_seed(0), requires_grad=True)
+    made = units(content)
+    assert made.shape == (1, 2, 400)
+    assert len(torch.unique(made.detach()[0], dim=1).T) <= 9
+    made.sum().backward()
+    assert content.grad is not None and content.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("kind", ["kmeans", "scalar"])
+def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(
+    pool: Path, trained: Path, tmp_path: Path, kind: str
+) -> None:
+    plain = settings(6)
+    config = replace(
+        plain,
+        units=UnitSettings(kind, n=5, values=2, levels=3),
+        network=replace(plain.network, melody=8),
+    )
+    train(pool, tmp_path, config)
+    synthesiser = load_synthesiser(tmp_path, own_f0=True)
+    assert isinstance(synthesiser, BnSynthesiser)
+    wave = voice(1.0, 120, 550)
+    voiced = analyse(wave).f0 > 0
+    wanted = compute_f0_stats([np.exp(5.3 + 0.15 * np.random.default_rng(0).standard_normal(99))])
+    content = at_frames(Bands()(wave), Bands(), len(voiced), 160)
+    made = synthesiser._predict_f0(content, voiced, wanted)
+    again = compute_f0_stats([made])
+    assert ((made > 0) == voiced).all()
+    assert (again.mean, again.sd) == pytest.approx((wanted.mean, wanted.sd), rel=0.1)
+
+    def never(contour: np.ndarray) -> np.ndarray:
+        raise AssertionError("the source's contour was asked for")
+
+    assert synthesiser.convert(wave, replace(target(), f0=wanted), never).any()
+    with pytest.raises(UserError, match=r"f0: predicted: it was trained without network.melody"):
+        load_synthesiser(trained, own_f0=True)
 
 
 @pytest.mark.parametrize("name", ["bn_mini", "bn_base"])
@@ -240,6 +307,9 @@ def test_the_settings_of_the_recipes_are_read(name: str) -> None:
         ("network: {kernel: 4}", "kernel: 4; an odd number"),
         ("network: {channels: 0}", "network.channels: 0"),
         ("network: {dilations: []}", "dilations"),
+        ("network: {melody: -1}", "network.melody: -1"),
+        ("units: {kind: soft}", "units.kind: 'soft' is unknown; known: none, kmeans, scalar"),
+        ("units: {kind: scalar, levels: 4}", "units.levels: 4; an odd number"),
         ("augmentation: {warped: 2}", "augmentation.warped"),
         ("training: {steps: 0}", "steps"),
         ("training: {steps: 5, crop_seconds: 60}", "crop_seconds"),

@@ -11,6 +11,7 @@ import torch
 import yaml
 from conftest import RunProgram
 
+from steps.content.units import quantise
 from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
 from steps.synthesis.base import Target
@@ -27,7 +28,6 @@ from steps.synthesis.nsf import (
     apply_filters,
     filter_basis,
     pulse_train,
-    quantise,
 )
 from steps.synthesis.nsf_config import AugmentConfig, NetworkConfig, NsfConfig, TrainingConfig
 from steps.synthesis.nsf_training import Adversary, NsfTrainer, train_nsf

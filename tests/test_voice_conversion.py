@@ -480,6 +480,8 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
     [
         ("neighbours: 0\n", "neighbours: 0; at least 1 is expected"),
         ("k: 0\n", "k: 0; at least 1 is expected"),
+        ("f0: predicted\n", "f0: predicted: only synthesiser: bn_<name> predicts it"),
+        ("f0_step: 0\n", "f0_step: 0; 0.01 to 10 is"),
         ("temperature: 0\n", "temperature: 0; above 0 is expected"),
         ("source_share: -1\n", "source_share: -1; 0 to 1 is expected"),
         ("f0: log\n", "f0: 'log' is unknown; known: none, linear, percentile"),

@@ -5,6 +5,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Annotated, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from steps.generators.registry import describe_generator, load_generator
 from steps.keys import LEVELS, Key
 from steps.sources import NEEDS, Run, Source
 from steps.synthesis.base import REMAINS, SOURCE_SHARE, F0Map, Synthesiser, Target
-from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
+from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import VoicePool
@@ -39,6 +40,7 @@ NOTES = {
     "and 004 describe it, by this project's own network and the WORLD vocoder.",
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
+PREDICTED = "predicted"  # F0 by the synthesiser, from what is said
 ANY = "any"  # gender: voices are chosen without regard to it
 R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
 _CACHED = 1024  # pseudo-speakers that are kept
@@ -55,7 +57,7 @@ class Settings:
     synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
     level: Annotated[str, OneOf(*LEVELS)] | None = None
     gender: Annotated[str, OneOf(*POLICIES, ANY)] | None = None
-    f0: Annotated[str, OneOf("none", *TRANSFORMS)] = "none"
+    f0: Annotated[str, OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
     neighbours: Count | None = None
     temperature: Positive = TEMPERATURE
     centred: bool = True
@@ -65,11 +67,15 @@ class Settings:
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
     keep: tuple[Annotated[str, OneOf(*REMAINS)], ...] = ()
+    f0_step: Annotated[float, Number(least=0.01, most=10)] = STEP
+    f0_noise: Annotated[float, Number(least=0, most=10)] = NOISE
     peak: Part = 0.95
 
     def __post_init__(self) -> None:
         if self.keep and not self.synthesiser.startswith("bn"):
             raise ValueError(f"keep: {self.keep[0]}: it is of synthesiser: bn_<name>")
+        if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
+            raise ValueError(f"f0: {PREDICTED}: only synthesiser: bn_<name> predicts it")
         for name in ("content_scale", "content_bend"):
             if (value := getattr(self, name)) and not self.synthesiser.startswith("nsf"):
                 raise ValueError(f"{name}: {value:g}: it is of synthesiser: nsf_<name>")
@@ -242,10 +248,13 @@ class VoiceConversion:
 
     def _f0_map(self, source: Source, target: Target) -> F0Map:
         """What turns the source's contour into the wanted one."""
-        if self._settings.f0 == "none":
+        settings = self._settings
+        if settings.f0 not in TRANSFORMS:
             return lambda contour: contour
         assert source.f0 is not None  # make asked for --f0
-        stats, change = source.f0, TRANSFORMS[self._settings.f0]
+        stats, change = source.f0, TRANSFORMS[settings.f0]
+        if settings.f0 == "quantised":
+            change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
         for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
             if not n:
                 add_note(self.notes, f"f0: {who} has no voiced frame, so F0 stays the source's")
@@ -294,7 +303,10 @@ def _genders(pool: VoicePool) -> tuple[str | None, ...]:
 def _load_synthesiser(settings: Settings, pool: VoicePool, run: Run) -> Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
-    return load_synthesiser(run.folder("synthesiser"), settings.keep)
+    options: dict[str, object] = {}
+    if settings.synthesiser.startswith("bn"):
+        options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
+    return load_synthesiser(run.folder("synthesiser"), **options)
 
 
 @dataclass(frozen=True)
@@ -327,7 +339,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
     # What is trained is named with the settings that it is trained by.
     trained = f"generator:{generator.get('trained') or name}"
     needs = ["pool", *(trained if need == "generator" else need for need in wanted)]
-    needs += ["f0"] * (settings.f0 != "none")
+    needs += ["f0"] * (settings.f0 in TRANSFORMS)
     needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
     ordered = sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0]))
     return Parsed(settings, generator, asked, tuple(ordered))

@@ -2,8 +2,8 @@
 """Content of speech as frames of a recogniser's encoder, behind one interface.
 
 Papers 001 and 004 take bottleneck features of an acoustic model. Here: `moonshine`, the encoder of
-the English recogniser that comes in a wheel, and `hub:<model>:<layer>`, a layer of HuBERT, WavLM or
-wav2vec 2.0 in Hugging Face's form.
+the English recogniser that comes in a wheel; `hub:<model>:<layer>`, a layer of HuBERT, WavLM or
+wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepstra`.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from utils.registry import find
 EXTRACTORS = {
     "moonshine": "steps.content.extractors:Moonshine",
     "hub:<model>:<layer>": "steps.content.extractors:Hub",
+    "cepstra": "steps.synthesis.content:Cepstra",
 }
 LONGEST = 20.0  # seconds that are given to an encoder at once
 _OVERLAP = 2.0  # seconds of context on either side of longer speech
@@ -125,7 +126,7 @@ def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) ->
 
 
 def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
-    """`moonshine` or `hub:<model>:<layer>`; UserError for another, or one that cannot be had."""
+    """One of EXTRACTORS; UserError for another, or one that cannot be had."""
     kind, found = find(EXTRACTORS, name, "content")
     extractor: ContentExtractor = kind(*found, device)
     return extractor

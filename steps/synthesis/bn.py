@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.content.extractors import ContentExtractor, at_frames, load_extractor
+from steps.content.units import make_units
 from steps.learning.settings import read_config
 from steps.synthesis.base import F0Map, Target
-from steps.synthesis.bn_config import BnConfig, BnNetwork
-from steps.synthesis.f0 import VOICED_HZ
+from steps.synthesis.bn_config import BnConfig
+from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
 from steps.synthesis.world import (
     CODE_DIM,
@@ -33,7 +34,7 @@ from steps.synthesis.world import (
     extract_f0,
     synthesise,
 )
-from utils.arrays import Float32, Float64
+from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 from utils.settings import read_settings
 from utils.tables import StrPath
@@ -41,6 +42,8 @@ from utils.tables import StrPath
 N_OUT = CODE_DIM + 1  # envelope codes, aperiodicity
 LOUD = 8.0  # below the mean log power of an utterance a frame is no speech
 ENERGY_RANGE = (-6.0, 4.0)  # deviations; of a frame's log power from the utterance's mean
+_MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 hangs on 1.6 s around it
+_FLAT = 1e-2  # deviation below which a predicted melody is none
 _QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is silence
 _GV_RANGE = (1.0, 1.8)  # by which a deviation may be multiplied
 
@@ -48,15 +51,19 @@ _GV_RANGE = (1.0, 1.8)  # by which a deviation may be multiplied
 class BnEnvelope(nn.Module):
     """Content, F0, energy and x-vector -> envelope and aperiodicity, all normalised.
 
-    Buffers hold mean and deviation of content (d), of log F0, of the outputs (41; the first is
-    the deviation of log power from the utterance's mean, whose own mean is `level`).
+    `units` stand in place of the content (steps/content/units.py). Buffers hold mean and deviation
+    of content (d), of log F0, of the outputs (41; the first is the deviation of log power from the
+    utterance's mean, whose own mean is `level`).
     """
 
-    def __init__(self, network: BnNetwork, n_content: int, n_xvector: int) -> None:
+    def __init__(self, config: BnConfig, n_content: int, n_xvector: int) -> None:
         super().__init__()
+        network = config.network
         width, condition = network.channels, network.condition
-        self.n_xvector = n_xvector
-        self.first = nn.Conv1d(n_content + 4, width, network.kernel, padding="same")
+        self.n_content, self.n_xvector = n_content, n_xvector
+        self.units = make_units(config.units, n_content)
+        self.first = nn.Conv1d(self.units.width + 4, width, network.kernel, padding="same")
+        self.melody = Melody(self.units.width, network.melody) if network.melody else None
         self.speaker = nn.Linear(n_xvector, condition)
         self.gated = nn.ModuleList(
             nn.Conv1d(width, 2 * width, network.kernel, padding="same", dilation=dilation)
@@ -81,7 +88,8 @@ class BnEnvelope(nn.Module):
         """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
         outputs (B, 41, T)."""
         who = torch.tanh(4 * self.speaker(speaker))
-        hidden = self.first(inputs)
+        content, rest = inputs[:, : self.n_content], inputs[:, self.n_content :]
+        hidden = self.first(torch.cat((self.units(content), rest), dim=1))
         total = torch.zeros_like(hidden)
         for gated, condition, mixed in zip(self.gated, self.conditions, self.mixed, strict=True):
             value, gate = (gated(hidden) + condition(who)[:, :, None]).chunk(2, dim=1)
@@ -92,6 +100,14 @@ class BnEnvelope(nn.Module):
         joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
         outputs: Tensor = self.last(functional.gelu(self.before_last(joined)))
         return outputs
+
+    def predict_f0(self, inputs: Tensor) -> Tensor:
+        """inputs (B, n_content + 4, T) -> log F0 (B, T) in the utterance's deviations from its
+        mean, of content and voicing alone: F0 and energy among the inputs are not looked at."""
+        assert self.melody is not None
+        content, voiced = inputs[:, : self.n_content], inputs[:, self.n_content, None]
+        made: Tensor = self.melody(self.units(content).detach(), voiced)
+        return made
 
     def inputs_of(
         self, content: npt.NDArray[Any], f0: npt.NDArray[Any], energy: Float64 | None
@@ -118,6 +134,26 @@ class BnEnvelope(nn.Module):
         return clipped
 
 
+class Melody(nn.Module):
+    """F0 from what is said, and from which frames are voiced."""
+
+    def __init__(self, n_content: int, width: int) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(n_content + 1, width, 5, padding="same")
+        self.deeper = nn.ModuleList(
+            nn.Conv1d(width, width, 5, padding="same", dilation=dilation) for dilation in _MELODY
+        )
+        self.last = nn.Conv1d(width, 1, 1)
+
+    def forward(self, content: Tensor, voiced: Tensor) -> Tensor:
+        """Content (B, d, T), voiced (B, 1, T) -> log F0 (B, T); see `BnEnvelope.predict_f0`."""
+        hidden = functional.gelu(self.first(torch.cat((content, voiced), dim=1)))
+        for layer in self.deeper:
+            hidden = hidden + functional.gelu(layer(hidden))
+        made: Tensor = self.last(hidden)[:, 0]
+        return made
+
+
 def mean_level(power: Float64) -> float:
     """Mean log power of the frames that hold speech; of all where none does."""
     sounds = power[power > SILENCE]
@@ -132,7 +168,7 @@ class _Source:
     """What is taken of the source, T frames; energy and aperiodicity where they are kept."""
 
     f0: Float64
-    sounds: npt.NDArray[np.bool_]
+    sounds: Bool
     energy: Float64 | None
     aperiodicity: Float64 | None
 
@@ -148,14 +184,22 @@ class BnSynthesiser:
         extractor: ContentExtractor,
         where: StrPath = "synthesiser",
         keep: Sequence[str] = (),
+        *,
+        own_f0: bool = False,
     ) -> None:
-        """keep: of base.REMAINS, what stays the source's. where: the folder, for messages."""
+        """keep: of base.REMAINS, what stays the source's. own_f0: F0 is the network's, of the
+        target's range. where: the folder, for messages. UserError where it has no F0 of its own."""
         torch.set_num_threads(1)
+        if own_f0 and network.melody is None:
+            raise UserError(f"{where}: f0: predicted: it was trained without network.melody")
+        self._own_f0 = own_f0
         self.network, self.extractor = network.eval(), extractor
         self.keep, self._where = tuple(keep), where
 
     @classmethod
-    def load(cls, folder: StrPath, keep: Sequence[str] = ()) -> "BnSynthesiser":
+    def load(
+        cls, folder: StrPath, keep: Sequence[str] = (), *, own_f0: bool = False
+    ) -> "BnSynthesiser":
         """What steps/train_synthesiser.py left in a folder; UserError where it is not that, or was
         trained on content of other weights."""
         settings, weights = trained_files(Path(folder))
@@ -170,17 +214,21 @@ class BnSynthesiser:
             )
         return cls(
             load_weights(weights, lambda state: make_network(config, state)),
-            extractor, folder, keep,
+            extractor, folder, keep, own_f0=own_f0,
         )  # fmt: skip
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """See Synthesiser. Of the target the x-vector counts; the mean power stays."""
+        """See Synthesiser. Of the target the x-vector counts, and F0 where that is the network's
+        own; the mean power stays."""
         unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
         source = self._analyse(wave)
         if not source.sounds.any():
             return np.zeros(len(wave))
-        contour = f0(source.f0)
-        content = at_frames(self.extractor(wave), self.extractor, len(contour), HOP)
+        content = at_frames(self.extractor(wave), self.extractor, len(source.f0), HOP)
+        if self._own_f0:
+            contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
+        else:
+            contour = f0(source.f0)
         inputs = self.network.inputs_of(content, contour, source.energy)
         with torch.no_grad():
             made = self.network(torch.from_numpy(inputs.T.copy())[None], unit)[0].numpy().T
@@ -191,6 +239,18 @@ class BnSynthesiser:
         if power > 0:
             out *= np.sqrt(float(np.mean(wave**2)) / power)
         return limit_peak(out, self._where)
+
+    @torch.no_grad()
+    def _predict_f0(self, content: Float32, voiced: Bool, target: F0Stats) -> Float64:
+        """F0 (T,) in Hz of the target's mean and deviation, of content (T, d) and voicing (T,)."""
+        if not target.n or not voiced.any():
+            return np.zeros(len(voiced))
+        inputs = self.network.inputs_of(content, voiced * LOWEST_HZ, None)
+        made = self.network.predict_f0(torch.from_numpy(inputs.T.copy())[None])[0].numpy()
+        shape = made.astype(np.float64) - made[voiced].mean()
+        shape /= max(float(shape[voiced].std()), _FLAT)
+        log_f0 = target.mean + target.sd * shape
+        return np.where(voiced, np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ), 0.0)
 
     def _analyse(self, wave: Float64) -> _Source:
         energy = aperiodicity = None
@@ -220,17 +280,17 @@ class BnSynthesiser:
         return WorldFrames(contour, envelope, aperiodicity)
 
 
-def sounding(wave: Float64, n_frames: int) -> npt.NDArray[np.bool_]:
+def sounding(wave: Float64, n_frames: int) -> Bool:
     """Which frames (T,) of a signal are no digital silence, or as good as that."""
     total = np.concatenate(([0.0], np.cumsum(wave**2)))
     middles = np.arange(n_frames) * HOP
     begin = np.clip(middles - 400, 0, len(wave))
     end = np.clip(middles + 400, 0, len(wave))
-    loud: npt.NDArray[np.bool_] = (total[end] - total[begin]) > _QUIET * 800
+    loud: Bool = (total[end] - total[begin]) > _QUIET * 800
     return loud
 
 
-def with_variance(made: Float64, wanted: Float64, sounds: npt.NDArray[np.bool_]) -> Float64:
+def with_variance(made: Float64, wanted: Float64, sounds: Bool) -> Float64:
     """Outputs (T, 41) whose variance over the sounding frames is raised towards `wanted` (41,).
 
     Log power and aperiodicity stay as they are.
@@ -246,4 +306,4 @@ def with_variance(made: Float64, wanted: Float64, sounds: npt.NDArray[np.bool_])
 def make_network(config: BnConfig, state: dict[str, Tensor]) -> BnEnvelope:
     """A network of the sizes of saved weights."""
     n_content = len(state["content_mean"])
-    return BnEnvelope(config.network, n_content, state["speaker.weight"].shape[1])
+    return BnEnvelope(config, n_content, state["speaker.weight"].shape[1])

@@ -4,6 +4,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from steps.content.units import UnitSettings
 from steps.learning.settings import CropSeconds, RampSettings
 from utils.bounds import Long, Number, OddSize, OneOf, Positive, Share
 
@@ -14,12 +15,14 @@ Degree = Annotated[float, Number(least=0, most=2)]
 
 @dataclass(frozen=True)
 class BnNetwork:
-    """Gated dilated convolutions. condition: values that the x-vector is made."""
+    """Gated dilated convolutions. condition: values that the x-vector is made. melody: channels of
+    the network that predicts F0 (`f0: predicted` of a system); 0: there is none."""
 
     channels: Channels = 192
     kernel: OddSize = 3
     dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 2, 4, 8, 1, 2)
     condition: Channels = 64
+    melody: Annotated[int, Number(least=0, most=4096)] = 0
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,11 @@ class BnTraining(RampSettings):
 
 @dataclass(frozen=True)
 class BnConfig:
-    """All settings. content: a name of steps/content/extractors.py."""
+    """All settings. content: a name of steps/content/extractors.py. units: in place of it."""
 
     synthesiser: Annotated[str, OneOf("bn")]
     training: BnTraining
     content: str = "moonshine"
+    units: UnitSettings = field(default_factory=UnitSettings)
     network: BnNetwork = field(default_factory=BnNetwork)
     augmentation: BnAugmentation = field(default_factory=BnAugmentation)

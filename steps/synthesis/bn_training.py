@@ -33,18 +33,22 @@ WEIGHTS[1:14], WEIGHTS[CODE_DIM] = 2.0, 0.5
 _VARIANCE_WEIGHT = 0.1
 _VALID_CROPS = 2  # a held-out speaker
 _SMALLEST_VARIANCE = 1e-3
+_SMALLEST_SD = 1e-2  # of log F0
+_MELODY_WEIGHT = 0.2
 _LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
 
 
 @dataclass(frozen=True)
 class Crops:
     """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), outputs (B, T, 41) normalised,
-    sounds (B, T) 1 where there is no silence, and log variances (B, 41) of whole utterances."""
+    sounds (B, T) 1 where there is no silence, melody (B, T) log F0 in the utterance's deviations
+    from its mean (NaN: unvoiced), and log variances (B, 41) of whole utterances."""
 
     inputs: Tensor
     xvectors: Tensor
     outputs: Tensor
     sounds: Tensor
+    melody: Tensor
     variances: Tensor
 
 
@@ -145,6 +149,7 @@ class CropMaker:
             torch.from_numpy(xvector.astype(np.float32)[None]),
             torch.from_numpy(np.pad(outputs[part], ((0, pad), (0, 0)))[None]),
             torch.from_numpy(np.pad(sounds, (0, pad))[None]),
+            torch.from_numpy(np.pad(relative_f0(frames.f0)[part], (0, pad))[None]),
             torch.from_numpy(log_variances(outputs, frames)[None]),
         )
 
@@ -160,6 +165,15 @@ def stack(crops: list[Crops]) -> Crops:
     """Several as one."""
     parts = zip(*(vars(crop).values() for crop in crops), strict=True)
     return Crops(*(torch.cat(part) for part in parts))
+
+
+def relative_f0(f0: Float64) -> Float32:
+    """log F0 (T,) less its mean, in deviations; NaN where F0 in Hz is 0, unvoiced."""
+    voiced = f0 > VOICED_HZ
+    log_f0 = np.log(np.where(voiced, f0, np.nan))
+    if voiced.any():
+        log_f0 = (log_f0 - log_f0[voiced].mean()) / max(float(log_f0[voiced].std()), _SMALLEST_SD)
+    return log_f0.astype(np.float32)
 
 
 def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
@@ -186,6 +200,10 @@ def set_statistics(network: BnEnvelope, material: Material, speakers: Sequence[s
         sd = torch.from_numpy(np.atleast_1d(values.std(axis=0) + 1e-3).astype(np.float32))
         network.get_buffer(f"{name}_mean").copy_(mean)
         network.get_buffer(f"{name}_sd").copy_(sd)
+    scaled = (np.concatenate(content) - network.statistic("content_mean")) / network.statistic(
+        "content_sd"
+    )
+    network.units.fit(scaled.astype(np.float32), derive_seed(material.seed, "bn-units"))
     network.get_buffer("out_mean")[0] = 0.0
     network.get_buffer("level").fill_(float(np.mean(levels)))
 
@@ -219,8 +237,20 @@ class BnTrainer(Trainer):
         guess = self.network.variance(batch.xvectors.to(self.device))
         missed = guess - batch.variances.to(self.device)
         loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
+        found = {"loss": distance, "variance": missed.abs().mean()}
+        if self.network.melody is not None:
+            found["melody"] = self._off_melody(batch)
+            loss = loss + _MELODY_WEIGHT * found["melody"]
         descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
-        return {"loss": float(distance.detach()), "variance": float(missed.detach().abs().mean())}
+        return {name: float(part.detach()) for name, part in found.items()}
+
+    def _off_melody(self, batch: Crops) -> Tensor:
+        """Mean distance of F0 on voiced frames, in deviations."""
+        right = batch.melody.to(self.device)
+        voiced = ~right.isnan() & (batch.sounds.to(self.device) > 0)
+        made = self.network.predict_f0(batch.inputs.to(self.device))
+        total: Tensor = ((made - right.nan_to_num()).abs() * voiced).sum()
+        return total / (voiced.sum() + 1e-9)
 
     def _distance(self, batch: Crops) -> Tensor:
         """Weighted mean distance of outputs where there is speech, in deviations."""
@@ -236,9 +266,11 @@ class BnTrainer(Trainer):
         if self.valid is None:
             return {}
         self.network.eval()
-        distance = float(self._distance(self.valid))
-        logging.info("validation distance %.4f", distance)
-        return {"valid_loss": distance}
+        figures = {"valid_loss": float(self._distance(self.valid))}
+        if self.network.melody is not None:
+            figures["valid_melody"] = float(self._off_melody(self.valid))
+        logging.info("validation distance %.4f", figures["valid_loss"])
+        return figures
 
 
 def train_bn(
@@ -261,7 +293,7 @@ def train_bn(
     material = Material(audio, voices, config, seed, device)
     n_xvector = len(voices.xvectors[training.speakers[0]])
     torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
-    network = BnEnvelope(config.network, material.extractor.width, n_xvector)
+    network = BnEnvelope(config, material.extractor.width, n_xvector)
     set_statistics(network, material, training.speakers)
     # Crops are made on the processor, wherever the network is.
     make = CropMaker(material, copy.deepcopy(network), training.speakers)

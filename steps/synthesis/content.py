@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyworld
 
 from steps.audio import SAMPLE_RATE
-from steps.synthesis.world import CODE_DIM, FRAME_SHIFT, extract_f0, silent_frames
-from utils.arrays import Bool, Float64
+from steps.synthesis.world import CODE_DIM, FRAME_SHIFT, HOP, extract_f0, silent_frames
+from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 
 _FFT_SIZE = 1024  # CheapTrick's, as in world.py: the same codes
@@ -80,6 +80,22 @@ def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = No
     normal = (cepstra - mean) / np.maximum(sd, _SMALLEST_SD)
     features = np.hstack((energy, normal)).clip(-_LARGEST, _LARGEST)
     return Content(features.astype(np.float32), level, gate, True)
+
+
+class Cepstra:
+    """Mel-cepstra as content, without energy: see `steps.content.extractors.ContentExtractor`."""
+
+    width, hop, first = 20, HOP, 0
+    digest = f"{width} mel-cepstra of WORLD"
+
+    def __init__(self, device: str = "cpu") -> None:
+        """They are made on the processor."""
+
+    def __call__(self, wave: Float64) -> Float32:
+        """Speech (n,) float64 at 16 kHz -> frames (T, 20); T is 0 for an empty signal."""
+        if not len(wave):
+            return np.zeros((0, self.width), np.float32)
+        return extract_content(analyse_content(wave)[1], self.width).features[:, 1:]
 
 
 def draw_warp(rng: np.random.Generator, scale: float, bend: float) -> Float64:

@@ -22,7 +22,7 @@ from utils.tables import StrPath, sort_ids
 VOICED_HZ = 1.0  # F0 above it is voiced
 LOWEST_HZ, HIGHEST_HZ = 50.0, 600.0  # transformed F0 is clipped to these
 QUANTILES = np.linspace(0.0, 1.0, 101)
-_STEP, _NOISE = 1 / 3, 0.03  # of `quantised`: of the target's deviation; of log F0
+STEP, NOISE = 1 / 3, 0.03  # of `quantised`: of the target's deviation; of log F0
 _SMALLEST_SD = 1e-3  # of log F0; below it a voice is a monotone, and is only shifted
 
 
@@ -117,21 +117,23 @@ def transform_percentile(f0: Float64, source: F0Stats, target: F0Stats) -> Float
     return out
 
 
-def transform_quantised(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
-    """As `transform_linear`, in steps of a third of the target's deviation, with noise of 0.03.
+def transform_quantised(
+    f0: Float64, source: F0Stats, target: F0Stats, step: float = STEP, noise: float = NOISE
+) -> Float64:
+    """As `transform_linear`, in steps of so many of the target's deviations, with noise.
 
     After the quantised and noised F0 of SA-toolkit (Champion 2023): the fine shape of a contour
-    tells who speaks. The noise, of log F0, is a function of the contour.
+    tells who speaks. noise: deviation, of log F0; it is a function of the contour.
     """
     out = transform_linear(f0, source, target)
     voiced = out > VOICED_HZ
     if not (source.n and target.n and voiced.any()):
         return out
-    step = max(target.sd, _SMALLEST_SD) * _STEP
+    width = max(target.sd, _SMALLEST_SD) * step
     seed = hashlib.sha256(np.ascontiguousarray(f0, dtype=np.float64).tobytes()).hexdigest()
-    noise = make_rng(0, "f0 quantised", seed).standard_normal(int(voiced.sum()))
-    log_f0 = target.mean + step * np.rint((np.log(out[voiced]) - target.mean) / step)
-    out[voiced] = np.clip(np.exp(log_f0 + _NOISE * noise), LOWEST_HZ, HIGHEST_HZ)
+    drawn = make_rng(0, "f0 quantised", seed).standard_normal(int(voiced.sum()))
+    log_f0 = target.mean + width * np.rint((np.log(out[voiced]) - target.mean) / width)
+    out[voiced] = np.clip(np.exp(log_f0 + noise * drawn), LOWEST_HZ, HIGHEST_HZ)
     return out
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
+from steps.content.units import quantise
 from steps.learning.settings import read_config
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
@@ -83,16 +84,6 @@ def apply_filters(source: Tensor, log_spectrum: Tensor, gate: Tensor) -> Tensor:
     for k in range(4):
         out[:, k : k + n_frames] += parts[:, :, k]
     return out.flatten(1)[:, HOP : HOP + source.shape[1]]
-
-
-def quantise(values: Tensor, n_levels: int) -> Tensor:
-    """Values bounded and rounded to `n_levels` (odd) levels in -1 ... 1; the gradient passes.
-
-    Finite scalar quantisation (Mentzer et al. 2023).
-    """
-    half = (n_levels - 1) / 2
-    bounded = torch.tanh(values)
-    return bounded + (torch.round(bounded * half) / half - bounded).detach()
 
 
 class Block(nn.Module):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The synthesisers that are trained, by name."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Structure:
-    """synthesiser: a class with `load(folder)`, or `load(folder, keep)`. config: its settings.
+    """synthesiser: a class with `load(folder)`, which may have options. config: its settings.
     train: makes a folder of settings, audio, and a pool."""
 
     synthesiser: str
@@ -45,14 +44,14 @@ def find_structure(path: StrPath) -> Structure:
     return choose(STRUCTURES, read_settings(path).get("synthesiser"), path, "synthesiser")
 
 
-def load_synthesiser(folder: StrPath, keep: Sequence[str] = ()) -> Synthesiser:
+def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:
     """Of whatever structure its synthesiser.yaml names; UserError where it is not such a folder.
 
-    keep: what stays the source's (`base.REMAINS`), of what a structure may keep.
+    options: of that structure's `load`.
     """
     from steps.synthesis.trained import trained_files  # loads torch
 
     settings, _ = trained_files(Path(folder))
     kind = load(find_structure(settings).synthesiser)
-    found: Synthesiser = kind.load(folder, keep) if keep else kind.load(folder)
+    found: Synthesiser = kind.load(folder, **options)
     return found
