@@ -10,16 +10,11 @@ import torch
 from torch import Tensor
 
 from steps.learning.audio import TrainingAudio
-from steps.learning.loop import descend
+from steps.synthesis.adversarial import Adversarial
 from steps.synthesis.b1b import B1bNetwork, input_statistics, make_sources
 from steps.synthesis.b1b_config import B1bConfig
 from steps.synthesis.content import extract_content
-from steps.synthesis.discriminators import (
-    Discriminators,
-    adversarial_loss,
-    discriminator_loss,
-    feature_loss,
-)
+from steps.synthesis.discriminators import Discriminators
 from steps.synthesis.spectral_loss import LogPowerLoss, SpectralLoss
 from steps.synthesis.training import (
     AnyTrainer,
@@ -36,13 +31,12 @@ from utils.tables import StrPath
 
 
 @dataclass
-class B1bTrainer(AnyTrainer):
+class B1bTrainer(Adversarial, AnyTrainer):
     """B1.b's structure under training. statistics: of the network's inputs
     (`b1b.input_statistics`)."""
 
     n_xvector: int
     statistics: tuple[Float64, Float64]
-    saved = ("network", "discriminators", "optimiser", "opponent")
 
     def __post_init__(self) -> None:
         torch.manual_seed(derive_seed(self.seed, "b1b-weights") % 2**63)
@@ -59,36 +53,10 @@ class B1bTrainer(AnyTrainer):
         self.distance = SpectralLoss().to(self.device)
 
     def update(self, step: int, batch: Batch) -> dict[str, float]:
-        """See Trainer. One step of the discriminators, then one of the generator.
-
-        loss: the distance of log power spectra.
-        """
+        """See Trainer. loss: the distance of log power spectra."""
         self.network.train()
         right = torch.from_numpy(batch.right).to(self.device)
-        made = self.say(batch, f"step {step}")
-        guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
-        discriminators = descend(guess, self.opponent)
-        whole, distance = self.generator_loss(made, right)
-        generator = descend(whole, self.optimiser)
-        return {
-            "loss": float(distance.detach()),
-            "generator_loss": generator,
-            "discriminator_loss": discriminators,
-        }
-
-    def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        """Of signals (B, n): the whole, and the spectral distance without its weight."""
-        with torch.no_grad():
-            of_speech = self.discriminators(right)
-        of_made = self.discriminators(made)
-        distance: Tensor = self.spectral(made, right)
-        training = self.config.training
-        loss = (
-            adversarial_loss(of_made)
-            + training.feature_weight * feature_loss(of_speech, of_made)
-            + training.spectral_weight * distance
-        )
-        return loss, distance
+        return self.play(self.say(batch, f"step {step}"), right)
 
     def say(self, batch: Batch, purpose: str) -> Tensor:
         """Signals (B, n) of a batch; the last frame of a crop, which begins where it ends, is left

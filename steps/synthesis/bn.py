@@ -21,7 +21,7 @@ from torch.nn import functional
 from steps.content.extractors import ContentExtractor, at_frames, load_extractor
 from steps.content.units import make_units
 from steps.learning.settings import read_config
-from steps.synthesis.base import F0Map, Target
+from steps.synthesis.base import REMAINS, F0Map, Target
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
@@ -48,32 +48,22 @@ _QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is 
 _GV_RANGE = (1.0, 1.8)  # by which a deviation may be multiplied
 
 
-class BnEnvelope(nn.Module):
-    """Content, F0, energy and x-vector -> envelope and aperiodicity, all normalised.
+class ContentNetwork(nn.Module):
+    """What all networks on content have in common: their inputs, and F0 of their own.
 
     `units` stand in place of the content (steps/content/units.py). Buffers hold mean and deviation
-    of content (d), of log F0, of the outputs (41; the first is the deviation of log power from the
-    utterance's mean, whose own mean is `level`).
+    of content (d), of log F0, of WORLD's frames (41: envelope codes, aperiodicity; the first is the
+    deviation of log power from the utterance's mean, whose own mean is `level`).
     """
 
-    def __init__(self, config: BnConfig, n_content: int, n_xvector: int) -> None:
+    def __init__(self, config: Any, n_content: int, n_xvector: int) -> None:
+        """config: has units, and network with condition and melody."""
         super().__init__()
-        network = config.network
-        width, condition = network.channels, network.condition
         self.n_content, self.n_xvector = n_content, n_xvector
         self.units = make_units(config.units, n_content)
-        self.first = nn.Conv1d(self.units.width + 4, width, network.kernel, padding="same")
-        self.melody = Melody(self.units.width, network.melody) if network.melody else None
-        self.speaker = nn.Linear(n_xvector, condition)
-        self.gated = nn.ModuleList(
-            nn.Conv1d(width, 2 * width, network.kernel, padding="same", dilation=dilation)
-            for dilation in network.dilations
-        )
-        self.conditions = nn.ModuleList(nn.Linear(condition, 2 * width) for _ in network.dilations)
-        self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
-        self.before_last = nn.Conv1d(width + condition, width, 1)
-        self.last = nn.Conv1d(width, N_OUT, 1)
-        self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
+        melody = config.network.melody
+        self.melody = Melody(self.units.width, melody) if melody else None
+        self.n_inputs = self.units.width + 4
         for name, n in (("content", n_content), ("f0", 1), ("out", N_OUT)):
             self.register_buffer(f"{name}_mean", torch.zeros(n))
             self.register_buffer(f"{name}_sd", torch.ones(n))
@@ -84,22 +74,10 @@ class BnEnvelope(nn.Module):
         found: Float64 = self.get_buffer(name).cpu().numpy().astype(np.float64)
         return found
 
-    def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
-        """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
-        outputs (B, 41, T)."""
-        who = torch.tanh(4 * self.speaker(speaker))
+    def unify(self, inputs: Tensor) -> Tensor:
+        """inputs (B, n_content + 4, T) of `inputs_of`, with units for content: (B, n_inputs, T)."""
         content, rest = inputs[:, : self.n_content], inputs[:, self.n_content :]
-        hidden = self.first(torch.cat((self.units(content), rest), dim=1))
-        total = torch.zeros_like(hidden)
-        for gated, condition, mixed in zip(self.gated, self.conditions, self.mixed, strict=True):
-            value, gate = (gated(hidden) + condition(who)[:, :, None]).chunk(2, dim=1)
-            made = mixed(torch.tanh(value) * torch.sigmoid(gate))
-            hidden = (hidden + made) * 0.5**0.5
-            total = total + made
-        everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
-        joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
-        outputs: Tensor = self.last(functional.gelu(self.before_last(joined)))
-        return outputs
+        return torch.cat((self.units(content), rest), dim=1)
 
     def predict_f0(self, inputs: Tensor) -> Tensor:
         """inputs (B, n_content + 4, T) -> log F0 (B, T) in the utterance's deviations from its
@@ -134,6 +112,42 @@ class BnEnvelope(nn.Module):
         return clipped
 
 
+class BnEnvelope(ContentNetwork):
+    """Content, F0, energy and x-vector -> envelope and aperiodicity, all normalised."""
+
+    def __init__(self, config: BnConfig, n_content: int, n_xvector: int) -> None:
+        super().__init__(config, n_content, n_xvector)
+        network = config.network
+        width, condition = network.channels, network.condition
+        self.first = nn.Conv1d(self.n_inputs, width, network.kernel, padding="same")
+        self.speaker = nn.Linear(n_xvector, condition)
+        self.gated = nn.ModuleList(
+            nn.Conv1d(width, 2 * width, network.kernel, padding="same", dilation=dilation)
+            for dilation in network.dilations
+        )
+        self.conditions = nn.ModuleList(nn.Linear(condition, 2 * width) for _ in network.dilations)
+        self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
+        self.before_last = nn.Conv1d(width + condition, width, 1)
+        self.last = nn.Conv1d(width, N_OUT, 1)
+        self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
+
+    def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
+        """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
+        outputs (B, 41, T)."""
+        who = torch.tanh(4 * self.speaker(speaker))
+        hidden = self.first(self.unify(inputs))
+        total = torch.zeros_like(hidden)
+        for gated, condition, mixed in zip(self.gated, self.conditions, self.mixed, strict=True):
+            value, gate = (gated(hidden) + condition(who)[:, :, None]).chunk(2, dim=1)
+            made = mixed(torch.tanh(value) * torch.sigmoid(gate))
+            hidden = (hidden + made) * 0.5**0.5
+            total = total + made
+        everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
+        joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
+        outputs: Tensor = self.last(functional.gelu(self.before_last(joined)))
+        return outputs
+
+
 class Melody(nn.Module):
     """F0 from what is said, and from which frames are voiced."""
 
@@ -164,7 +178,7 @@ def mean_level(power: Float64) -> float:
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """What is taken of the source, T frames; energy and aperiodicity where they are kept."""
 
     f0: Float64
@@ -177,10 +191,13 @@ class BnSynthesiser:
     """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`."""
 
     needs = ("synthesiser",)
+    config: type[Any] = BnConfig
+    network_kind: type[ContentNetwork] = BnEnvelope
+    keeps: tuple[str, ...] = REMAINS
 
     def __init__(
         self,
-        network: BnEnvelope,
+        network: Any,
         extractor: ContentExtractor,
         where: StrPath = "synthesiser",
         keep: Sequence[str] = (),
@@ -190,11 +207,14 @@ class BnSynthesiser:
         """keep: of base.REMAINS, what stays the source's. own_f0: F0 is the network's, of the
         target's range. where: the folder, for messages. UserError where it has no F0 of its own."""
         torch.set_num_threads(1)
+        for name in keep:
+            if name not in self.keeps:
+                raise UserError(f"{where}: keep: {name}: this synthesiser makes its own")
         if own_f0 and network.melody is None:
             raise UserError(f"{where}: f0: predicted: it was trained without network.melody")
         self._own_f0 = own_f0
         self.network, self.extractor = network.eval(), extractor
-        self.keep, self._where = tuple(keep), where
+        self.keep, self.where = tuple(keep), where
 
     @classmethod
     def load(
@@ -203,7 +223,7 @@ class BnSynthesiser:
         """What steps/train_synthesiser.py left in a folder; UserError where it is not that, or was
         trained on content of other weights."""
         settings, weights = trained_files(Path(folder))
-        config = read_config(BnConfig, settings)
+        config = read_config(cls.config, settings)
         trained = read_settings(settings).get("trained")
         extractor = load_extractor(config.content)
         known = trained.get("content_digest") if isinstance(trained, dict) else None
@@ -213,14 +233,14 @@ class BnSynthesiser:
                 f"({known}) than are here ({extractor.digest}); train it again"
             )
         return cls(
-            load_weights(weights, lambda state: make_network(config, state)),
+            load_weights(weights, lambda state: make_network(cls.network_kind, config, state)),
             extractor, folder, keep, own_f0=own_f0,
         )  # fmt: skip
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """See Synthesiser. Of the target the x-vector counts, and F0 where that is the network's
         own; the mean power stays."""
-        unit = speaker_input(target.xvector, self.network.n_xvector, self._where)
+        unit = speaker_input(target.xvector, self.network.n_xvector, self.where)
         source = self._analyse(wave)
         if not source.sounds.any():
             return np.zeros(len(wave))
@@ -230,15 +250,22 @@ class BnSynthesiser:
         else:
             contour = f0(source.f0)
         inputs = self.network.inputs_of(content, contour, source.energy)
-        with torch.no_grad():
-            made = self.network(torch.from_numpy(inputs.T.copy())[None], unit)[0].numpy().T
-            variance = self.network.variance(unit)[0].numpy()
-        made = with_variance(made.astype(np.float64), np.exp(variance), source.sounds)
-        out = synthesise(self._frames(made, contour, source), len(wave))
+        out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, len(wave))
         power = float(np.mean(out**2))
         if power > 0:
             out *= np.sqrt(float(np.mean(wave**2)) / power)
-        return limit_peak(out, self._where)
+        return limit_peak(out, self.where)
+
+    @torch.no_grad()
+    def _say(
+        self, inputs: Tensor, unit: Tensor, contour: Float64, source: Source, n_samples: int
+    ) -> Float64:
+        """Speech (n_samples,) of inputs (1, n_content + 4, T), of any power. unit: x-vector (1, d).
+        contour: F0 (T,) that is wanted."""
+        made = self.network(inputs, unit)[0].numpy().T
+        variance = self.network.variance(unit)[0].numpy()
+        made = with_variance(made.astype(np.float64), np.exp(variance), source.sounds)
+        return synthesise(self._frames(made, contour, source), n_samples)
 
     @torch.no_grad()
     def _predict_f0(self, content: Float32, voiced: Bool, target: F0Stats) -> Float64:
@@ -252,7 +279,7 @@ class BnSynthesiser:
         log_f0 = target.mean + target.sd * shape
         return np.where(voiced, np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ), 0.0)
 
-    def _analyse(self, wave: Float64) -> _Source:
+    def _analyse(self, wave: Float64) -> Source:
         energy = aperiodicity = None
         if self.keep:
             frames = analyse(wave)
@@ -263,9 +290,9 @@ class BnSynthesiser:
                 aperiodicity = frames.aperiodicity
         else:
             contour = extract_f0(wave)
-        return _Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
+        return Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
-    def _frames(self, made: Float64, contour: Float64, source: _Source) -> WorldFrames:
+    def _frames(self, made: Float64, contour: Float64, source: Source) -> WorldFrames:
         """WORLD's frames of normalised outputs (T, 41); silence where the source has it."""
         network = self.network
         if source.energy is not None:
@@ -303,7 +330,8 @@ def with_variance(made: Float64, wanted: Float64, sounds: Bool) -> Float64:
     return changed
 
 
-def make_network(config: BnConfig, state: dict[str, Tensor]) -> BnEnvelope:
+def make_network(
+    kind: type[ContentNetwork], config: Any, state: dict[str, Tensor]
+) -> ContentNetwork:
     """A network of the sizes of saved weights."""
-    n_content = len(state["content_mean"])
-    return BnEnvelope(config, n_content, state["speaker.weight"].shape[1])
+    return kind(config, len(state["content_mean"]), state["speaker.weight"].shape[1])

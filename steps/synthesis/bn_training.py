@@ -3,9 +3,11 @@
 
 import copy
 import logging
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +19,11 @@ from steps.learning.audio import TrainingAudio, hold_out
 from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
-from steps.synthesis.bn import BnEnvelope, mean_level
-from steps.synthesis.bn_config import BnConfig, BnTraining
+from steps.synthesis.bn import BnEnvelope, ContentNetwork, mean_level
+from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.content import draw_warp
 from steps.synthesis.f0 import HIGHEST_HZ, VOICED_HZ
+from steps.synthesis.trained import FULL_LEVEL
 from steps.synthesis.training import Voices, speakers_in_turn
 from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, synthesise, unpack
 from utils.arrays import Float32, Float64
@@ -34,7 +37,7 @@ _VARIANCE_WEIGHT = 0.1
 _VALID_CROPS = 2  # a held-out speaker
 _SMALLEST_VARIANCE = 1e-3
 _SMALLEST_SD = 1e-2  # of log F0
-_MELODY_WEIGHT = 0.2
+MELODY_WEIGHT = 0.2
 _LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
 
 
@@ -42,7 +45,8 @@ _LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
 class Crops:
     """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), outputs (B, T, 41) normalised,
     sounds (B, T) 1 where there is no silence, melody (B, T) log F0 in the utterance's deviations
-    from its mean (NaN: unvoiced), and log variances (B, 41) of whole utterances."""
+    from its mean (NaN: unvoiced), log variances (B, 41) of whole utterances, and signals (B, 160 T)
+    at FULL_LEVEL, or (B, 0) where they are not asked for."""
 
     inputs: Tensor
     xvectors: Tensor
@@ -50,6 +54,7 @@ class Crops:
     sounds: Tensor
     melody: Tensor
     variances: Tensor
+    signals: Tensor
 
 
 class Material:
@@ -59,7 +64,7 @@ class Material:
     """
 
     def __init__(
-        self, audio: TrainingAudio, voices: Voices, config: BnConfig, seed: int, device: str
+        self, audio: TrainingAudio, voices: Voices, config: Any, seed: int, device: str
     ) -> None:
         self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
         self.extractor: ContentExtractor = load_extractor(config.content, device)
@@ -104,10 +109,16 @@ class Material:
 
 
 class CropMaker:
-    """Crops of some speakers; of a step: each in turn, an utterance and a place in it at random."""
+    """Crops of some speakers; of a step: each in turn, an utterance and a place in it at random.
 
-    def __init__(self, material: Material, network: BnEnvelope, speakers: Sequence[str]) -> None:
+    signals: whether they are asked for.
+    """
+
+    def __init__(
+        self, material: Material, network: ContentNetwork, speakers: Sequence[str], signals: bool
+    ) -> None:
         self.material, self.network, self.speakers = material, network, speakers
+        self.signals = signals
         self.n_frames = round(material.config.training.crop_seconds * 100)
 
     def __call__(self, step: int) -> Crops:
@@ -151,7 +162,18 @@ class CropMaker:
             torch.from_numpy(np.pad(sounds, (0, pad))[None]),
             torch.from_numpy(np.pad(relative_f0(frames.f0)[part], (0, pad))[None]),
             torch.from_numpy(log_variances(outputs, frames)[None]),
+            torch.from_numpy(self.signal(utt, frames, start)[None]),
         )
+
+    def signal(self, utt: str, frames: WorldFrames, start: int) -> Float32:
+        """The samples of a crop, silence where the utterance ended; none if none are asked for."""
+        if not self.signals:
+            return np.zeros(0, np.float32)
+        begin, n = start * HOP, self.n_frames * HOP
+        known = max(0, min(n, self.material.audio.lengths[utt] - begin))
+        out = np.zeros(n, np.float32)
+        out[:known] = self.material.audio.read(utt, begin, known)
+        return out * np.float32(FULL_LEVEL * np.exp(-mean_level(frames.envelope[:, 0]) / 2))
 
     def network_outputs(self, frames: WorldFrames, energy: Float64) -> Float32:
         """Normalised outputs (T, 41) that are right."""
@@ -184,7 +206,7 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
     return variances
 
 
-def set_statistics(network: BnEnvelope, material: Material, speakers: Sequence[str]) -> None:
+def set_statistics(network: ContentNetwork, material: Material, speakers: Sequence[str]) -> None:
     """Means and deviations over the speech of those who are trained on."""
     content, f0, out, levels = [], [], [], []
     for frames, values in material.utterances(speakers):
@@ -209,42 +231,39 @@ def set_statistics(network: BnEnvelope, material: Material, speakers: Sequence[s
 
 
 @dataclass
-class BnTrainer(Trainer):
-    """The network under training; see Trainer. valid: crops of held-out speakers."""
+class ContentTrainer(Trainer):
+    """A network on content under training; see Trainer. valid: crops of held-out speakers.
 
-    plan: BnTraining
+    kind: its class. signals: whether the crops have them.
+    """
+
+    kind: ClassVar[type[ContentNetwork]]
+    signals: ClassVar[bool] = False
+    config: Any
     seed: int
     device: str
-    network: BnEnvelope
+    network: Any
     make: CropMaker
     valid: Crops | None
     best_by = "valid_loss"
 
     def __post_init__(self) -> None:
-        self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
-        )
+        self.plan = self.config.training
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make optimisers, and what else there is beside the network."""
 
     def batch(self, step: int) -> Crops:
         """See Trainer."""
         return self.make(step)
 
-    def update(self, step: int, batch: Crops) -> dict[str, float]:
-        """See Trainer."""
-        self.network.train()
-        set_rate(self.optimiser, learning_rate(self.plan, step))
-        distance = self._distance(batch)
-        guess = self.network.variance(batch.xvectors.to(self.device))
-        missed = guess - batch.variances.to(self.device)
-        loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
-        found = {"loss": distance, "variance": missed.abs().mean()}
-        if self.network.melody is not None:
-            found["melody"] = self._off_melody(batch)
-            loss = loss + _MELODY_WEIGHT * found["melody"]
-        descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
-        return {name: float(part.detach()) for name, part in found.items()}
+    @abstractmethod
+    def distance_on(self, batch: Crops) -> Tensor:
+        """Of what the network makes of a batch from what is right."""
 
-    def _off_melody(self, batch: Crops) -> Tensor:
+    def off_melody(self, batch: Crops) -> Tensor:
         """Mean distance of F0 on voiced frames, in deviations."""
         right = batch.melody.to(self.device)
         voiced = ~right.isnan() & (batch.sounds.to(self.device) > 0)
@@ -252,25 +271,53 @@ class BnTrainer(Trainer):
         total: Tensor = ((made - right.nan_to_num()).abs() * voiced).sum()
         return total / (voiced.sum() + 1e-9)
 
-    def _distance(self, batch: Crops) -> Tensor:
-        """Weighted mean distance of outputs where there is speech, in deviations."""
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """See Trainer: the distance on held-out speakers."""
+        if self.valid is None:
+            return {}
+        self.network.eval()
+        figures = {"valid_loss": float(self.distance_on(self.valid))}
+        if self.network.melody is not None:
+            figures["valid_melody"] = float(self.off_melody(self.valid))
+        logging.info("validation distance %.4f", figures["valid_loss"])
+        return figures
+
+
+class BnTrainer(ContentTrainer):
+    """The network that makes WORLD's frames, under training."""
+
+    kind = BnEnvelope
+
+    def prepare(self) -> None:
+        """See ContentTrainer."""
+        self.optimiser = torch.optim.AdamW(
+            self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
+        )
+
+    def update(self, step: int, batch: Crops) -> dict[str, float]:
+        """See Trainer."""
+        self.network.train()
+        set_rate(self.optimiser, learning_rate(self.plan, step))
+        distance = self.distance_on(batch)
+        guess = self.network.variance(batch.xvectors.to(self.device))
+        missed = guess - batch.variances.to(self.device)
+        loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
+        found = {"loss": distance, "variance": missed.abs().mean()}
+        if self.network.melody is not None:
+            found["melody"] = self.off_melody(batch)
+            loss = loss + MELODY_WEIGHT * found["melody"]
+        descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
+        return {name: float(part.detach()) for name, part in found.items()}
+
+    def distance_on(self, batch: Crops) -> Tensor:
+        """See ContentTrainer: weighted, of outputs where there is speech, in deviations."""
         made = self.network(batch.inputs.to(self.device), batch.xvectors.to(self.device))
         weights = torch.from_numpy(WEIGHTS).to(self.device)
         sounds = batch.sounds.to(self.device)
         apart = (made.transpose(1, 2) - batch.outputs.to(self.device)).abs() * weights
         total: Tensor = (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
         return total
-
-    def validate(self) -> dict[str, float]:
-        """See Trainer: the distance on held-out speakers."""
-        if self.valid is None:
-            return {}
-        self.network.eval()
-        figures = {"valid_loss": float(self._distance(self.valid))}
-        if self.network.melody is not None:
-            figures["valid_melody"] = float(self._off_melody(self.valid))
-        logging.info("validation distance %.4f", figures["valid_loss"])
-        return figures
 
 
 def train_bn(
@@ -286,6 +333,19 @@ def train_bn(
 
     `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """
+    train_on_content(BnTrainer, config, audio, pool, out, seed, device)
+
+
+def train_on_content(
+    trainer_of: type[ContentTrainer],
+    config: Any,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    seed: int,
+    device: str,
+) -> None:
+    """The training of any network on content; see `train_bn`."""
     torch.set_num_threads(1)
     check_device(device)
     voices = Voices.load(pool, audio)
@@ -293,14 +353,14 @@ def train_bn(
     material = Material(audio, voices, config, seed, device)
     n_xvector = len(voices.xvectors[training.speakers[0]])
     torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
-    network = BnEnvelope(config, material.extractor.width, n_xvector)
+    network = trainer_of.kind(config, material.extractor.width, n_xvector)
     set_statistics(network, material, training.speakers)
     # Crops are made on the processor, wherever the network is.
-    make = CropMaker(material, copy.deepcopy(network), training.speakers)
+    make = CropMaker(material, copy.deepcopy(network), training.speakers, trainer_of.signals)
     rng = make_rng(seed, "bn-validation")
     crops = [make.crop(rng, who, augmented=False) for who in held for _ in range(_VALID_CROPS)]
     valid = stack(crops) if crops else None
-    trainer = BnTrainer(config.training, seed, device, network.to(device), make, valid)
+    trainer = trainer_of(config, seed, device, network.to(device), make, valid)
     settings = to_plain(config)
     digest = material.extractor.digest
     parts = (seed, audio.spk2utt, audio.lengths, voices.matrix(audio.speakers).tobytes(), digest)

@@ -36,6 +36,11 @@ STRUCTURES = {
         "steps.synthesis.bn_config:BnConfig",
         "steps.synthesis.bn_training:train_bn",
     ),
+    "bn_hifigan": Structure(
+        "steps.synthesis.hifigan:HifiganSynthesiser",
+        "steps.synthesis.hifigan_config:HifiganConfig",
+        "steps.synthesis.hifigan_training:train_hifigan",
+    ),
 }
 
 

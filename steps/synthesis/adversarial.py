@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network that makes signals, trained against discriminators: HiFi-GAN (Kong et al. 2020)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from steps.learning.loop import descend
+from steps.synthesis.discriminators import (
+    Discriminators,
+    adversarial_loss,
+    discriminator_loss,
+    feature_loss,
+)
+
+
+class Adversarial:
+    """What every such trainer does beside what `loop.Trainer` asks for.
+
+    plan: has feature_weight and spectral_weight. spectral: distance of signals (B, n) from the
+    right ones.
+    """
+
+    plan: Any
+    network: Any
+    optimiser: torch.optim.Optimizer
+    discriminators: Discriminators
+    opponent: torch.optim.Optimizer
+    spectral: Callable[[Tensor, Tensor], Tensor]
+    saved: tuple[str, ...] = ("network", "discriminators", "optimiser", "opponent")
+
+    def play(self, made: Tensor, right: Tensor, more: Tensor | float = 0.0) -> dict[str, float]:
+        """One step of the discriminators, then one of the network, of signals (B, n) that it made.
+
+        more: of the network's loss beside. loss in what is returned: the spectral distance.
+        """
+        guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
+        discriminators = descend(guess, self.opponent)
+        whole, distance = self.generator_loss(made, right)
+        generator = descend(whole + more, self.optimiser)
+        return {
+            "loss": float(distance.detach()),
+            "generator_loss": generator,
+            "discriminator_loss": discriminators,
+        }
+
+    def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Of signals (B, n): the whole, and the spectral distance without its weight."""
+        with torch.no_grad():
+            of_speech = self.discriminators(right)
+        of_made = self.discriminators(made)
+        distance = self.spectral(made, right)
+        loss = (
+            adversarial_loss(of_made)
+            + self.plan.feature_weight * feature_loss(of_speech, of_made)
+            + self.plan.spectral_weight * distance
+        )
+        return loss, distance
