@@ -23,7 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.learning.settings import read_config
 from steps.options import add_device
-from steps.synthesis.registry import find_structure
+from steps.synthesis.registry import find_content_structure, find_structure
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
@@ -37,6 +37,10 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     add_seed(parser)
     add_device(parser)
+    parser.add_argument(
+        "--content", type=Path, metavar="DIR",
+        help="A folder of steps/extract_content.py; without it content is found while training",
+    )  # fmt: skip
     add_not_speakers_of(parser)
     add_paths(parser, "conf", "data", "pool", "out")
     return parser
@@ -47,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    structure = find_structure(args.conf)
+    given = {} if args.content is None else {"content": args.content}
+    structure = find_content_structure(args.conf) if given else find_structure(args.conf)
     config = read_config(load(structure.config), args.conf)
     data = load_data_dir(args.data)
     check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
@@ -58,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
     train = load(structure.train)
-    train(config, audio, args.pool, args.out, seed=args.seed, device=args.device)
+    train(config, audio, args.pool, args.out, seed=args.seed, device=args.device, **given)
     write_training_speakers(args.out, data.utt2spk.values())
     return 0
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 import torch
-from conftest import MakeDataDir
+from conftest import MakeDataDir, RunProgram
 from test_nsf import N_XVECTOR, RATE, pool, voice
 
 from steps.anonymise import main as anonymise
@@ -27,7 +27,7 @@ from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
 from steps.speaker.averaging import read_xvectors
-from steps.synthesis import bn, bn_training
+from steps.synthesis import bn, bn_content, bn_training
 from steps.synthesis.base import Target
 from steps.synthesis.bn import BnSynthesiser
 from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining
@@ -65,7 +65,7 @@ class Bands:
 
 @pytest.fixture(autouse=True)
 def no_recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (bn, bn_training):
+    for module in (bn, bn_content):
         monkeypatch.setattr(module, "load_extractor", lambda name, device="cpu": Bands())
 
 
@@ -87,7 +87,7 @@ def train(pool: Path, out: Path, config: BnConfig, seed: int = 0) -> None:
 def trained(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("bn")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bn_training, "load_extractor", lambda name, device="cpu": Bands())
+        patch.setattr(bn_content, "load_extractor", lambda name, device="cpu": Bands())
         train(pool, out, settings(60))
     return out
 
@@ -174,6 +174,28 @@ def test_a_stopped_training_ends_with_the_same_network(pool: Path, tmp_path: Pat
     other_seed = tmp_path / "seed"
     train(pool, other_seed, settings(), seed=1)
     assert not torch.equal(torch.load(other_seed / "final.pt")["last.weight"], one["last.weight"])
+
+
+def test_content_that_was_found_once_makes_the_same_network(
+    pool: Path, trained: Path, tmp_path: Path, run_program: RunProgram
+) -> None:
+    conf, small = tmp_path / "bn.yaml", "{channels: 8, dilations: [1], condition: 4}"
+    plan = "{steps: 2, batch: 2, crop_seconds: 0.3}"
+    conf.write_text(f"synthesiser: bn\ncontent: cepstra\nnetwork: {small}\ntraining: {plan}\n")
+    done = run_program("steps/extract_content.py", conf, pool, pool, tmp_path / "content")
+    assert done.returncode == 0, done.stderr
+    program, given = "steps/train_synthesiser.py", ("--content", tmp_path / "content")
+    for more, out in (((), "found"), (given, "given")):
+        done = run_program(program, *more, conf, pool, pool, tmp_path / out)
+        assert done.returncode == 0, done.stderr
+    one, other = (torch.load(tmp_path / name / "final.pt") for name in ("found", "given"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    conf.write_text(conf.read_text() + "augmentation: {pitch: 0.1}\n")
+    done = run_program(program, *given, conf, pool, pool, tmp_path / "out")
+    assert (done.returncode, "content.json: is of {'bend'" in done.stderr) == (2, True), done.stderr
+    conf.write_text("synthesiser: nsf\ntraining: {steps: 2}\n")
+    done = run_program(program, *given, conf, pool, pool, tmp_path / "out")
+    assert (done.returncode, "takes no content" in done.stderr) == (2, True), done.stderr
 
 
 def test_it_learns(trained: Path) -> None:

@@ -28,14 +28,22 @@ _OVERLAP = 2.0  # seconds of context on either side of longer speech
 _HUB_HOP, _HUB_FIELD = 320, 400  # samples of the convolutions of HuBERT, WavLM and wav2vec 2.0
 
 
-class ContentExtractor(Protocol):
-    """An encoder. width: values a frame. hop, first: samples (16 kHz) between the middles of two
-    frames, and before that of the first. digest: of its weights."""
+class Frames(Protocol):
+    """What content is like. width: values a frame. hop, first: samples (16 kHz) between the middles
+    of two frames, and before that of the first. digest: of the weights that made it."""
 
-    width: int
-    hop: int
-    first: int
-    digest: str
+    @property
+    def width(self) -> int: ...  # noqa: D102
+    @property
+    def hop(self) -> int: ...  # noqa: D102
+    @property
+    def first(self) -> int: ...  # noqa: D102
+    @property
+    def digest(self) -> str: ...  # noqa: D102
+
+
+class ContentExtractor(Frames, Protocol):
+    """An encoder."""
 
     def __call__(self, wave: Float64) -> Float32:
         """Speech (n,) float64 at 16 kHz -> frames (T, width); T is 0 where it is too short."""
@@ -132,14 +140,14 @@ def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
     return extractor
 
 
-def at_frames(content: Float32, extractor: ContentExtractor, n_frames: int, hop: int) -> Float32:
+def at_frames(content: Float32, of: Frames, n_frames: int, hop: int) -> Float32:
     """Content (T, d) at frames whose middles are at hop t samples: (n_frames, d), interpolated.
 
     Before the first and after the last it stays; without any frame it is 0.
     """
     if not len(content):
-        return np.zeros((n_frames, extractor.width), np.float32)
-    places = (np.arange(n_frames) * hop - extractor.first) / extractor.hop
+        return np.zeros((n_frames, of.width), np.float32)
+    places = (np.arange(n_frames) * hop - of.first) / of.hop
     places = np.clip(places, 0, len(content) - 1)
     before = np.minimum(places.astype(np.int64), max(len(content) - 2, 0))
     after = np.minimum(before + 1, len(content) - 1)

@@ -10,22 +10,21 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from steps.content.extractors import ContentExtractor, at_frames, load_extractor
+from steps.content.extractors import at_frames
 from steps.learning.audio import TrainingAudio, hold_out
 from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
 from steps.synthesis.bn import BnEnvelope, ContentNetwork, mean_level
 from steps.synthesis.bn_config import BnConfig
-from steps.synthesis.content import draw_warp
-from steps.synthesis.f0 import HIGHEST_HZ, VOICED_HZ
+from steps.synthesis.bn_content import Contents, open_contents
+from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import FULL_LEVEL
 from steps.synthesis.training import Voices, speakers_in_turn
-from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, synthesise, unpack
+from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, unpack
 from utils.arrays import Float32, Float64
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
@@ -57,19 +56,15 @@ class Crops:
     signals: Tensor
 
 
+@dataclass(frozen=True)
 class Material:
-    """Utterances with their content, as it is and as another vocal tract would have said it.
+    """Utterances, what a pool knows of them, and their content."""
 
-    What fits into cache_gb is found once, the rest each time.
-    """
-
-    def __init__(
-        self, audio: TrainingAudio, voices: Voices, config: Any, seed: int, device: str
-    ) -> None:
-        self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
-        self.extractor: ContentExtractor = load_extractor(config.content, device)
-        self._content: dict[tuple[str, bool], npt.NDArray[np.float16]] = {}
-        self._free = int(config.training.cache_gb * 1e9)
+    audio: TrainingAudio
+    voices: Voices
+    contents: Contents
+    config: Any
+    seed: int
 
     def frames(self, utt: str) -> WorldFrames:
         """Of the pool."""
@@ -77,29 +72,7 @@ class Material:
 
     def content(self, utt: str, n_frames: int, *, warped: bool) -> Float32:
         """(n_frames, d) at the frames of WORLD."""
-        found = self._content.get((utt, warped))
-        if found is None:
-            wave = self._warped(utt) if warped else self._read(utt)
-            found = self.extractor(wave).astype(np.float16)
-            if found.nbytes <= self._free:
-                self._free -= found.nbytes
-                self._content[utt, warped] = found
-        return at_frames(found.astype(np.float32), self.extractor, n_frames, HOP)
-
-    def _read(self, utt: str) -> Float64:
-        return self.audio.read(utt, 0, self.audio.lengths[utt]).astype(np.float64)
-
-    def _warped(self, utt: str) -> Float64:
-        """The utterance by another vocal tract, at another pitch: one of each utterance."""
-        rng, augment = make_rng(self.seed, "bn-warp", utt), self.config.augmentation
-        frames = self.frames(utt)
-        warp = draw_warp(rng, augment.scale, augment.bend)
-        factor = np.exp(rng.uniform(-augment.pitch, augment.pitch))
-        f0 = np.minimum(frames.f0 * factor, HIGHEST_HZ)
-        bent = WorldFrames(f0, frames.envelope @ warp.T, frames.aperiodicity)
-        wave = synthesise(bent, self.audio.lengths[utt])
-        peak = float(np.max(np.abs(wave), initial=0.0))
-        return wave * (0.5 / peak) if peak > 0 else wave
+        return at_frames(self.contents(utt, warped=warped), self.contents.of, n_frames, HOP)
 
     def utterances(self, speakers: Sequence[str]) -> Iterator[tuple[WorldFrames, Float32]]:
         """Frames and content of all of some speakers, one after the other."""
@@ -328,12 +301,13 @@ def train_bn(
     *,
     seed: int,
     device: str = "cpu",
+    content: StrPath | None = None,
 ) -> None:
-    """Train on `audio` and what `pool` knows of it.
+    """Train on `audio`, what `pool` knows of it, and its content where a folder has it already.
 
     `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """
-    train_on_content(BnTrainer, config, audio, pool, out, seed, device)
+    train_on_content(BnTrainer, config, audio, pool, out, seed, device, content)
 
 
 def train_on_content(
@@ -344,16 +318,18 @@ def train_on_content(
     out: Path,
     seed: int,
     device: str,
+    content: StrPath | None,
 ) -> None:
     """The training of any network on content; see `train_bn`."""
     torch.set_num_threads(1)
     check_device(device)
     voices = Voices.load(pool, audio)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
-    material = Material(audio, voices, config, seed, device)
+    contents = open_contents(content, audio, voices.frames, config, seed, device)
+    material = Material(audio, voices, contents, config, seed)
     n_xvector = len(voices.xvectors[training.speakers[0]])
     torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
-    network = trainer_of.kind(config, material.extractor.width, n_xvector)
+    network = trainer_of.kind(config, contents.of.width, n_xvector)
     set_statistics(network, material, training.speakers)
     # Crops are made on the processor, wherever the network is.
     make = CropMaker(material, copy.deepcopy(network), training.speakers, trainer_of.signals)
@@ -362,7 +338,7 @@ def train_on_content(
     valid = stack(crops) if crops else None
     trainer = trainer_of(config, seed, device, network.to(device), make, valid)
     settings = to_plain(config)
-    digest = material.extractor.digest
+    digest = contents.of.digest
     parts = (seed, audio.spk2utt, audio.lengths, voices.matrix(audio.speakers).tobytes(), digest)
     train(trainer, out, identity(settings, *parts)).finish(
         "synthesiser.yaml",

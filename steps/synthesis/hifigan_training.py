@@ -68,6 +68,7 @@ def train_hifigan(
     *,
     seed: int,
     device: str = "cpu",
+    content: StrPath | None = None,
 ) -> None:
     """As `bn_training.train_bn`."""
-    train_on_content(HifiganTrainer, config, audio, pool, out, seed, device)
+    train_on_content(HifiganTrainer, config, audio, pool, out, seed, device, content)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steps.synthesis.base import Synthesiser
+from utils.cli import UserError
 from utils.registry import choose, load
 from utils.settings import read_settings
 from utils.tables import StrPath
@@ -13,11 +14,12 @@ from utils.tables import StrPath
 @dataclass(frozen=True)
 class Structure:
     """synthesiser: a class with `load(folder)`, which may have options. config: its settings.
-    train: makes a folder of settings, audio, and a pool."""
+    train: makes a folder of settings, audio, and a pool. on_content: of a recogniser."""
 
     synthesiser: str
     config: str
     train: str
+    on_content: bool = False
 
 
 STRUCTURES = {
@@ -35,11 +37,13 @@ STRUCTURES = {
         "steps.synthesis.bn:BnSynthesiser",
         "steps.synthesis.bn_config:BnConfig",
         "steps.synthesis.bn_training:train_bn",
+        on_content=True,
     ),
     "bn_hifigan": Structure(
         "steps.synthesis.hifigan:HifiganSynthesiser",
         "steps.synthesis.hifigan_config:HifiganConfig",
         "steps.synthesis.hifigan_training:train_hifigan",
+        on_content=True,
     ),
 }
 
@@ -47,6 +51,14 @@ STRUCTURES = {
 def find_structure(path: StrPath) -> Structure:
     """Of the `synthesiser` that a settings file names; UserError for an unknown one."""
     return choose(STRUCTURES, read_settings(path).get("synthesiser"), path, "synthesiser")
+
+
+def find_content_structure(path: StrPath) -> Structure:
+    """The same; UserError for one that is not on a recogniser's content."""
+    structure = find_structure(path)
+    if not structure.on_content:
+        raise UserError(f"{path}: synthesiser: this one takes no content of a recogniser")
+    return structure
 
 
 def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The content of a training's speech: found when it is asked for, or once and for all.
+
+A folder of steps/extract_content.py: content.{ark,scp}, frames (T, d) of half precision; where the
+settings ask for it warped.{ark,scp}, of the same words by another vocal tract and at another
+pitch; content.json, written last.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steps.content.extractors import Frames, load_extractor
+from steps.learning.audio import TrainingAudio
+from steps.synthesis.content import draw_warp
+from steps.synthesis.f0 import HIGHEST_HZ
+from steps.synthesis.world import WorldFrames, synthesise, unpack
+from utils.archives import ArchiveWriter, ObjectReader
+from utils.arrays import Float32, Float64
+from utils.cli import UserError
+from utils.jsonfiles import read_json_object
+from utils.seeds import make_rng
+from utils.settings import parse_settings
+from utils.tables import StrPath, atomic_write
+
+_MADE_BY = "make it with steps/extract_content.py"
+_PEAK = 0.5  # of what was made with another vocal tract
+
+
+class Contents(Protocol):
+    """Content of utterances. of: what its frames are like."""
+
+    @property
+    def of(self) -> Frames:
+        """See above."""
+        ...
+
+    def __call__(self, utt: str, *, warped: bool) -> Float32:
+        """Frames (T, d) of an utterance, as it is or as another would have said it."""
+        ...
+
+
+class Finder:
+    """Finds it when it is asked for. What fits into cache_gb is found once, the rest each time."""
+
+    def __init__(
+        self, audio: TrainingAudio, world: ObjectReader, config: Any, seed: int, device: str
+    ) -> None:
+        """world: WORLD frames of the utterances. config: has content, augmentation, training."""
+        self._audio, self._world, self._config, self._seed = audio, world, config, seed
+        self.of = load_extractor(config.content, device)
+        self._kept: dict[tuple[str, bool], npt.NDArray[np.float16]] = {}
+        self._free = int(config.training.cache_gb * 1e9)
+
+    def __call__(self, utt: str, *, warped: bool) -> Float32:
+        """See Contents."""
+        found = self._kept.get((utt, warped))
+        if found is None:
+            found = self.of(self._warped(utt) if warped else self._read(utt)).astype(np.float16)
+            if found.nbytes <= self._free:
+                self._free -= found.nbytes
+                self._kept[utt, warped] = found
+        return found.astype(np.float32)
+
+    def _read(self, utt: str) -> Float64:
+        return self._audio.read(utt, 0, self._audio.lengths[utt]).astype(np.float64)
+
+    def _warped(self, utt: str) -> Float64:
+        """The utterance by another vocal tract, at another pitch: one of each utterance."""
+        rng, augment = make_rng(self._seed, "bn-warp", utt), self._config.augmentation
+        frames = unpack(self._world.matrix(utt))
+        warp = draw_warp(rng, augment.scale, augment.bend)
+        factor = np.exp(rng.uniform(-augment.pitch, augment.pitch))
+        f0 = np.minimum(frames.f0 * factor, HIGHEST_HZ)
+        bent = WorldFrames(f0, frames.envelope @ warp.T, frames.aperiodicity)
+        wave = synthesise(bent, self._audio.lengths[utt])
+        peak = float(np.max(np.abs(wave), initial=0.0))
+        return wave * (_PEAK / peak) if peak > 0 else wave
+
+
+@dataclass(frozen=True)
+class _Like:
+    """See `extractors.Frames`."""
+
+    width: int
+    hop: int
+    first: int
+    digest: str
+
+
+class Stored:
+    """A folder of `write_contents`."""
+
+    def __init__(self, folder: Path, config: Any, seed: int, utts: Iterable[str]) -> None:
+        """UserError where it was made by other settings, or lacks one of the utterances."""
+        path = folder / "content.json"
+        told = read_json_object(path, _MADE_BY)
+        if told.get("settings") != _settings(config, seed):
+            raise UserError(
+                f"{path}: is of {told.get('settings')}, where {_settings(config, seed)} are "
+                f"wanted; {_MADE_BY} of these settings"
+            )
+        self.of = parse_settings(_Like, told.get("frames"), path, "frames")
+        self._readers = {
+            warped: ObjectReader(folder / f"{name}.scp") for warped, name in _files(config)
+        }
+        for utt in utts:
+            for reader in self._readers.values():
+                if utt not in reader:
+                    raise UserError(f"{reader.path}: {utt} is not in it; {_MADE_BY} of this data")
+
+    def __call__(self, utt: str, *, warped: bool) -> Float32:
+        """See Contents."""
+        return self._readers[warped].matrix(utt)
+
+
+def write_contents(
+    finder: Finder,
+    utts: Iterable[str],
+    out: Path,
+    config: Any,
+    seed: int,
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
+) -> None:
+    """Write the folder `out` of what the finder, made of the same settings and seed, finds."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "content.json").unlink(missing_ok=True)
+    with ExitStack() as stack:
+        writers = [
+            (warped, stack.enter_context(ArchiveWriter(out / name)))
+            for warped, name in _files(config)
+        ]
+        for utt in progress(utts):
+            for warped, writer in writers:
+                writer.write(utt, finder(utt, warped=warped))
+    frames = {name: getattr(finder.of, name) for name in _Like.__annotations__}
+    with atomic_write(out / "content.json") as stream:
+        told = {"frames": frames, "settings": _settings(config, seed)}
+        stream.write(json.dumps(told, indent=1, sort_keys=True) + "\n")
+
+
+def _files(config: Any) -> tuple[tuple[bool, str], ...]:
+    plain, other = (False, "content"), (True, "warped")
+    return (plain, other) if config.augmentation.warped else (plain,)
+
+
+def _settings(config: Any, seed: int) -> dict[str, object]:
+    """Those that the content hangs on."""
+    augment = config.augmentation
+    ways = {name: getattr(augment, name) for name in ("scale", "bend", "pitch")}
+    return {"content": config.content, **({**ways, "seed": seed} if augment.warped else {})}
+
+
+def open_contents(
+    folder: StrPath | None,
+    audio: TrainingAudio,
+    world: ObjectReader,
+    config: Any,
+    seed: int,
+    device: str,
+) -> Contents:
+    """Of a folder, where there is one, else found when it is asked for."""
+    if folder is None:
+        return Finder(audio, world, config, seed, device)
+    return Stored(Path(folder), config, seed, audio.lengths)
