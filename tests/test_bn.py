@@ -190,6 +190,9 @@ def test_content_that_was_found_once_makes_the_same_network(
         assert done.returncode == 0, done.stderr
     one, other = (torch.load(tmp_path / name / "final.pt") for name in ("found", "given"))
     assert all(torch.equal(one[name], other[name]) for name in one)
+    assert (tmp_path / "found/spklist").read_text().split() == [f"s{i}" for i in range(6)]
+    done = run_program(program, "--not-speakers-of", pool, conf, pool, pool, tmp_path / "out")
+    assert (done.returncode, "must not be in training" in done.stderr) == (2, True), done.stderr
     conf.write_text(conf.read_text() + "augmentation: {pitch: 0.1}\n")
     done = run_program(program, *given, conf, pool, pool, tmp_path / "out")
     assert (done.returncode, "content.json: is of {'bend'" in done.stderr) == (2, True), done.stderr

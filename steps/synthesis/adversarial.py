@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network that makes signals, trained against discriminators: HiFi-GAN (Kong et al. 2020)."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ class Adversarial:
     optimiser: torch.optim.Optimizer
     discriminators: Discriminators
     opponent: torch.optim.Optimizer
+    gradient_norm = math.inf  # longer gradients of the network are shortened to it
     spectral: Callable[[Tensor, Tensor], Tensor]
     saved: tuple[str, ...] = ("network", "discriminators", "optimiser", "opponent")
 
@@ -39,7 +41,9 @@ class Adversarial:
         guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
         discriminators = descend(guess, self.opponent)
         whole, distance = self.generator_loss(made, right)
-        generator = descend(whole + more, self.optimiser)
+        generator = descend(
+            whole + more, self.optimiser, self.network.parameters(), self.gradient_norm
+        )
         return {
             "loss": float(distance.detach()),
             "generator_loss": generator,

@@ -44,6 +44,7 @@ class HifiganTraining(BnTraining):
     crop_seconds: CropSeconds = 0.5
     learning_rate: Positive = 2e-4
     final_rate: Positive = 2e-5
+    gradient_norm: Positive = 1e3  # of losses that are weighted by 45; the original has no limit
     feature_weight: NotNegative = 2.0
     spectral_weight: NotNegative = 45.0
 

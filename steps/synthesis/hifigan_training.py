@@ -26,6 +26,7 @@ class HifiganTrainer(Adversarial, ContentTrainer):
 
     def prepare(self) -> None:
         """See ContentTrainer."""
+        self.gradient_norm = self.plan.gradient_norm
         torch.manual_seed(derive_seed(self.seed, "hifigan-weights") % 2**63)
         self.discriminators = Discriminators(self.config.discriminators).to(self.device)
         self.spectral = SpectralLoss().to(self.device).log_mel_distance
