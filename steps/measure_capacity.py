@@ -121,10 +121,9 @@ def _of_network(args: argparse.Namespace) -> list[Part]:
             yield model.vectors(np.arange(start, start + 4096, dtype=np.int64))
             start += 4096
 
-    parts = [Part("unseen", blocks(model.n_seen), args.sizes)]
+    used = (model.calibrate(block) for block in blocks(model.n_seen))
+    parts = [Part("unseen", blocks(model.n_seen), args.sizes), Part("calibrated", used, args.sizes)]
     if model.n_seen > 1:
-        used = (model.calibrate(block) for block in blocks(model.n_seen))
-        parts.append(Part("calibrated", used, args.sizes))
         parts.append(Part("seen", blocks(0), [model.n_seen]))
         parts += [] if args.no_mixed else [Part("mixed", blocks(0), args.sizes)]
     return parts

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from steps.anonymisers.registry import describe_system
-from steps.generators.calibration import N_INDICES, Calibration
+from steps.generators.base import units
+from steps.generators.calibration import N_INDICES, Calibration, of_everybody
 from steps.generators.registry import load_generator
 from steps.generators.trained import load_trained, train_generator
 from steps.generators.training import (
@@ -17,7 +18,6 @@ from steps.generators.training import (
     n_directions,
     problem_of,
     sanity_figures,
-    units,
 )
 from steps.keys import Key
 from steps.sources import Resources
@@ -66,8 +66,30 @@ def test_of_two_gaussians_by_hand() -> None:
 def test_until_it_is_fitted_and_where_nothing_is_to_be_done_vectors_stay() -> None:
     made, vectors = Calibration(24), people().means
     np.testing.assert_array_equal(made.in_use()(vectors), vectors)
+    vectors = people(4000, 1).means  # so many that they are everybody
     made.fit(vectors, vectors)
     np.testing.assert_allclose(made.in_use()(vectors), vectors, atol=0.05)
+
+
+def test_voices_of_few_speakers_were_more_alike_than_people() -> None:
+    """1.8 times people's share of pairs with 40 speakers: their covariance is too uneven."""
+    rng, widths = np.random.default_rng(0), 1.0 / np.sqrt(np.arange(1, 101))
+    everybody = np.sum(widths**4) / np.sum(widths**2) ** 2  # mean squared cosine of two of them
+    plain, mended = [], []
+    for _ in range(20):
+        speakers = widths * rng.standard_normal((40, 100))
+        found = np.linalg.eigvalsh(np.cov(speakers.T))[-39:]
+        for values, into in ((found, plain), (of_everybody(found, 40), mended)):
+            into.append(np.sum(values**2) / np.sum(values) ** 2)
+            assert values.sum() == pytest.approx(found.sum())
+    assert np.mean(plain) > 1.35 * everybody
+    assert np.mean(mended) == pytest.approx(everybody, rel=0.1)
+    # n = 2, variances 4 and 1: 4 / (1 * 4) * (17 - 25 / 2) = 4.5 is less than the even 12.5
+    np.testing.assert_allclose(of_everybody(np.array([4.0, 1.0]), 3), [2.5, 2.5])
+    # n = 101: 101^2 / (100 * 103) * (17 - 25 / 101) = 16.5916; less 12.5, over 4.5: 0.90925
+    np.testing.assert_allclose(of_everybody(np.array([1.0, 4.0]), 102), [1.0697, 3.9303], atol=1e-4)
+    for alone in (np.array([3.0]), np.array([2.0, 2.0])):
+        np.testing.assert_array_equal(of_everybody(alone, 2), alone)
 
 
 def test_where_people_never_differ_new_voices_do_not_either() -> None:
@@ -85,7 +107,7 @@ def test_new_identities_fell_together(trained: Path) -> None:
     raw, used = (voices(trained, norm=norm, tries=1)[0] for norm in ("raw", "calibrated"))
     assert mean_cosine(raw) > mean_cosine(real) + 0.1
     assert mean_cosine(used) == pytest.approx(mean_cosine(real), abs=0.03)
-    assert np.std(used, axis=0) == pytest.approx(np.std(real, axis=0), rel=0.35, abs=0.02)
+    assert np.std(used, axis=0) == pytest.approx(np.std(real, axis=0), rel=0.35, abs=0.07)
     closest = np.quantile((units(real) @ units(real).T)[np.triu_indices(len(real), 1)], 0.98)
     share = np.mean((units(used) @ units(used).T)[np.triu_indices(len(used), 1)] > closest)
     assert 0.005 < share < 0.06
@@ -155,5 +177,6 @@ def test_variants_of_a_generator_overwrote_each_other() -> None:
             found[path.stem] = trained[0]
             assert (folder / f"generators/{trained[0]}.yaml").is_file()
     assert found["idmap_mlp_u"] == "idmap_mlp_u" and found["idmap_mlp_utt"] == "idmap_mlp"
-    own = [made for system, made in found.items() if "psd" not in system and "_utt" not in system]
+    shared = ("psd", "_utt", "wgan_raw")
+    own = [made for name, made in found.items() if not any(part in name for part in shared)]
     assert len(own) == len(set(own)) >= 11

@@ -1,5 +1,6 @@
 """WGAN-QC: duals of the transport, losses, training and resuming, resampling of pseudo-speakers."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from steps.generators.optimal_transport import quadratic_cost, solve_duals
 from steps.generators.registry import describe_generator, load_generator
 from steps.generators.trained import load_trained, train_generator
-from steps.generators.training import make_training_vectors
+from steps.generators.training import make_training_vectors, mean_cosine
 from steps.generators.wgan import WganTrainer
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.generators.wgan_speakers import WganSettings, WganSpeakers
@@ -250,10 +251,14 @@ class Listed:
         self.asked += 1
         return np.array([self._vectors[(self.asked - 1) % len(self._vectors)]], dtype=np.float32)
 
+    def calibrate(self, vectors: np.ndarray) -> np.ndarray:
+        return 10 * vectors
 
-def speakers(model: object, **more: object) -> WganSpeakers:
-    settings = WganSettings("wgan", **{"centred": False, **more})  # type: ignore[arg-type]
-    generator = WganSpeakers(settings, model, seed=0, draw=0)  # type: ignore[arg-type]
+
+def speakers(model: object, same_person: float = math.nan, **more: object) -> WganSpeakers:
+    settings = WganSettings("wgan", **{"centred": False, "norm": "raw", **more})  # type: ignore[arg-type]
+    how = {"seed": 0, "draw": 0, "same_person": same_person}
+    generator = WganSpeakers(settings, model, **how)  # type: ignore[arg-type]
     generator.fit(np.eye(2), ["a", "b"], [None, None])
     return generator
 
@@ -299,6 +304,42 @@ def test_a_threshold_of_one_draws_once_and_needs_no_source() -> None:
         speakers(Listed((2.0, 0.0))).generate(KEY)
     with pytest.raises(UserError, match="3 values"):
         speakers(Listed((2.0, 0.0))).generate(KEY, np.ones(3))
+
+
+def test_a_voice_of_a_wgan_was_somebody() -> None:
+    """Nearer to a speaker of the pool than two recordings of one person: drawn again, not raw."""
+    listed = (1.0, 0.1), (0.6, 0.8), (-1.0, -1.0)
+    how = {"same_person": 0.9, "threshold": 1.0, "norm": "calibrated"}
+    y, info = speakers(Listed(*listed), **how).generate(KEY)  # type: ignore[arg-type]
+    assert (y.tolist(), info["tries"], info["nearest"]) == (pytest.approx([6, 8]), 2, 0.8)
+    assert speakers(Listed(*listed), 0.9, threshold=1.0).generate(KEY)[1]["nearest"] == 0.995
+    short = speakers(Listed((1.0, 0.1), (1.0, 0.2)), **how, tries=2)  # type: ignore[arg-type]
+    assert short.generate(KEY)[1]["nearest"] == 0.9806
+    assert "nobody's" in short.notes[0]
+    # with a source, a voice of nobody comes before one that is less like the source
+    both = speakers(Listed((0.1, 1.0), (0.8, 0.6)), 0.9, norm="calibrated", tries=2)
+    assert both.generate(KEY, X)[1]["cosine"] == 0.8
+
+
+def test_voices_of_a_wgan_fell_together(tmp_path: Path) -> None:
+    """They are calibrated, as those of IDMap are; weights from before are good as raw ones."""
+    data = training_vectors(n_speakers=40, offset=1.0)
+    train_generator(settings(), "wgan.yaml", data, tmp_path, seed=1)
+    model = load_trained(tmp_path, "wgan").model
+    made = model.vectors(np.arange(400, dtype=np.int64))
+    real = mean_cosine(data.means.astype(np.float64))
+    assert abs(mean_cosine(made.astype(np.float64)) - real) > 0.1
+    used = mean_cosine(model.calibrate(made).astype(np.float64))
+    assert used == pytest.approx(real, abs=0.03)
+
+    weights = torch.load(tmp_path / "final.pt")
+    old = {name: part for name, part in weights.items() if not name.startswith("calibration.")}
+    assert len(old) == len(weights) - 3
+    torch.save(old, tmp_path / "final.pt")
+    opened = load_trained(tmp_path, "wgan").model
+    np.testing.assert_array_equal(opened.vectors(np.arange(3)), made[:3])
+    with pytest.raises(UserError, match=r"final\.pt: was trained before .* norm: raw"):
+        opened.calibrate(made)
 
 
 def test_a_target_gender_is_said_not_to_count() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from steps.anonymisers.b1 import TEMPERATURE, R, nearest_voices
 from steps.anonymisers.model import CONF
+from steps.generators.base import units
 from steps.generators.registry import load_generator
 from steps.generators.trained import load_trained
-from steps.generators.training import units
 from steps.keys import Key
 from steps.sources import Resources
 from steps.synthesis.f0 import F0Stats, mix_f0_stats

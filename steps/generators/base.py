@@ -135,3 +135,9 @@ def add_note(notes: list[str], text: str) -> None:
     """Add a remark that is not there yet."""
     if text not in notes:
         notes.append(text)
+
+
+def units(vectors: Float64) -> Float64:
+    """(..., d) of length 1; zero stays zero."""
+    made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
+    return made

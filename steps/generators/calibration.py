@@ -49,7 +49,7 @@ class Calibration(nn.Module):
         real, new = speakers.astype(np.float64), made.astype(np.float64)
         self.real.copy_(torch.from_numpy(real.mean(axis=0)))
         self.new.copy_(torch.from_numpy(new.mean(axis=0)))
-        self.map.copy_(torch.from_numpy(_transport(np.cov(real.T), np.cov(new.T))))
+        self.map.copy_(torch.from_numpy(_transport(np.cov(real.T), np.cov(new.T), len(real))))
 
     def in_use(self) -> Calibrate:
         """For arrays; in single precision, as the network is, and one matrix product."""
@@ -70,14 +70,33 @@ def single(array: Float64) -> Float32:
     return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def _transport(real: Float64, new: Float64) -> Float64:
+def _transport(real: Float64, new: Float64, n_speakers: int) -> Float64:
     """From one covariance (d, d) to another, in the directions in which real speakers differ."""
     variances, axes = np.linalg.eigh(real)
     kept = variances > LEAST_VARIANCE * variances[-1]
-    axes, roots = axes[:, kept], np.sqrt(variances[kept])
+    axes, roots = axes[:, kept], np.sqrt(of_everybody(variances[kept], n_speakers))
     inner = axes.T @ new @ axes
     inner += FLOOR * np.trace(inner) / len(inner) * np.eye(len(inner))
     values, turn = np.linalg.eigh(roots[:, None] * inner * roots)
     outer = axes * roots
     found: Float64 = outer @ (turn * values**-0.5) @ turn.T @ outer.T
     return found
+
+
+def of_everybody(variances: Float64, n_speakers: int) -> Float64:
+    """Variances (k,) of speakers along their axes, less uneven, as those of everybody are.
+
+    A covariance C of S speakers is more uneven than that of all people, so that voices of it are
+    too much alike: the mean squared cosine of two is tr C^2 / (tr C)^2. Of n = S - 1 degrees of
+    freedom, n^2 / ((n - 1) (n + 2)) (tr C^2 - (tr C)^2 / n) has no bias (Srivastava 2005). The
+    variances are moved towards their mean until the sum of their squares is that; with fewer
+    directions than that would take they become equal.
+    """
+    n, total, even = n_speakers - 1, float(variances.sum()), float(variances.mean())
+    uneven = float(np.sum((variances - even) ** 2))
+    if n < 2 or uneven == 0:
+        return variances
+    wanted = n**2 / ((n - 1) * (n + 2)) * (float(np.sum(variances**2)) - total**2 / n)
+    left = np.clip((wanted - total * even) / uneven, 0.0, 1.0)
+    moved: Float64 = even + np.sqrt(left) * (variances - even)
+    return moved

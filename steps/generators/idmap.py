@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steps.generators.base import units
 from steps.generators.calibration import INDICES, Calibration, affine, single
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.training import (
@@ -23,7 +24,6 @@ from steps.generators.training import (
     GeneratorTrainer,
     Model,
     TrainingVectors,
-    units,
 )
 from steps.generators.wgan_networks import critic_loss, make_networks
 from steps.learning.loop import descend

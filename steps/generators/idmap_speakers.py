@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
-from steps.generators.base import add_note
+from steps.generators.base import add_note, units
 from steps.generators.identity import END, key_name, make_assigner
 from steps.keys import Key
 from steps.sources import Run
@@ -70,7 +70,6 @@ class IdMapGenerator(Declared[IdMapSettings]):
         self, settings: IdMapSettings, trained: "TrainedFolder", seed: int, draw: int
     ) -> None:
         from steps.generators.calibration import single
-        from steps.generators.training import units
 
         self.name = settings.name
         self.notes: list[str] = []

@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from torch import Tensor
 
+from steps.generators.base import units
 from steps.learning.loop import Trainer
 from steps.learning.settings import LoopSettings
 from utils.arrays import Float32, Float64, Int64
@@ -218,12 +219,6 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
         figures["cosine_seen"] = float(np.mean(np.sum(units(seen) * units(real), axis=1)))
         figures["norm_ratio_seen"] = _median_norm(seen) / data.norm
     return figures
-
-
-def units(vectors: Float64) -> Float64:
-    """(..., d) of length 1; zero stays zero."""
-    made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
-    return made
 
 
 def mean_cosine(vectors: Float64) -> float:

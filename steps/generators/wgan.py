@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steps.generators.calibration import INDICES, Calibrate, Calibration
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
 from steps.generators.training import NORM_RATIO, GeneratorLoop, GeneratorTrainer, TrainingVectors
 from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
@@ -28,6 +29,7 @@ from utils.tables import StrPath
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
+CALIBRATION = "calibration."  # begins the names of its weights
 
 
 Beta = Annotated[float, Number(least=0, below=1)]
@@ -78,15 +80,21 @@ class WganModel:
     norm_limits = NORM_RATIO
 
     def __init__(
-        self, config: WganNetwork, network: nn.Module, mean: Tensor, deviation: Tensor
+        self,
+        config: WganNetwork,
+        network: nn.Module,
+        mean: Tensor,
+        deviation: Tensor,
+        calibrate: Calibrate,
     ) -> None:
         self.dimension = len(mean)
         self._config, self._network = config, network.eval()
         self._mean, self._deviation = mean, deviation
+        self._calibrate = calibrate
 
     def calibrate(self, vectors: Float32) -> Float32:
-        """See training.Model: nothing is to be done."""
-        return vectors
+        """See training.Model."""
+        return self._calibrate(vectors)
 
     @torch.inference_mode()
     def vectors(self, indices: Int64) -> Float32:
@@ -153,8 +161,10 @@ class WganTrainer(GeneratorTrainer):
             raise UserError(f"{saved}: mean and deviation are of two lengths; train it again")
         network, _ = make_networks(config.arch, config.noise, len(mean))
         own = {name: value for name, value in weights.items() if name not in ("mean", "deviation")}
+        kept = {name: own.pop(name) for name in list(own) if name.startswith(CALIBRATION)}
         fill_network(network, own, saved)
-        return WganModel(config, network, mean, deviation)
+        calibrate = _read_calibration(kept, len(mean), saved)
+        return WganModel(config, network, mean, deviation, calibrate)
 
     def batch(self, step: int) -> np.random.Generator:
         """See Trainer: what draws the x-vectors and the noise of a step."""
@@ -195,16 +205,46 @@ class WganTrainer(GeneratorTrainer):
         for running, statistic in zip(self._average.buffers(), new.buffers(), strict=True):
             running.copy_(statistic)
 
+    def _model(self, calibration: Calibration) -> WganModel:
+        network, calibrate = copy.deepcopy(self._average), calibration.in_use()
+        return WganModel(self.config.network, network, self._mean, self._deviation, calibrate)
+
     def model(self) -> WganModel:
         """See GeneratorTrainer."""
-        network = copy.deepcopy(self._average)
-        return WganModel(self.config.network, network, self._mean, self._deviation)
+        return self._model(Calibration(self.data.dimension))
+
+    def _calibration(self) -> Calibration:
+        found = Calibration(self.data.dimension)
+        found.fit(self.data.means, self.model().vectors(INDICES))
+        return found
+
+    def finished(self) -> WganModel:
+        """See GeneratorTrainer."""
+        return self._model(self._calibration())
 
     def weights(self) -> dict[str, Tensor]:
         """See GeneratorTrainer."""
+        kept = {CALIBRATION + name: part for name, part in self._calibration().state_dict().items()}
         own = {"mean": self._mean, "deviation": self._deviation}
-        return {**self._average.state_dict(), **own}
+        return {**self._average.state_dict(), **own, **kept}
 
     def settings(self) -> dict[str, Any]:
         """See GeneratorTrainer."""
         return to_plain(self.config)
+
+
+def _read_calibration(kept: dict[str, Tensor], dimension: int, path: Path) -> Calibrate:
+    """Weights from before there was a calibration have none, and are of use with norm: raw only."""
+    if not kept:
+
+        def refuse(vectors: Float32) -> Float32:  # noqa: ARG001
+            raise UserError(
+                f"{path}: was trained before voices of a WGAN were calibrated; train it again in a "
+                "new folder, or say norm: raw in the system"
+            )
+
+        return refuse
+    calibration = Calibration(dimension)
+    parts = {name.removeprefix(CALIBRATION): part for name, part in kept.items()}
+    fill_network(calibration, parts, path)
+    return calibration.in_use()

@@ -4,18 +4,19 @@
 A generated vector that is too much like the source is drawn again.
 """
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
-from steps.generators.base import Pool, add_note
+from steps.generators.base import Pool, add_note, units
 from steps.generators.identity import END
 from steps.keys import Key
 from steps.sources import Run
 from utils.arrays import Float64
-from utils.bounds import Count, Number
+from utils.bounds import Count, Number, OneOf
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import Declared
@@ -25,15 +26,21 @@ if TYPE_CHECKING:
     from steps.generators.training import Model
 
 
+NORMS = ("calibrated", "raw")
+
+
 @dataclass(frozen=True)
 class WganSettings:
     """threshold: a vector whose cosine with the source is not below is drawn again; 1: never.
 
-    tries: vectors drawn for a key at most; then the one with the lowest cosine is kept. centred:
-    cosines are about the mean of the pool. The paper takes raw ones (false), of an encoder whose
-    real speakers have a mean cosine near 0; where all are alike (0.58 with Resemblyzer), no two
-    real speakers are below 0.3, and only vectors unlike any speaker are kept. trained: as that of
-    idmap_speakers.IdMapSettings.
+    norm: calibrated, vectors are as far apart as those of people, and one that is nearer to a
+    speaker of the pool than two recordings of one person are to each other is drawn again, too
+    (ours); raw, they stay as the network makes them (the paper). tries: vectors drawn for a key at
+    most; then the one with the lowest cosine is kept, of those that are nobody's where there are
+    any. centred: cosines with the source are about the mean of the pool. The paper takes raw ones
+    (false), of an encoder whose real speakers have a mean cosine near 0; where all are alike (0.58
+    with Resemblyzer), no two real speakers are below 0.3, and only vectors unlike any speaker are
+    kept. trained: as that of idmap_speakers.IdMapSettings.
     """
 
     name: str
@@ -41,17 +48,39 @@ class WganSettings:
     threshold: Annotated[float, Number(above=-1, most=1)] = 0.3
     tries: Count = 100
     centred: bool = True
+    norm: Annotated[str, OneOf(*NORMS)] = "calibrated"
+
+
+@dataclass(frozen=True, eq=False)
+class _Voice:
+    """A vector that was drawn: its index, its cosine with the source (not a number: none was
+    asked), and with the speaker of the pool who is most like it.
+    """
+
+    y: Float64
+    index: int
+    cosine: float
+    nearest: float
 
 
 class WganSpeakers(Declared[WganSettings]):
-    """Pseudo-speakers of a trained WGAN; see base.Generator. The pool is not used."""
+    """Pseudo-speakers of a trained WGAN; see base.Generator. The pool is only compared with."""
 
     kind, where = WganSettings, "generator"
 
-    def __init__(self, settings: WganSettings, model: "Model", *, seed: int, draw: int) -> None:
+    def __init__(
+        self,
+        settings: WganSettings,
+        model: "Model",
+        *,
+        seed: int,
+        draw: int,
+        same_person: float = math.nan,
+    ) -> None:
         self.name, self.needs = settings.name, _needs(settings)
         self.notes: list[str] = []
         self._settings, self._model, self._seed, self._draw = settings, model, seed, draw
+        self._limit = same_person if settings.norm == "calibrated" else math.nan
         self._pool: Pool | None = None
 
     @classmethod
@@ -60,7 +89,9 @@ class WganSpeakers(Declared[WganSettings]):
         from steps.generators.trained import load_trained  # loads torch
 
         folder = run.folder("generator", f": generator.name: {settings.name}")
-        return cls(settings, load_trained(folder, "wgan").model, seed=run.seed, draw=run.draw)
+        trained = load_trained(folder, "wgan")
+        how = {"seed": run.seed, "draw": run.draw}
+        return cls(settings, trained.model, **how, same_person=trained.same_person)
 
     @classmethod
     def describe(cls, settings: WganSettings, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
@@ -85,6 +116,8 @@ class WganSpeakers(Declared[WganSettings]):
                 f"and the pool's have {dim}; train it with the encoder of the pool"
             )
         self._pool = pool
+        self._centre = pool.vectors.mean(axis=0) if self._settings.centred else 0.0
+        self._people = units(pool.vectors)
 
     def generate(
         self,
@@ -98,44 +131,58 @@ class WganSpeakers(Declared[WganSettings]):
         if target_gender is not None:
             note = f"{self.name}: has no gender to choose; the gender of a target is left to chance"
             add_note(self.notes, note)
-        rng = make_rng(self._seed, self.name, f"draw {self._draw}", *key.parts)
-        candidates = self._candidates(rng)
-        if self._settings.threshold >= 1:
-            y, index = next(candidates)
-            return y, {"index": index, "tries": 1, "cosine": ""}
         if self._pool is None:
             raise RuntimeError(f"generator {self.name}: fit comes first")
-        centre = self._pool.vectors.mean(axis=0) if self._settings.centred else 0.0
-        x = self._pool.check_source(x, f"generator {self.name}") - centre
-        found: list[tuple[float, Float64, int]] = []
-        for y, index in candidates:
-            found.append((_cosine(x, y - centre), y, index))
-            if found[-1][0] < self._settings.threshold:
+        if self._settings.threshold < 1:
+            x = self._pool.check_source(x, f"generator {self.name}") - self._centre
+        else:
+            x = None
+        found: list[_Voice] = []
+        for voice in self._voices(key, x):
+            found.append(voice)
+            if not (self._is_like(voice) or self._is_somebody(voice)):
                 break
-        cosine, y, index = min(found, key=lambda one: one[0])
-        if cosine >= self._settings.threshold:
-            self._note_failure()
-        return y, {"index": index, "tries": len(found), "cosine": round(cosine, 4)}
+        else:
+            self._note_failure(found)
+        kept = min(found, key=self._badness)
+        return kept.y, {
+            "index": kept.index,
+            "tries": len(found),
+            "cosine": "" if x is None else round(kept.cosine, 4),
+            "nearest": round(kept.nearest, 4),
+        }
 
-    def _candidates(self, rng: np.random.Generator) -> Iterator[tuple[Float64, int]]:
-        """Vectors and their indices, at most `tries`."""
+    def _voices(self, key: Key, x: Float64 | None) -> Iterator[_Voice]:
+        """Vectors for a key, at most `tries`, beside the source's x, centred."""
+        rng = make_rng(self._seed, self.name, f"draw {self._draw}", *key.parts)
         for index in (int(rng.integers(END)) for _ in range(self._settings.tries)):
-            made = self._model.vectors(np.array([index], dtype=np.int64))[0]
-            yield made.astype(np.float64), index
+            made = self._model.vectors(np.array([index], dtype=np.int64))
+            if self._settings.norm == "calibrated":
+                made = self._model.calibrate(made)
+            y = made[0].astype(np.float64)
+            cosine = math.nan if x is None else float(units(x) @ units(y - self._centre))
+            yield _Voice(y, index, cosine, float((self._people @ units(y)).max()))
 
-    def _note_failure(self) -> None:
+    def _badness(self, voice: _Voice) -> tuple[bool, bool, float, float]:
+        return self._is_somebody(voice), self._is_like(voice), voice.cosine, voice.nearest
+
+    def _is_like(self, voice: _Voice) -> bool:
+        """Whether it is too much like the source."""
+        return voice.cosine >= self._settings.threshold
+
+    def _is_somebody(self, voice: _Voice) -> bool:
+        """Whether it is too near to a speaker of the pool."""
+        return voice.nearest > self._limit
+
+    def _note_failure(self, found: Sequence[_Voice]) -> None:
         settings = self._settings
         add_note(
             self.notes,
-            f"{self.name}: threshold {settings.threshold:g}: for some keys none of "
-            f"{settings.tries} vectors was below; the lowest cosine was taken (see pseudo.tsv)",
+            f"{self.name}: for some keys none of {settings.tries} vectors was below the threshold "
+            f"{settings.threshold:g} of the source"
+            + " and nobody's" * any(self._is_somebody(voice) for voice in found)
+            + "; the best was taken (`cosine` and `nearest` in pseudo.tsv)",
         )
-
-
-def _cosine(x: Float64, y: Float64) -> float:
-    """0 where one is zero."""
-    lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
-    return float(x @ y) / lengths if lengths > 0 else 0.0
 
 
 def _needs(settings: WganSettings) -> tuple[str, ...]:
