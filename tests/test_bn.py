@@ -321,7 +321,7 @@ def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(
         load_synthesiser(trained, own_f0=True)
 
 
-@pytest.mark.parametrize("name", ["bn_mini", "bn_base"])
+@pytest.mark.parametrize("name", ["bn_mini", "bn_base", "bn_vq"])
 def test_the_settings_of_the_recipes_are_read(name: str) -> None:
     assert read_config(BnConfig, CONF / f"{name}.yaml").content == "moonshine"
 
