@@ -148,7 +148,7 @@ def _add_populations(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--voices", choices=("two", "same"), default="two",
         help="The pseudo-speakers of a person: one in enrolment and one in trials, or the same in "
-        "both",
+        "both; of a system of level utt each utterance has its own",
     )  # fmt: skip
     _add_leak(command)
     add_backend(command, "cosine")
@@ -299,6 +299,11 @@ def _populations(args: argparse.Namespace) -> None:
         of = read_real(args.sources, args.seed)
     else:
         sampler = make_sampler(args, args.conf) if args.conf else None
+        if sampler and sampler.settings.level == "utt" and args.voices == "same":
+            raise UserError(
+                f"{args.conf}: level: utt: every utterance has a pseudo-speaker of its own, so "
+                "that none is the same in enrolment and trials; give --voices two"
+            )
         recipe = Recipe(sampler, args.voices, args.leak, args.seed)
         of = Simulated(fit_sources(args.sources), recipe)
     rows = of.rows(sizes, numbers)

@@ -1,6 +1,7 @@
 """Simulated speakers: what is fitted comes out again, and the curve against their number."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 
 from local import large
 from local.report.large import Point, read_points
+from steps.generators.sampling import load_sampler
+from steps.large.populations import Simulated, fit_sources
 from steps.large.simulated import Recipe, fit_population, make_population
+from steps.sources import Resources
 from tests.test_generators_recipe import words, write_sources
 from utils.cli import UserError
 
@@ -50,6 +54,37 @@ def test_numbers_of_utterances_are_those_of_the_paper() -> None:
     assert np.array_equal(enrol.vectors, again[0].vectors)
     other = make_population(fitted, Recipe(None, "two", 0.0, 0), 50, 1)
     assert not np.array_equal(enrol.vectors, other[0].vectors)
+
+
+LEVELS = ("utt", 40, 80), ("spk", 4, 6), ("perm", 4, 4), ("const", 1, 1)
+
+
+@pytest.mark.parametrize(("level", "n_enrol", "n_both"), LEVELS)
+def test_every_utterance_of_an_utterance_level_system_had_the_same_pseudo_speaker(
+    tmp_path: Path, level: str, n_enrol: int, n_both: int
+) -> None:
+    """Four people, 10 utterances each, and the first 40 trials, of two of them; W is 0."""
+    sources, pool = write_sources(tmp_path / "sources", 12), write_sources(tmp_path / "pool", 300)
+    conf = tmp_path / "random.yaml"
+    conf.write_text(f"{{generator: {{name: random, averaged: 1}}, level: {level}, gender: any}}\n")
+    given = [(Path(sources[0]), Path(sources[1]))]
+    resources = Resources()
+    sampler = load_sampler(
+        conf, given, resources, pool=Path(pool[0]), pool_data=Path(pool[1]), seed=0
+    )
+    fitted = fit_sources(given)
+    fitted = replace(fitted, within=0 * fitted.within)
+    sides = make_population(fitted, Recipe(sampler, "two", 0.0, 0), 4, 0)
+    enrol, trial = ({tuple(vector) for vector in side.vectors[:40]} for side in sides)
+    assert 0.8 * n_enrol < len(enrol) <= n_enrol  # of 300 some are drawn twice
+    assert 0.8 * n_both < len(enrol | trial) <= n_both
+    words_given = ("--sources", *sources, "--pool", pool[0], "--pool-data", pool[1], "--conf", conf)
+    if level == "utt":
+        rows = Simulated(fitted, Recipe(sampler, "two", 0.0, 0)).rows([4], [1])
+        assert rows[0].voices == "each"
+        with pytest.raises(UserError, match=r"level: utt.* give --voices two"):
+            asked = words("populations", *words_given, "--voices", "same", "--", tmp_path / "out")
+            large.main(asked)
 
 
 def test_too_few_x_vectors() -> None:

@@ -114,7 +114,7 @@ def falls(points: Sequence[Point]) -> str:
             continue
         ends = [float(np.mean([p.eer for p in sizes[size]])) for size in (first, last)]
         fall = number(100 * (1 - ends[1] / ends[0]), 1) if ends[0] else "undefined (EER 0)"
-        published = PUBLISHED.get(system)
+        published = PUBLISHED.get(system.removesuffix("_utt"))
         theirs = "" if published is None else str(published)
         lines.append([system, voices, f"{first:,}, {last:,}", fall, theirs])
     header = ["system", "voices", "from, to speakers", "EER falls by (%)", "004"]
@@ -136,6 +136,7 @@ original, protected with protected; the attacker is ignorant: trained on origina
 - `same`: one pseudo-speaker in both. This is no protection but a test of uniqueness: the EER says
   how well people are told apart by their pseudo-speakers; **here lower means more unique**.
   Where nothing is drawn (`average`) the source's x-vector of each side decides, so both are one.
+- `each`: every utterance has a pseudo-speaker of its own (`level: utt`, as 004 anonymises).
 
 Where `original` lies below `real`, simulated speech is easier than real speech, as
 is to be expected of a normal distribution, alike for all speakers, without sessions or

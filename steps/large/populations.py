@@ -23,12 +23,13 @@ from utils.tables import atomic_write, read_lines, sort_ids
 
 Sources = Sequence[tuple[Path, Path]]  # folder of x-vectors, data directory
 NONE = "-"  # of original speech, which has no pseudo-speakers
+EACH = "each"  # voices of a system of level utt: of each utterance another
 
 
 @dataclass(frozen=True)
 class Row:
-    """A population. voices: see `Recipe`, or NONE; fit_speakers, fit_rank: how many real speakers
-    it was fitted to, and the rank between them; of a real population their number, and NONE.
+    """A population. voices: see `Recipe`, EACH or NONE; fit_speakers, fit_rank: how many real
+    speakers it was fitted to, and the rank between them; of a real one their number, and NONE.
     """
 
     speakers: int
@@ -90,7 +91,10 @@ class Simulated:
 
     def rows(self, sizes: Sequence[int], numbers: Sequence[int]) -> list[Row]:
         """As many populations of each size as `numbers` says."""
-        voices = NONE if self.recipe.sampler is None else self.recipe.voices
+        sampler = self.recipe.sampler
+        voices = NONE if sampler is None else self.recipe.voices
+        if sampler is not None and sampler.settings.level == "utt":
+            voices = EACH
         fit = self.population.n_speakers, str(self.population.rank)
         of = zip(sizes, numbers, strict=True)
         return [Row(size, i, voices, *fit) for size, number in of for i in range(number)]

@@ -105,7 +105,9 @@ def fit_population(
 
 @dataclass(frozen=True)
 class Recipe:
-    """How speakers speak. sampler: None leaves them original; voices: `two` or `same`."""
+    """How speakers speak. sampler: None leaves them original; voices: `two` or `same`, of a system
+    of level utt `two` alone, and every utterance has a pseudo-speaker of its own.
+    """
 
     sampler: Sampler | None
     voices: str
@@ -163,8 +165,11 @@ def _make_side(
             own = np.stack([population.means[genders[s]] for s in some])
             mean = np.add.reduceat(residuals, np.cumsum(each) - each) / each[:, None]
             leaked = recipe.leak * (centres - own)
-            centres = _pseudo(recipe, centres + mean, genders, some, (*where, name)) + leaked
-        vectors[first:last] = np.repeat(centres, each, axis=0) + residuals
+            block = [(s, genders[s], x) for s, x in zip(some, centres + mean, strict=True)]
+            centres = _pseudo(recipe, block, each.tolist(), (*where, name))
+            residuals += np.repeat(leaked, each, axis=0)
+        repeats = each if len(centres) == len(each) else np.ones(len(centres), dtype=np.int64)
+        vectors[first:last] = np.repeat(centres, repeats, axis=0) + residuals
     of = np.repeat(np.arange(len(counts)), counts).tolist()
     ids = [f"{side}-{i:07d}" for i in range(len(of))]
     speakers = [f"s{s:06d}" for s in of]
@@ -172,19 +177,29 @@ def _make_side(
 
 
 def _pseudo(
-    recipe: Recipe, sources: Float64, genders: list[str], places: range, where: tuple[str, ...]
+    recipe: Recipe,
+    people: list[tuple[int, str, Float64]],
+    counts: list[int],
+    where: tuple[str, ...],
 ) -> Float64:
-    """Pseudo-speakers (n, d) of the speakers at some places, asked for as a system asks: by key and
-    mean x-vector of the source."""
+    """Pseudo-speakers (n, d) of people (place, gender, mean x-vector) with so many utterances on
+    the side that `where` ends with, asked for as a system asks: by key and source. n: of utterances
+    where each has its own, else of people.
+    """
     sampler = recipe.sampler
     assert sampler is not None
-    vectors = []
-    for place, source in zip(places, sources, strict=True):
-        gender = genders[place]
-        names = ("large", *where, str(place))
-        key = Key(sampler.settings.level, names, names)
-        who = Source(f"simulated {place}", None if gender == ANYBODY else gender, source)
-        vectors.append(
-            generate_one(sampler.generator, sampler.settings, key, who, recipe.seed, 0)[0]
-        )
+    level, vectors = sampler.settings.level, []
+    for (place, gender, x), count in zip(people, counts, strict=True):
+        who = Source(f"simulated {place}", None if gender == ANYBODY else gender, x)
+        for utterance in range(count if level == "utt" else 1):
+            key = _key(level, where, str(place), str(utterance))
+            made = generate_one(sampler.generator, sampler.settings, key, who, recipe.seed, 0)
+            vectors.append(made[0])
     return np.stack(vectors).astype(np.float64)
+
+
+def _key(level: str, where: tuple[str, ...], speaker: str, utterance: str) -> Key:
+    """As keys.make_keys, for one utterance of the side that `where` ends with."""
+    population, side = ("large", *where[:-1]), ("large", *where)
+    group = {"perm": (*population, speaker), "const": population}.get(level, (*side, speaker))
+    return Key(level, (*group, utterance) if level == "utt" else group, group)
