@@ -17,7 +17,7 @@ genders="f m"                                  # whose trials there are; a corpu
 chunk_seconds=                                 # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 lda_dim=100                                    # dimensions that the PLDA back end keeps, at most
 cohort_size=100                                # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
-dry_run=false                                  # only say what would be done
+dry_run=false                                  # only say what would be done: how many steps of each stage, why, and about how long; each of them: [full]
 list_stages=false                              # only list the stages
 
 . ./path.sh

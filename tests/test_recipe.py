@@ -87,7 +87,7 @@ def test_wavlm_never_asked_for_a_gpu(tmp_path: Path) -> None:
     make_corpus_folder(tmp_path)
     settings = (ROOT / "egs/TEMPLATE/conf/systems/knnvc_wavlm.yaml").read_text()
     (tmp_path / "conf/systems/knnvc_wavlm.yaml").write_text(settings)
-    words = ["./run.sh", "--dry-run", "--device", "cuda", "--systems", "knnvc_wavlm b2"]
+    words = ["./run.sh", "--dry-run", "full", "--device", "cuda", "--systems", "knnvc_wavlm b2"]
     words += ["--stop-stage", "5"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     for program, system, count in (
@@ -195,7 +195,7 @@ class TestRecipe:
         conf = folder / "conf/systems/b2.yaml"
         conf.write_text(conf.read_text().replace("0.8", "0.75"))
         one = ("--genders", "f")  # half the time
-        remade = made(run(*one, "--dry-run"))
+        remade = made(run(*one, "--dry-run", "full"))
         assert remade == made(run(*one))
         assert {"data/small_test_enrolls_b2", "exp/results", "exp/report"} <= remade
         assert all(
@@ -203,12 +203,16 @@ class TestRecipe:
         )
         assert not any("b2r" in path for path in remade)
 
-    def test_a_chosen_system_is_reported_alone(self, recipe: tuple[Path, Run]) -> None:
+    def test_a_run_with_fewer_systems_hid_the_others(self, recipe: tuple[Path, Run]) -> None:
+        """What is up to date stays in the report; --drop is for what nobody wants any more."""
         folder, run = recipe
-        assert made(run("--systems", "b2r", "--genders", "f")) == {"exp/results", "exp/report"}
-        report = (folder / "exp/report/RESULTS.md").read_text()
-        assert "| b2r |" in report
-        assert "| b2 |" not in report
+        fewer = ("--systems", "b2r", "--genders", "f")
+        assert not made(run(*fewer, "--stop-stage", "10"))
+        report = folder / "exp/report/RESULTS.md"
+        run(*fewer)
+        assert "| b2 |" in report.read_text() and "| b2r |" in report.read_text()
+        assert made(run(*fewer, "--drop", "b2")) == {"exp/results", "exp/report"}
+        assert "| b2 |" not in report.read_text() and "| b2r |" in report.read_text()
 
     def test_systems_that_need_voices_get_them(self, recipe: tuple[Path, Run]) -> None:
         """kNN-VC, B1 with a network, a constant target; the same files whatever --nj."""
@@ -275,7 +279,7 @@ def test_the_default_recipe_measures_prosody_and_quality_not_words(tmp_path: Pat
     (tmp_path / "conf/recipe.conf").write_text(settings)
     encoder = tmp_path / "conf/encoders/ecapa_mini.yaml"
     encoder.write_text((ROOT / "egs/TEMPLATE/conf/encoders/ecapa_mini.yaml").read_text())
-    only = ("--stage", "10", "--stop-stage", "10", "--dry-run")
+    only = ("--stage", "10", "--stop-stage", "10", "--dry-run", "full")
     done = subprocess.run(["./run.sh", *only], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     paths = made(done)
@@ -313,15 +317,19 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
         (tmp_path / f"conf/systems/{system}.yaml").write_text(text)
     words = ["./run.sh", "--pool-set", "voices", "--systems", "b1_utt knnvc"]
     words += ["--attackers", "semi_informed_backend", "--stop-stage", "6"]
-    refused = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
+    refused = subprocess.run(
+        [*words, "--dry-run", "full"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--pool-set: data/voices is missing; link or make it, or name it in" in refused.stderr
-    tested = [*words[:2], "small_test_enrolls", "--dry-run"]
+    tested = [*words[:2], "small_test_enrolls", "--dry-run", "full"]
     refused = subprocess.run(tested, cwd=tmp_path, capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--pool-set: small_test_enrolls is evaluated; name a set of other" in refused.stderr
     (tmp_path / "data/voices").mkdir(parents=True)
-    done = subprocess.run([*words, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [*words, "--dry-run", "full"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     commands = dict(
         line.split("would make ")[1].split(" ", 1)
@@ -337,7 +345,7 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
     assert "exp/xvectors/tiny/train data/train" in commands["exp/backends/tiny"]
     assert "--xvectors exp/xvectors/tiny/train_speakers" in commands["data/train_b1_utt_utt"]
     made_without = subprocess.run(
-        [*words[:1], *words[3:], "--dry-run"], cwd=tmp_path, capture_output=True, text=True
+        [*words[:1], *words[3:], "--dry-run", "full"], cwd=tmp_path, capture_output=True, text=True
     )
     assert "data/voices" not in made_without.stdout
     assert made_without.stdout.count("would make exp/xvectors/tiny/train (") == 1

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 HEAD = f"""#!/usr/bin/env bash
 set -euo pipefail
-stage=0 stop_stage=9 nj=2 dry_run=false list_stages=false
+stage=0 stop_stage=9 nj=2 list_stages=false
+dry_run=false # [full]
 . {ROOT}/path.sh
 . {ROOT}/cmd.sh
 . utils/parse_options.sh
@@ -66,9 +67,18 @@ def test_stages_are_listed_and_nothing_is_run(recipe, tmp_path: Path) -> None:
 def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Path) -> None:
     recipe(TWO_STAGES)
     (tmp_path / "exp/a/result").write_text("changed by hand")
-    done = recipe(TWO_STAGES, "--dry-run")
+    done = recipe(TWO_STAGES, "--dry-run", "full")
     assert "would make exp/a (exp/a: result not as the step left it)" in done.stdout
     assert "would make exp/b (exp/a is made anew)" in done.stdout
+    summed = recipe(TWO_STAGES, "--dry-run").stdout
+    assert "would make" not in summed
+    assert re.search(
+        r"^stage  1: 1 of 1 steps.*\(1: a file not as the step left it\)$", summed, re.M
+    )
+    assert re.search(
+        r"^stage  2: 1 of 1 steps.*\(1: what it is made of is made anew\)$", summed, re.M
+    )
+    assert "dry run: 2 of 2 steps would be made (--dry-run full lists them)" in summed
     assert (tmp_path / "exp/a/result").read_text() == "changed by hand"
 
 
@@ -237,94 +247,6 @@ def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(
     assert not (tmp_path / "exp/bad/.done").exists()
 
 
-def sourced(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """A script after local/recipe.sh, in a corpus's folder."""
-    head = f"""{HEAD.split("stage=0")[0]}
-stage=0 stop_stage=9 nj=2 dry_run=false list_stages=false device=cpu systems= evaluators=e/plda
-voice_encoder= chunk_seconds=
-. {ROOT}/path.sh
-. {ROOT}/utils/recipe.sh
-. {ROOT}/local/recipe.sh
-"""
-    return subprocess.run(["bash", "-c", head + script], cwd=folder, capture_output=True, text=True)
-
-
-def test_a_system_named_twice_counted_twice(tmp_path: Path) -> None:
-    done = sourced(tmp_path, 'systems="b2 knnvc b2"; begin_recipe')
-    assert done.returncode == 2
-    assert "--systems: b2 is named twice" in done.stderr
-
-
-def test_a_recogniser_or_gender_named_twice_was_made_twice_at_once(tmp_path: Path) -> None:
-    """Two processes wrote one folder."""
-    for script, message in (
-        ('asr="ctc ctc"; begin_recipe', "--asr: ctc is named twice"),
-        ('emotion="hub:m hub:m"; begin_recipe', "--emotion: hub:m is named twice"),
-        ('evaluation=e genders="f f"; use_sets', "--genders: f is named twice"),
-        ('evaluation=e genders=" "; use_sets', "--genders: names none; known: f, m"),
-        ('evaluation=e genders="f x"; use_sets', "--genders: 'x'; known: f, m"),
-    ):
-        done = sourced(tmp_path, script)
-        assert done.returncode == 2
-        assert message in done.stderr
-
-
-def test_every_kind_of_evaluator_is_taken(tmp_path: Path) -> None:
-    """Also x-vectors that are given, whose folder stage 0 may make."""
-    (tmp_path / "conf/encoders").mkdir(parents=True)
-    (tmp_path / "conf/encoders/e.yaml").touch()
-    (tmp_path / "../mine").mkdir()
-    (tmp_path / "../mine/encoder.yaml").touch()
-    named = "e/plda ../mine/cosine resemblyzer/cosine hub:a/b/plda_asnorm given:data/later/plda"
-    done = sourced(tmp_path, f'evaluators="{named}"; begin_recipe; echo taken')
-    assert (done.returncode, done.stdout, done.stderr) == (0, "taken\n", "")
-
-
-def test_two_encoders_of_one_name_shared_their_xvectors(tmp_path: Path) -> None:
-    for name in ("mine/e", "theirs/e"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "encoder.yaml").touch()
-    done = sourced(tmp_path, 'evaluators="mine/e/plda theirs/e/cosine"; begin_recipe')
-    assert done.returncode == 2
-    assert "mine/e and theirs/e would both be called e" in done.stderr
-    (tmp_path / "conf/encoders").mkdir(parents=True)
-    (tmp_path / "conf/encoders/e.yaml").touch()
-    done = sourced(tmp_path, "voice_encoder=mine/e; begin_recipe")
-    assert "e and mine/e would both be called e" in done.stderr
-    done = sourced(tmp_path, 'evaluators="mine/e/plda mine/e/cosine"; begin_recipe; echo "$first"')
-    assert (done.returncode, done.stdout) == (0, "mine/e/plda\n")
-
-
-def test_two_runs_of_which_one_was_missing_counted_as_different(tmp_path: Path) -> None:
-    """C_ECE would have been of scores that this run neither made nor checked."""
-    script = "sets=(t); label=l; split=s; use_two_runs b2r && echo two"
-    (tmp_path / "data/t_b2r").mkdir(parents=True)
-    (tmp_path / "data/t_b2r/conf.json").write_text('{\n  "is_random": true\n}\n')
-    for run, scores in (("ignorant", "a b 1\n"), ("ignorant_draw1", "a b 2\n")):
-        done = sourced(tmp_path, script)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "is missing; run stage 8" in done.stderr
-        assert sourced(tmp_path, f"recipe_stage=11; {script}").stdout == "two\n"  # it says so
-        folder = tmp_path / f"exp/scores/b2r/{run}.l/OA/s"
-        folder.mkdir(parents=True)
-        (folder / "scores").write_text(scores)
-    assert sourced(tmp_path, script).stdout == "two\n"
-
-
-def test_figures_of_genders_that_were_not_asked_for_were_reported(tmp_path: Path) -> None:
-    for name in ("original/utility.r/OO", "b2/utility.r/PP"):
-        for split in ("e", "e_f", "e_m"):
-            folder = tmp_path / "exp/metrics" / name / split
-            folder.mkdir(parents=True)
-            (folder / ".done").touch()
-    script = """sets=(e_enrolls {}); evaluation=e label=r systems="b2 b3" folders=()
-add_recognised_figures; echo "${{folders[*]#exp/metrics/}}" """
-    done = sourced(tmp_path, script.format("e_trials_f"))
-    assert done.stdout.split() == ["original/utility.r/OO/e_f", "b2/utility.r/PP/e_f"]
-    done = sourced(tmp_path, script.format("e_trials_f e_trials_m"))
-    assert len(done.stdout.split()) == 6
-
-
 @pytest.mark.parametrize(
     "corpus", sorted(p.parent.parent.name for p in ROOT.glob("egs/*/conf/recipe.conf"))
 )
@@ -424,65 +346,3 @@ def test_the_other_gender_after_one_was_refused(corpus_recipe) -> None:
     """prepare.sh makes both; `data/..._trials_m: exists and was not made by a recipe`."""
     assert corpus_recipe("--corpus", "mine", "--genders", "f").returncode == 0
     assert "nothing to do" in corpus_recipe().stdout
-
-
-def test_one_gender_after_both_trained_the_encoder_anew(tmp_path: Path) -> None:
-    """Who must not be in the training set was named by the genders that were asked for."""
-    for name in ("enrolls", "trials_f", "trials_m"):
-        (tmp_path / f"data/e_{name}").mkdir(parents=True)
-    script = (
-        """evaluation=e train_set=t genders="{}"; use_sets; use_unseen; echo "${{unseen[*]}}" """
-    )
-    both, one = (sourced(tmp_path, script.format(genders)) for genders in ("f m", "f"))
-    assert both.stdout == one.stdout
-    assert both.stdout.count("--not-speakers-of data/e_") == 3
-
-
-def test_the_recipe_trained_generators_on_tested_speakers(tmp_path: Path) -> None:
-    """Where a corpus has nobody else its recipe.conf says why, and the log does."""
-    for name in ("data/e_enrolls", "data/e_trials_f", "data/e_trials_m", "conf/encoders"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "conf/encoders/xi.yaml").write_text("pooling: xi\n")
-    script = """evaluation=e train_set=t genders="f m" seed=0 {}
-mkdir data/t; use_sets; use_encoder xi
-step() {{ echo "$@"; }}
-for need in generator:idmap_mlp generator:psd; do make $need; done"""
-    plain, told = (
-        sourced(tmp_path, script.format(extra).replace("mkdir", "mkdir -p"))
-        for extra in ("", "tested_train_generators=few")
-    )
-    of = [line for line in plain.stdout.splitlines() if line.startswith("exp/generators")]
-    assert [line.split()[4] for line in of] == [
-        "steps/train_generator.py",
-        "steps/extract_frames.py",
-    ]
-    assert all(line.count("--not-speakers-of data/e_") == 3 for line in of), plain.stderr
-    of = [line for line in told.stdout.splitlines() if line.startswith("exp/generators")]
-    assert len(of) == 2 and not any("--not-speakers-of" in line for line in of)
-    assert "evaluated, too: few" in told.stdout + told.stderr
-
-
-@pytest.mark.slow
-def test_a_second_run_without_asr_lost_the_words_from_the_report(tmp_path: Path) -> None:
-    """Figures that are up to date stay, and only these, of the systems and genders of this run."""
-    for name in ("b2/utility.hub_m/PP/e_f", "b2/utility.old/PP/e_f", "b2/utility.hub_m/PP/e_m",
-                 "b3/utility.hub_m/PP/e_f", "original/utility.asked/OO/e_f"):  # fmt: skip
-        (tmp_path / "exp/metrics" / name).mkdir(parents=True)
-    script = """for folder in exp/metrics/*/*/*/*; do
-  echo old >"${folder%/*/*}.words"
-  rmdir "$folder"; stamps.py begin "$folder" -- score "${folder%/*/*}.words" || true
-  mkdir "$folder"; stamps.py finish "$folder" -- score "${folder%/*/*}.words"
-done
-echo new >exp/metrics/b2/utility.old.words
-shopt -s nullglob; evaluation=e systems=b2 sets=(e_enrolls e_trials_f)
-folders=(exp/metrics/original/utility.asked/OO/e_f)
-add_earlier_figures
-echo "${folders[*]#exp/metrics/}"
-"""
-    done = sourced(tmp_path, script)
-    assert "out of date" in done.stdout
-    assert "utility.old/PP/e_f, made before" in done.stdout
-    assert done.stdout.splitlines()[-1].split() == [
-        "original/utility.asked/OO/e_f",
-        "b2/utility.hub_m/PP/e_f",
-    ]

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -250,7 +251,7 @@ def test_nist_a_folder_named_within_a_word_was_no_input(work: Path, word: str) -
     (work / "model/hyperparams.yaml").write_text("size: 1\n")
     make(Path("a"), ["tool", word])
     assert stamps.why_stale([Path("a")], ["tool", word]) is None
-    assert stamps.why_stale([Path("a")], ["tool", word], ["model"]) == f"{word} is made anew"
+    assert stamps.why_stale([Path("a")], ["tool", word], {"model"}) == f"{word} is made anew"
     (work / "model/hyperparams.yaml").write_text("size: 22\n")
     assert stamps.why_stale([Path("a")], ["tool", word]) == f"{word} changed"
 
@@ -454,9 +455,8 @@ def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
     make(Path("others"), ["score"])
 
     def current() -> list[str]:
-        capsys.readouterr()
-        assert stamps.main(["current", "figures", "--also", "others", "--also", "never"]) == 0
-        return capsys.readouterr().out.split()
+        known: dict[Path, bool] = {}
+        return [n for n in ("figures", "others", "never") if stamps.is_current(Path(n), known)]
 
     assert current() == ["figures", "others"]
     Path("conf.yaml").write_text("alpha: 0.7\n")
@@ -467,3 +467,25 @@ def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
     assert current() == ["figures", "others"]  # the same words
     Path("others/result").write_text("by hand")
     assert current() == ["figures"]
+
+
+def test_a_server_of_stamps_answers_as_the_program_does(work: Path) -> None:
+    """Also after an error, and with what a dry run would make anew."""
+    make(Path("a"), ["tool", "conf.yaml"])
+    words = (
+        ["check", "a", "--", "tool", "conf.yaml"],
+        ["check", "b", "--", "tool", "a", ""],
+        ["check", "c", "--", "tool", "b\n\u00e4"],
+        ["finish", "d", "--", "tool"],
+        ["check", "c", "--", "tool", "b/x"],
+    )
+    asked = b"".join(
+        b"".join(os.fsencode(word) + b"\0" for word in (str(len(one)), *one)) for one in words
+    )
+    served = subprocess.run(
+        [stamps.ROOT / "utils/stamps.py", "serve"], input=asked, capture_output=True, check=True
+    )
+    assert served.stdout.decode().splitlines() == [
+        "0 ", "10 not made yet", "10 not made yet", "2 ", "10 b/x is made anew",
+    ]  # fmt: skip
+    assert served.stderr.startswith(b"stamps.py: d: cannot be stamped")

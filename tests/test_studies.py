@@ -249,7 +249,7 @@ def test_the_nist_suite_does_not_train_the_encoder_of_the_recipe_anew(tmp_path: 
     """It named its own sets to be unseen, another command: what was trained was removed."""
     make_folder(tmp_path, "nist.sh")
     assert run(tmp_path, "./run.sh", "--stop-stage", "2").returncode == 0
-    done = run(tmp_path, "./nist.sh", "--systems", "b2r", "--stop-stage", "1", "--dry-run", "true")
+    done = run(tmp_path, "./nist.sh", "--systems", "b2r", "--stop-stage", "1", "--dry-run", "full")
     assert done.returncode == 0
     assert "up to date: exp/encoders/tiny" in done.stdout
 

@@ -11,7 +11,8 @@
 # wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
 # options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
 # $command_line keeps what the script was called with, quoted for a shell.
-# Where the default is true or false, or a number, so must the value be. Wrong usage exits with 2.
+# Where the default is true or false, or a number, so must the value be; a comment that ends in [WORD] allows this
+# value, too. Wrong usage exits with 2. The names of all options are left in option_names.
 
 _po_fail() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -93,7 +94,9 @@ _po_check_name() {
 # Fails for a value that is not of the default's kind. $1: name, $2: value, $3: as given, with place.
 _po_check_value() {
   local default=${_po_default[$1]} number='^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$'
-  if [[ $default =~ ^(true|false)$ ]]; then
+  if [[ -n $2 && ${_po_comment[$1]} == *"[$2]" ]]; then
+    return 0
+  elif [[ $default =~ ^(true|false)$ ]]; then
     [[ $2 =~ ^(true|false)$ ]] || _po_fail "$3: expected true or false, not '$2'"
   elif [[ $default =~ ^[-+]?[0-9]+$ ]]; then
     [[ $2 =~ $number ]] || _po_fail "$3: expected a number, not '$2'"
@@ -157,7 +160,7 @@ while [[ $# -gt 0 ]]; do
   [[ $_po_name == config ]] || _po_check_name "$_po_name" "$_po_option"
   if [[ $1 == *=* ]]; then
     _po_value=${1#*=}
-  elif [[ ${_po_default[$_po_name]-} =~ ^(true|false)$ && ! ${2-} =~ $_po_truth ]]; then
+  elif [[ ${_po_default[$_po_name]-} =~ ^(true|false)$ && ! ${2-} =~ $_po_truth && ${_po_comment[$_po_name]} != *"[${2-}]" ]]; then
     _po_value=true
   elif [[ $# -lt 2 || $2 == --* ]]; then
     _po_fail "$_po_option: the value is missing (a value that begins with '--' is given as $_po_option=VALUE)"
@@ -189,6 +192,8 @@ if $_po_wants_help; then
   exit 0
 fi
 
+# shellcheck disable=SC2034  # for the script that sources this
+option_names=("${_po_names[@]}")
 unset -f _po_fail _po_read_block _po_help _po_measure _po_check_name _po_check_value _po_read_config
 unset _po_comment _po_default _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
   _po_name _po_option _po_value _po_truth _po_distance _po_i

@@ -2,18 +2,19 @@
 # Needs the variables stage, stop_stage, nj, dry_run, list_stages, and cpu_cmd, gpu_cmd, job_options of cmd.sh.
 
 # shellcheck shell=bash disable=SC2154  # the variables are the recipe's
-recipe_steps=0     # steps seen
-recipe_made=0      # steps that were run, or would be
-recipe_current=    # what is being made
-recipe_along=false # whether steps go on in the background (along)
-recipe_pids=()     # of these, and
-recipe_outs=()     # what they make
-recipe_partial=    # folder of files that are being written by this run
-recipe_begun=()    # what this shell's step replaces when it succeeds
-recipe_remade=()   # what a dry run would make anew, so that all that follows shows as stale
+recipe_steps=0        # steps seen
+recipe_made=0         # steps that were run, or would be
+recipe_current=       # what is being made
+recipe_along=false    # whether steps go on in the background (along)
+recipe_pids=()        # of these, and
+recipe_outs=()        # what they make
+recipe_begun=()       # what this shell's step replaces when it succeeds
+recipe_shell=$BASHPID # which alone asks the server of stamps
+recipe_trash=()       # what is removed at the end
+recipe_steps_file=    # what a dry run found
 
 log() {
-  printf '%s (%s:%s) %s\n' "$(date +'%F %T')" "${BASH_SOURCE[1]##*/}" "${BASH_LINENO[0]}" "$*"
+  printf '%(%F %T)T (%s:%s) %s\n' -1 "${BASH_SOURCE[1]##*/}" "${BASH_LINENO[0]}" "$*"
 }
 
 die() { # as wrong options do, and as programs do for bad input
@@ -43,7 +44,7 @@ recipe_on_exit() {
   stop_launcher
   wait
   abandon_step
-  [[ -z $recipe_partial ]] || rm -rf "$recipe_partial"
+  [[ ${#recipe_trash[@]} -eq 0 ]] || rm -rf "${recipe_trash[@]}"
   [[ $status -eq 0 || -z $recipe_current ]] \
     || printf '%s: stage %s failed at %s (status %s); the messages are above. Fix this and rerun the same command: finished steps are not repeated.\n' \
       "${0##*/}" "$recipe_stage" "$recipe_current" "$status" >&2
@@ -53,7 +54,7 @@ trap recipe_on_exit EXIT
 
 # recipe_start COMMAND: record the command, because nobody remembers it, and tell the programs that are started.
 recipe_start() {
-  if $dry_run || $list_stages; then return 0; fi
+  if is_dry || $list_stages; then return 0; fi
   export PSEUDOVOX_COMMAND=$1
   mkdir -p exp
   own_folder "$1"
@@ -71,8 +72,9 @@ own_folder() { # COMMAND
   lock_folder.py exp/.lock "$recipe_lock" "$recipe_pipe" $$ "$1"
   export PSEUDOVOX_OWNED=$place
   rm -rf exp/.partial.*
-  recipe_partial=$(mktemp -d "$PWD/exp/.partial.XXXXXX")
-  export PSEUDOVOX_PARTIAL=$recipe_partial # utils/tables.py
+  PSEUDOVOX_PARTIAL=$(mktemp -d "$PWD/exp/.partial.XXXXXX") # utils/tables.py
+  export PSEUDOVOX_PARTIAL
+  recipe_trash+=("$PSEUDOVOX_PARTIAL")
 }
 
 # in_stage N TITLE: whether stage N is wanted; says that it starts. With --list-stages only lists it.
@@ -86,10 +88,28 @@ in_stage() {
   log "stage $1: $2"
 }
 
+# Whether nothing is to be made: --dry-run true sums up, --dry-run full shows every step.
+is_dry() { [[ $dry_run != false ]]; }
+
+# stamp ACTION ARGUMENTS...: asks utils/stamps.py; sets said to its answer. The recipe's own shell asks one that it
+# keeps, because a program takes longer to start than to answer; a step that goes on in the background starts its own.
+stamp() {
+  local status=0
+  if [[ $BASHPID != "$recipe_shell" ]]; then
+    said=$(stamps.py "$@") || status=$?
+    return "$status"
+  fi
+  # shellcheck disable=SC2034  # bash makes three variables of the name
+  [[ -n ${recipe_stamps_PID-} ]] || coproc recipe_stamps { exec stamps.py serve; }
+  printf '%s\0' "$#" "$@" >&"${recipe_stamps[1]}"
+  read -r status said <&"${recipe_stamps[0]}" || die "stamps.py has ended; its message is above"
+  return "$status"
+}
+
 # step OUT [--also OUT]... [--maybe OUT]... -- COMMAND...: run COMMAND unless OUT is up to date (utils/stamps.py).
 # Every word of COMMAND that names a file or folder is an input, also the recipe's own functions' words.
 step() {
-  local outs=("$1") reason status=0
+  local outs=("$1") action=begin said status=0
   shift
   while [[ $1 == --also || $1 == --maybe ]]; do
     outs+=("$1" "$2")
@@ -98,31 +118,29 @@ step() {
   [[ $1 == -- ]] || die "step ${outs[0]}: '--' expected before the command, not '$1'"
   shift
   recipe_steps=$((recipe_steps + 1))
-  local action=begin remade=() folder
-  ! $dry_run || action=check
-  for folder in "${recipe_remade[@]}"; do remade+=(--remade "$folder"); done
-  reason=$(stamps.py "$action" "${outs[@]}" "${remade[@]}" -- "$@") || status=$?
+  ! is_dry || action=check
+  stamp "$action" "${outs[@]}" -- "$@" || status=$?
   case $status in
-    0)
-      log "up to date: ${outs[0]}"
-      return 0
-      ;;
+    0) said= ;;
     10) recipe_made=$((recipe_made + 1)) ;;
     *) die "stamps.py failed on ${outs[0]} (status $status)" ;;
   esac
-  if $dry_run; then
-    log "would make ${outs[0]} ($reason): $*"
-    for folder in "${outs[@]}"; do [[ $folder == --* ]] || recipe_remade+=("$folder"); done
+  if is_dry; then
+    foresee "$@"
     return 0
   fi
-  log "making ${outs[0]} ($reason)"
+  if [[ $status -eq 0 ]]; then
+    log "up to date: ${outs[0]}"
+    return 0
+  fi
+  log "making ${outs[0]} ($said)"
   if $recipe_along; then
     [[ ${#recipe_pids[@]} -lt $nj ]] || wait_first
     (
       recipe_begun=("${outs[@]}")
       trap 'stop_launcher; abandon_step' EXIT # a signal that ends this shell alone must not leave its program behind
       "$@"
-      stamps.py finish "${outs[@]}" -- "$@"
+      stamp finish "${outs[@]}" -- "$@"
       recipe_begun=() # nothing to put back
     ) &
     recipe_pids+=($!) recipe_outs+=("${outs[0]}")
@@ -131,8 +149,23 @@ step() {
   # Not within `if` or `||`: that would switch `set -e` off inside the recipe's functions.
   recipe_current=${outs[0]} recipe_begun=("${outs[@]}")
   "$@"
-  stamps.py finish "${outs[@]}" -- "$@"
+  stamp finish "${outs[@]}" -- "$@"
   recipe_current='' recipe_begun=()
+}
+
+# What a dry run keeps of a step, or says: COMMAND is what would be run because of said.
+foresee() { # COMMAND...
+  local word line=${recipe_stage-0}$'\t'${outs[0]}$'\t'${said:--}
+  if [[ $dry_run == full ]]; then
+    if [[ -n $said ]]; then log "would make ${outs[0]} ($said): $*"; else log "up to date: ${outs[0]}"; fi
+    return 0
+  fi
+  if [[ -z $recipe_steps_file ]]; then
+    recipe_steps_file=$(mktemp)
+    recipe_trash+=("$recipe_steps_file")
+  fi
+  for word; do line+=$'\t'$word; done
+  printf '%s\n' "$line" >>"$recipe_steps_file"
 }
 
 # parts_each: into how many parts `over` divides a data directory; empty: nj. Who sends steps to the background
@@ -219,12 +252,13 @@ run_over() {
 # recipe_end [LAST_STAGE RESULTS]: what was done, in one line; and after the last stage, where its results are.
 recipe_end() {
   $list_stages && return 0
+  [[ -z $recipe_steps_file ]] || forecast.py "$recipe_steps_file"
   if [[ $recipe_made -eq 0 ]]; then
     log "nothing to do: all $recipe_steps steps were up to date"
-  elif $dry_run; then
-    log "dry run: $recipe_made of $recipe_steps steps would be made"
+  elif is_dry; then
+    log "dry run: $recipe_made of $recipe_steps steps would be made (--dry-run full lists them)"
   else
     log "done: $recipe_made of $recipe_steps steps were made, the others were up to date"
   fi
-  [[ $# -eq 0 || $stop_stage -lt $1 ]] || $dry_run || log "$2"
+  [[ $# -eq 0 || $stop_stage -lt $1 ]] || is_dry || log "$2"
 }

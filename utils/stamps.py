@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tell whether what a step made is still what the step would make, and say why when it is not.
 
-  stamps.py check   OUT [--also OUT]... [--maybe OUT]... [--remade DIR]... -- COMMAND...
+  stamps.py check   OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
   stamps.py begin   OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
   stamps.py finish  OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
   stamps.py abandon OUT [--also OUT]... [--maybe OUT]...
-  stamps.py current OUT [--also OUT]...
-  stamps.py command OUT
+  stamps.py serve
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
 command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the
@@ -21,9 +20,12 @@ check and begin print the reason and exit 10 when the step must run. begin then 
 finished, clears what an interrupted run of another command left, keeps what one of the same command
 left, and marks OUT as started. finish stamps it, and removes what was set aside; abandon, after a
 step that failed, puts that back, and keeps what the step had made for its next run. begin does so,
-too, after a run that was killed. current prints the OUTs that are finished and, with all finished
-folders that they were made from, as their own commands would make them now. command prints the
-words by which a finished OUT was made, one a line.
+too, after a run that was killed.
+
+serve answers such requests one after the other, which saves a recipe the start of a program for
+each. A request is how many words, and the words, each ended by a NUL; the answer is a line: the
+status, and what would have been printed. What it is asked to check and finds stale counts as made
+anew from then on.
 
 --maybe names what COMMAND may make or not.
 Options that cannot change a result (--nj, --download) are not part of the command.
@@ -35,10 +37,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from io import BufferedReader
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
@@ -344,16 +348,15 @@ def made_by(out: Path) -> list[str]:
 def why_stale(
     outs: Sequence[Path],
     command: Sequence[str],
-    remade: Sequence[str] = (),
+    remade: Collection[str] = (),
     key: Key | None = None,
 ) -> str | None:
     """Why a step must run, or None when all that it made is up to date."""
     key = key or Key(outs, command)
-    for word in command:
-        for text in _names_in(word):
-            for name in remade:
-                if Path(text) == Path(name) or Path(name) in Path(text).parents:
-                    return f"{word} is made anew"
+    for word in command if remade else ():
+        for path in map(Path, _names_in(word)):
+            if any(str(part) in remade for part in (path, *path.parents)):
+                return f"{word} is made anew"
     for out in outs:
         stamp = read_stamp(out)
         if stamp is None:
@@ -459,10 +462,8 @@ def finish(outs: Sequence[Path], command: Sequence[str], maybe: Sequence[Path] =
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "action", choices=("check", "begin", "finish", "abandon", "current", "command")
-    )
-    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("action", choices=("check", "begin", "finish", "abandon", "serve"))
+    parser.add_argument("out", type=Path, nargs="?", metavar="OUT")
     for option, words in (
         ("--also", "A further result of the step; may be given again"),
         ("--maybe", "A result that COMMAND may make or not; may be given again"),
@@ -470,52 +471,80 @@ def get_parser() -> argparse.ArgumentParser:
         parser.add_argument(
             option, type=Path, action="append", default=[], metavar="OUT", help=words
         )
-    parser.add_argument(
-        "--remade", action="append", default=[], metavar="DIR",
-        help="A folder that counts as made anew; may be given again",
-    )  # fmt: skip
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words == ["serve"]:
+        with open(0, "rb") as stream:
+            serve(stream)
+        return 0
+    status, said = answer(get_parser(), words, set())
+    if said:
+        print(said)
+    return status
+
+
+def answer(
+    parser: argparse.ArgumentParser, words: Sequence[str], remade: set[str]
+) -> tuple[int, str]:
+    """Do what a request asks; returns the status and what is to be printed. remade: what counts as
+    made anew; what is checked and found stale is added. UserError as the actions have it."""
     end = words.index("--") if "--" in words else len(words)
-    args, command = get_parser().parse_args(words[:end]), words[end + 1 :]
-    if (args.action in ("check", "begin", "finish")) != bool(command):
-        raise UserError(
-            f"{args.action}: `-- COMMAND` goes with check, begin and finish; see --help"
-        )
+    args, command = parser.parse_args(words[:end]), list(words[end + 1 :])
+    if args.out is None or (args.action != "abandon") != bool(command):
+        raise UserError(f"{args.action}: OUT, and `-- COMMAND` but for abandon; see --help")
     outs = [args.out, *args.also]
     there = [*outs, *(m for m in args.maybe if m.exists() or _aside(m, "old").exists())]
     with remembering(MEMORY):
-        match args.action:
-            case "finish":
-                finish(outs, command, args.maybe)
-            case "abandon":
-                for out in settle(there):
-                    print(f"{out}: is again as it was before this step")
-            case "current":
-                known: dict[Path, bool] = {}
-                print("\n".join(str(out) for out in outs if is_current(out, known)))
-            case "command":
-                print("\n".join(made_by(args.out)))
-            case action:
-                return _check(there, command, args.remade, begins=action == "begin")
-    return 0
+        if args.action == "finish":
+            finish(outs, command, args.maybe)
+            return 0, ""
+        if args.action == "abandon":
+            return 0, "\n".join(f"{o}: is again as it was before this step" for o in settle(there))
+        reason = _check(there, command, remade, begins=args.action == "begin")
+    if reason is None:
+        return 0, ""
+    if args.action == "check":
+        remade.update(map(str, outs))
+    return STALE, reason
 
 
-def _check(outs: list[Path], command: list[str], remade: list[str], *, begins: bool) -> int:
+def _check(
+    outs: list[Path], command: list[str], remade: Collection[str], *, begins: bool
+) -> str | None:
     if begins:
         settle(outs)
     key = Key(outs, command)
     reason = why_stale(outs, command, remade, key)
-    if reason is None:
-        return 0
-    if begins:
+    if reason is not None and begins:
         begin(outs, command, key)
-    print(reason)
-    return STALE
+    return reason
+
+
+def serve(stream: BufferedReader) -> None:
+    """Answer requests until there are no more, on standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recipe, which has it, too, ends this
+    parser, remade = get_parser(), set[str]()
+    for words in _requests(stream):
+        try:
+            status, said = answer(parser, words, remade)
+        except UserError as error:
+            print(f"stamps.py: {error}", file=sys.stderr)
+            status, said = error.exit_status, ""
+        print(status, said.replace("\n", "; "), flush=True)
+
+
+def _requests(stream: BufferedReader) -> Iterator[list[str]]:
+    """The requests as they come."""
+
+    def word() -> str:
+        return os.fsdecode(b"".join(iter(partial(stream.read, 1), b"\0")))
+
+    while stream.peek(1):
+        yield [word() for _ in range(int(word()))]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #   ./generators.sh --generators "average idmap_mlp"   some generators: conf/systems/<generator>.yaml
 # DeID and G_VD (of --evaluators) need speech: run.sh --systems "random average ..." before.
 # Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
+# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
 set -euo pipefail
 
 stage=0                                                   # first stage to run
@@ -17,75 +18,31 @@ vectors=1000                                              # pseudo-speakers that
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/recipe.sh
-begin_recipe "$@"
-for generator in $generators; do check_system "$generator"; done
-check_sizes "$sizes"
-check_numbers --vectors "$vectors"
-recipe_start "$command_line"
-
-use_sets
-need_data "data/$train_set" "${sets[@]/#/data/}"
-read -ra sizes_given <<<"$sizes"
-use_encoder "$voice_encoder"
-out=exp/generators/$name
-find_needs
+. local/stages.sh
+begin_recipe generators "$@"
 
 if in_stage 0 "x-vectors, trained generators"; then
-  make xvectors
-  make_generators
+  make encoders steps/train_encoder.py
+  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
+  make averages steps/average_xvectors.py
+  make backends steps/train_backend.py
+  make generators steps/train_generator.py steps/extract_frames.py
 fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then
-  lists=()
-  for gender in $genders; do
-    use_part "$voice_encoder/cosine $gender"
-    scores=exp/scores/original/unprotected.$label/OO/$split
-    step "$scores" -- job "$scores" steps/score_trials.py --backend "$scorer" --asnorm "$asnorm" \
-      "$xvectors/${sets[0]}" "$xvectors/$trials" "data/$trials/trials" "$scores/scores"
-    lists+=(--list "data/$trials/trials" "$scores/scores")
-  done
-  step "$out/threshold" -- job "$out/threshold" local/find_threshold.py "${lists[@]}" "$out/threshold/threshold.json"
+  make scores steps/score_trials.py
+  make threshold local/find_threshold.py
 fi
 
 if in_stage 2 "capacity: cosines between pseudo-speakers"; then
-  how=(--sizes "${sizes_given[@]}" --threshold "$out/threshold/threshold.json")
-  step "$out/capacity/real" -- job "$out/capacity/real" steps/measure_capacity.py "${how[@]}" -- \
-    "$xvectors/${pool_set}_speakers" "$out/capacity/real/capacity.tsv"
-  for generator in $generators; do
-    use_generator "$generator"
-    folder=$out/capacity/$generator
-    if [[ -n $network ]]; then
-      step "$folder" -- job "$folder" steps/measure_capacity.py "${how[@]}" -- "$network" "$folder/capacity.tsv"
-    else
-      step "$folder" -- job "$folder" steps/measure_capacity.py "${resources[@]}" "${how[@]}" -- \
-        "conf/systems/$generator.yaml" "$folder/capacity.tsv"
-    fi
-  done
+  make capacity steps/measure_capacity.py
 fi
 
 if in_stage 3 "time of a pseudo-speaker"; then
-  for generator in $generators; do
-    use_generator "$generator"
-    folder=$out/time/$generator
-    step "$folder" -- job "$folder" steps/time_generator.py --vectors "$vectors" "${resources[@]}" \
-      "conf/systems/$generator.yaml" "$folder/time.json"
-  done
+  make time steps/time_generator.py
 fi
 
 if in_stage 4 "tables and figure"; then
-  gather=(--corpus-name "$corpus_name" --encoder "$name")
-  for generator in $generators; do
-    gather+=(--generator "$generator" "$out/capacity/$generator" "$out/time/$generator")
-    for evaluator in $evaluators; do
-      use_evaluator "$evaluator"
-      for gender in $genders; do
-        folder=exp/metrics/$generator/similarity.$label/OO-OP-PP/${evaluation}_$gender
-        [[ ! -f $folder/.done ]] || gather+=(--similarity "$folder")
-      done
-    done
-  done
-  step "$out/results" -- job "$out/results" local/collect_generators.py "${gather[@]}" \
-    "$out/threshold/threshold.json" "$out/capacity/real" "$out/results"
+  make results local/collect_generators.py
 fi
-recipe_end 4 "results: $PWD/$out/results/RESULTS.md"
+end_recipe 4 "results: $PWD/$(first_of results)/RESULTS.md"

@@ -6,6 +6,7 @@
 #   ./large.sh --voice-encoder given:FOLDER           x-vectors that another toolkit made
 # The back end of the first of --evaluators scores. What is simulated and what it cannot tell: docs/populations.md.
 # Results: exp/large/<encoder>/results/RESULTS.md, large.csv and large.pdf.
+# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
 set -euo pipefail
 
 stage=0                                               # first stage to run
@@ -20,32 +21,15 @@ checkpoint_seconds=60                                 # between two notes of how
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/recipe.sh
-begin_recipe "$@"
-for generator in $generators; do check_system "$generator"; done
-check_words --voices "$voices" "two|same"
-check_sizes "$sizes" "(:[1-9][0-9]*)?"
-check_numbers --populations "$populations"
-recipe_start "$command_line"
-
-use_sets
-need_data "data/$train_set" "${sets[@]/#/data/}"
-read -ra sizes_given <<<"$sizes"
-use_evaluator "$voice_encoder/${first##*/}"
-out=exp/large/$name
-find_needs
-
-if in_stage 0 "x-vectors, back end, trained generators"; then
-  make xvectors
-  [[ $backend == cosine ]] || make backend
-  make_generators
-fi
+. local/stages.sh
+begin_recipe large "$@"
 
 # Populations in FOLDER, all pairs of each counted in nj parts, figures. A part that was killed goes on from its last
 # checkpoint. The program is an argument so that the step knows its code.
 measure() { # FOLDER BOOTSTRAP PROGRAM ARGUMENTS...
-  local folder=$1 launch
-  local count=("$3" count "${on_device[@]}" --checkpoint-seconds "$checkpoint_seconds" --parts "$nj" --part JOB)
+  local folder=$1 launch device_options=()
+  [[ $device == cpu ]] || device_options=(--device "$device")
+  local count=("$3" count "${device_options[@]}" --checkpoint-seconds "$checkpoint_seconds" --parts "$nj" --part JOB)
   use_launcher "$3"
   "${launch[@]}" "$folder/log/populations.log" "$3" populations "${@:4}" "$folder"
   use_launcher "${count[@]}"
@@ -55,32 +39,19 @@ measure() { # FOLDER BOOTSTRAP PROGRAM ARGUMENTS...
   rm -r "$folder/plans"
 }
 
-# Makes the curve of a system.
-make_curve() { # NAME OPTIONS...
-  step "$out/$label/$1" -- measure "$out/$label/$1" "$bootstrap" local/large.py "${@:2}" "${how[@]}"
-}
+if in_stage 0 "x-vectors, back end, trained generators"; then
+  make encoders steps/train_encoder.py
+  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
+  make averages steps/average_xvectors.py
+  make backends steps/train_backend.py
+  make generators steps/train_generator.py steps/extract_frames.py
+fi
 
-how=(--backend "$scorer" --asnorm "$asnorm" --populations "$populations" --sizes "${sizes_given[@]}" --)
 if in_stage 1 "EER and D_ECE by number of speakers"; then
-  original=(--seed "$seed")
-  for set in "${sets[@]}"; do original+=(--sources "$xvectors/$set" "data/$set"); done
-  make_curve real --real "${original[@]}"
-  make_curve original "${original[@]}"
-  for generator in $generators; do
-    use_generator "$generator"
-    for word in $voices; do
-      make_curve "${generator}_$word" --conf "conf/systems/$generator.yaml" --voices "$word" --leak "$leak" \
-        "${resources[@]}"
-    done
-  done
+  make curves local/large.py
 fi
 
 if in_stage 2 "tables and figure"; then
-  gather=(--corpus-name "$corpus_name" --encoder "$name" --scorer "$backend" --leak "$leak")
-  for system in real original; do gather+=(--curve "$system" "$out/$label/$system/curve.tsv"); done
-  for generator in $generators; do
-    for word in $voices; do gather+=(--curve "$generator" "$out/$label/${generator}_$word/curve.tsv"); done
-  done
-  step "$out/results" -- job "$out/results" local/large.py collect "${gather[@]}" "$out/results"
+  make results local/large.py
 fi
-recipe_end 2 "results: $PWD/$out/results/RESULTS.md"
+end_recipe 2 "results: $PWD/$(first_of results)/RESULTS.md"

@@ -89,15 +89,19 @@ class Attack:
     attacker: str
     level: str
 
-    def line(self) -> str:
-        """evaluator, system, attacker, condition, enrolment, trial, how, level; `-`: none.
+    @property
+    def parts(self) -> Attacker:
+        """The attacker's row of the table."""
+        return UNPROTECTED if self.attacker == "unprotected" else ATTACKERS[self.attacker]
 
-        Enrolment and trial are `-` for original speech, else the system that protected it.
-        """
-        made = UNPROTECTED if self.attacker == "unprotected" else ATTACKERS[self.attacker]
-        sides = ["-" if part == ORIGINAL else self.system for part in (made.enrolment, made.trial)]
-        head = [self.evaluator, self.system, self.attacker, made.condition]
-        return " ".join([*head, *sides, made.evaluator, self.level])
+    @property
+    def protection(self) -> tuple[str, str]:
+        """What protected enrolment and trials: the system, or nothing where they are original."""
+        enrolment, trial = (
+            "" if part == ORIGINAL else self.system
+            for part in (self.parts.enrolment, self.parts.trial)
+        )
+        return enrolment, trial
 
 
 @dataclass(frozen=True)

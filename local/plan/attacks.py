@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks: scores of trial lists and of all pairs, and the figures of both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from local.plan.evaluators import Evaluator, inform
+from local.plan.needs import Recipe
+from local.plan.options import need_conf
+from local.protocols.attackers import ALIGNED, Attack, System, plan_attacks
+from utils.cli import UserError
+
+DRAW = "draw1"  # the second run of a system that draws something
+
+
+def side(name: str, system: str) -> str:
+    """A set, protected by a system; the set itself without one."""
+    return f"{name}_{system}" if system else name
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An attack on the trials of one gender. tells: the evaluator as it came; hears: as the
+    attacker has it. enrol, trial: the sets."""
+
+    recipe: Recipe
+    attack: Attack
+    tells: Evaluator
+    hears: Evaluator
+    gender: str
+    enrol: str
+    trial: str
+    name: str = ""  # of the folder, where it is not the attacker's
+
+    @property
+    def how(self) -> str:
+        """How the attacker comes by what they hear with."""
+        return self.attack.parts.evaluator
+
+    @property
+    def trials(self) -> str:
+        """The set whose list it is."""
+        return f"{self.recipe.asked['evaluation']}_trials_{self.gender}"
+
+    @property
+    def split(self) -> str:
+        """The name of the list in tables."""
+        return f"{self.recipe.asked['evaluation']}_{self.gender}"
+
+    @property
+    def tail(self) -> str:
+        """The name of the folder in that of a system, after the attacker's."""
+        return f"{self.tells.label}/{self.attack.parts.condition}/{self.split}"
+
+    @property
+    def path(self) -> str:
+        """The folder in exp/scores and exp/metrics."""
+        return f"{self.attack.system}/{self.name or self.attack.attacker}.{self.tail}"
+
+    def score(self, stage: int, *, folder: str = "exp/scores") -> str:
+        """Plan the scores, and a record of what the attack was (attacker.json)."""
+        hears, out, trial_set = self.hears, f"{folder}/{self.path}", f"data/{self.trials}/trials"
+        xvectors = hears.encoder.xvectors
+        vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
+        learnt: tuple[str, ...] = ()
+        if hears.training:
+            learnt = ("--training", f"data/{hears.training}")
+        if self.how == ALIGNED:
+            vectors = self._align(stage)
+            learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
+        backend = ("--backend", hears.scorer, "--asnorm", hears.asnorm)
+        return self.recipe.tables.add(
+            "scores", stage, out, "job_then_job", out, "%score_trials", *backend, *vectors,
+            trial_set, f"{out}/scores",
+            "%then", "%record_attack", "--attacker", self.name or self.attack.attacker,
+            "--enrol", f"data/{self.enrol}", "--trial", f"data/{self.trial}", *learnt,
+            "--encoder", hears.encoder.model, *backend, f"{out}/attacker.json",
+        )  # fmt: skip
+
+    def _align(self, stage: int) -> tuple[str, str]:
+        """The x-vectors of the aligned attacker: they have the enrolment before and after
+        protection, and rotate the protected trials as these pairs teach them. A back end that knows
+        original x-vectors gets them where these lie; the cosine has them centred."""
+        space = "original" if self.hears.is_trained else "centred"
+        xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
+        out = f"exp/aligned/{self.tells.label}/{self.trial}"
+        self.recipe.tables.add(
+            "aligned", stage, out, "job", out, "%align_xvectors", "--space", space,
+            "--pairs", f"{xvectors}/{enrol}", f"{xvectors}/{side(enrol, self.attack.system)}",
+            f"data/{enrol}", f"{xvectors}/{enrol}", f"data/{enrol}",
+            f"{xvectors}/{self.trial}", f"data/{self.trials}", out,
+            also=("--also", f"{out}/enrol", "--also", f"{out}/trial"),
+        )  # fmt: skip
+        return f"{out}/enrol", f"{out}/trial"
+
+    def figures(self, stage: int, kind: str, *words: str, folder: str = "exp/metrics") -> str:
+        """Plan figures of a kind beside the attack's: exp/metrics/<system>/<kind><attacker>..."""
+        system, name = self.path.split("/", 1)
+        return figures(self.recipe, stage, f"{system}/{kind}{name}", *words, folder=folder)
+
+
+def figures(recipe: Recipe, stage: int, path: str, *words: str, folder: str = "exp/metrics") -> str:
+    """Plan figures of one comparison: exp/metrics/PATH/metrics.json, the last argument."""
+    out = f"{folder}/{path}"
+    return recipe.tables.job("metrics", stage, out, *words, f"{out}/metrics.json")
+
+
+def list_attack(recipe: Recipe, attack: Attack, evaluator: Evaluator, gender: str) -> Listed:
+    """An attack of the plan on the trials of a gender."""
+    enrol, trial = attack.protection
+    return Listed(
+        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, recipe.train),
+        gender, side(recipe.sets[0], enrol),
+        side(f"{recipe.asked['evaluation']}_trials_{gender}", trial),
+    )  # fmt: skip
+
+
+class Attacks:
+    """The attacks of run.sh on systems, and what is measured of them."""
+
+    def __init__(self, recipe: Recipe, systems: Sequence[str]) -> None:
+        self.recipe, self.systems = recipe, systems
+        self.attackers = recipe.asked.words("attackers")
+        described = [(system, recipe.describe(system)) for system in systems]
+        self.plan = plan_attacks(
+            self.attackers,
+            [System(system, of.level, of.levels) for system, of in described],
+            [evaluator.word for evaluator in recipe.evaluators],
+            recipe.asked["informed_level"],
+        )
+
+    def of(self, evaluator: Evaluator) -> list[Attack]:
+        """The attacks with an evaluator."""
+        return [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
+
+    def listed(self, evaluator: Evaluator, gender: str) -> list[Listed]:
+        """The same on the trials of a gender."""
+        return [
+            list_attack(self.recipe, attack, evaluator, gender) for attack in self.of(evaluator)
+        ]
+
+    def parts(self) -> list[tuple[Evaluator, str]]:
+        """Evaluators and genders."""
+        return [(e, gender) for e in self.recipe.evaluators for gender in self.recipe.genders]
+
+    def all(self) -> list[Listed]:
+        """Every attack on every list."""
+        return [one for part in self.parts() for one in self.listed(*part)]
+
+    def two_runs(self, evaluator: Evaluator, gender: str, system: str) -> list[Listed]:
+        """Two runs of a system as the ignorant attacker sees them; none where it draws nothing.
+        What one run tells about another (C_ECE) takes two, whoever attacks."""
+        if not self.recipe.is_random(system):
+            return []
+        attack = Attack(evaluator.word, system, "ignorant", "-")
+        first = list_attack(self.recipe, attack, evaluator, gender)
+        return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
+
+    # Stages of run.sh.
+
+    def learn(self, stage: int) -> None:
+        """Informed attackers: their training sets, and what they train."""
+        for one in self.all():
+            if one.attack.level != "-":
+                self.recipe.protect_training(stage, one.attack.system, one.attack.level)
+        for one in self.all():
+            self.recipe.informed_encoder(stage, one.hears)
+            self.recipe.informed_backend(stage, one.hears, "informed_xvectors")
+
+    def hear(self, stage: int) -> None:
+        """x-vectors of the protected speech."""
+        recipe = self.recipe
+        for evaluator in recipe.evaluators:
+            for system in self.systems:
+                names = [side(name, system) for name in recipe.sets]
+                if recipe.is_random(system):
+                    names += [f"{side(name, system)}_{DRAW}" for name in recipe.sets[1:]]
+                for name in names:
+                    recipe.xvectors(stage, evaluator.encoder, name)
+        for one in self.all():
+            if one.hears.encoder != one.tells.encoder:
+                for name in recipe.sets:
+                    recipe.xvectors(stage, one.hears.encoder, side(name, one.attack.system))
+
+    def score(self, stage: int) -> None:
+        """Scores of trial lists, and of all pairs of segments."""
+        for evaluator, gender in self.parts():
+            runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
+            for one in [*self.listed(evaluator, gender), *runs]:
+                one.score(stage)
+            self._pair(stage, evaluator, gender, "original", "OO", "", "")
+            for system in self.systems:
+                self._pair(stage, evaluator, gender, system, "OP", "", system)
+                self._pair(stage, evaluator, gender, system, "PP", system, system)
+
+    def _pair(
+        self, stage: int, evaluator: Evaluator, gender: str, *of: str
+    ) -> str:  # system, condition, rows, columns
+        system, condition, rows, columns = of
+        name, recipe = self.recipe.asked["evaluation"], self.recipe
+        out = f"exp/scores/{system}/similarity.{evaluator.label}/{condition}/{name}_{gender}"
+        trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
+        return recipe.tables.job(
+            "similarity", stage, out, "%score_pairs", "--backend", evaluator.scorer,
+            "--asnorm", evaluator.asnorm, "--utt2spk", f"data/{trials}/utt2spk",
+            f"{xvectors}/{side(trials, rows)}", f"{xvectors}/{side(trials, columns)}",
+            f"{out}/trials", f"{out}/scores",
+        )  # fmt: skip
+
+    def measure(self, stage: int) -> None:
+        """Privacy metrics."""
+        for evaluator, gender in self.parts():
+            for one in self.listed(evaluator, gender):
+                self._verify(stage, one)
+            for system in self.systems:
+                self._compare(stage, evaluator, gender, system)
+
+    def _of_trials(self, trials: str) -> tuple[str, ...]:
+        return ("--utt2spk", f"data/{trials}/utt2spk", *self.recipe.intervals)
+
+    def _verify(self, stage: int, one: Listed) -> None:
+        options, trials = self._of_trials(one.trials), f"data/{one.trials}/trials"
+        scores = f"exp/scores/{one.path}/scores"
+        one.figures(stage, "", "%compute_metrics", "verification", *options, trials, scores)
+        if "aligned" in self.attackers:  # who is judged by whom they name
+            one.figures(stage, "reid_", "%compute_reidentification", *options, trials, scores)
+        if one.how == ALIGNED:
+            return  # legal criteria take x-vectors of each utterance, which they have not
+        xvectors = one.hears.encoder.xvectors
+        one.figures(
+            stage, "legal_", "%compute_legal_metrics",
+            "--utt2spk-enrol", f"data/{self.recipe.sets[0]}/utt2spk",
+            "--utt2spk-trial", f"data/{one.trials}/utt2spk", *self.recipe.intervals,
+            f"{xvectors}/{one.enrol}/xvector.scp", f"{xvectors}/{one.trial}/xvector.scp",
+        )  # fmt: skip
+
+    def _compare(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> None:
+        """Figures of a system that are no attacker's."""
+        recipe, name = self.recipe, self.recipe.asked["evaluation"]
+        split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
+        options, trial_list = self._of_trials(trials), f"data/{trials}/trials"
+        pairs: list[str] = []
+        for who, condition in (("original", "OO"), (system, "OP"), (system, "PP")):
+            folder = f"exp/scores/{who}/similarity.{label}/{condition}/{split}"
+            pairs += [f"{folder}/trials", f"{folder}/scores"]
+        path = f"{system}/similarity.{label}/OO-OP-PP/{split}"
+        figures(recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
+        if {"ignorant", "lazy_informed"} <= {*self.attackers}:
+            lists: list[str] = []
+            for who, condition in (
+                ("original/unprotected", "OO"),
+                (f"{system}/ignorant", "OA"),
+                (f"{system}/lazy_informed", "AA"),
+            ):
+                scores = f"exp/scores/{who}.{label}/{condition}/{split}/scores"
+                lists += [trial_list, scores]
+            path = f"{system}/gains.{label}/OO-OA-AA/{split}"
+            figures(recipe, stage, path, "%compute_metrics", "gains", *options, *lists)
+        xvectors = evaluator.encoder.xvectors
+        figures(
+            recipe, stage, f"{system}/leakage.{label}/OP/{split}",
+            "%compute_metrics", "leakage", *options,
+            f"{xvectors}/{trials}/xvector.scp", f"{xvectors}/{trials}_{system}/xvector.scp",
+        )  # fmt: skip
+        self.calibrate(stage, evaluator, gender, system)
+
+    def calibrate(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> list[str]:
+        """Plan calibration distortion where two runs drew something; returns the folders of their
+        scores. It is not defined where nothing was drawn for this list: a small pool can leave no
+        choice for one gender."""
+        runs = self.two_runs(evaluator, gender, system)
+        if not runs:
+            return []
+        folders = [f"exp/scores/{run.path}" for run in runs]
+        files = [Path(folder, "scores") for folder in folders]
+        if not all(file.is_file() for file in files):
+            first, last = int(self.recipe.asked["stage"]), int(self.recipe.asked["stop_stage"])
+            if 8 < first <= 9 <= last and self.recipe.asked["dry_run"] == "false":
+                raise UserError(f"{files[0]} or {files[1]} is missing; run stage 8")
+        elif files[0].read_bytes() == files[1].read_bytes():
+            split = runs[0].split
+            self.recipe.notes.append(
+                f"both runs of {system} are the same for {split}: C_ECE is not defined"
+            )
+            return []
+        figures(
+            self.recipe, stage, f"{system}/calibration.{evaluator.label}/OA/{runs[0].split}",
+            "%compute_metrics", "calibration", "--utt2spk", f"data/{runs[0].trials}/utt2spk",
+            f"data/{runs[0].trials}/trials", *(str(file) for file in files),
+        )  # fmt: skip
+        return folders
+
+
+def check_systems(systems: Sequence[str]) -> None:
+    """UserError where the settings of one are missing."""
+    for system in systems:
+        need_conf("systems", system)

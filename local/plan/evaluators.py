@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who listens: encoders and back ends, and the folders where what is made of them stands."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attack
+from utils.cli import UserError
+
+TRAINED, NORMALISED = "trained", "_asnorm"
+BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # how one is to be had
+FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
+
+
+def label_of(word: str) -> str:
+    """A name such as hub:a/b as a part of a folder's name."""
+    return re.sub("[:/]", "_", word)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """An encoder. word: as --evaluators spells it. name: of its folders. model: what steps call
+    it. xvectors: their folder. conf: settings by which the recipe trains it; empty: it comes
+    trained. given: the folder of x-vectors that another toolkit made."""
+
+    word: str
+    name: str
+    model: str
+    xvectors: str
+    conf: str = ""
+    given: str = ""
+
+
+def find_encoder(word: str) -> Encoder:
+    """The encoder that a word names; UserError where there is none."""
+    conf = f"conf/encoders/{word}.yaml"
+    settings = conf if Path(conf).is_file() else ""
+    known = any(
+        word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
+    )
+    if not (settings or known or Path(word, "encoder.yaml").is_file()):
+        there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
+        raise UserError(
+            f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, "
+            "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
+            f"{there}"
+        )
+    name, given = label_of(word), ""
+    if word.startswith("given:"):
+        given = word.partition(":")[2]
+        name = "given_" + re.split("[:/]", word)[-1]
+    elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
+        name = Path(word).name
+    model = f"exp/encoders/{word}" if settings else word
+    return Encoder(word, name, model, f"exp/xvectors/{name}", settings, given)
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """An encoder with a back end. word: as --evaluators spells it. label: the name in paths and
+    tables. scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
+    training: the protected set that an attacker trained it on; empty: none. base: the encoder
+    that they trained further, or anew."""
+
+    word: str
+    encoder: Encoder
+    backend: str
+    label: str
+    scorer: str
+    asnorm: str
+    training: str = ""
+    base: Encoder | None = None
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the back end is."""
+        return BACKENDS[self.backend] == TRAINED
+
+
+def find_evaluator(word: str, cohort_size: str) -> Evaluator:
+    """The evaluator that <encoder>/<back end> names; UserError where there is none."""
+    name, _, backend = word.rpartition("/")
+    if not name or backend not in BACKENDS:
+        raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
+    encoder = find_encoder(name)
+    return Evaluator(
+        word, encoder, backend, f"{encoder.name}_{backend}",
+        f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
+        cohort_size if backend.endswith(NORMALISED) else "0",
+    )  # fmt: skip
+
+
+def check_names(encoders: Sequence[Encoder]) -> None:
+    """UserError where two encoders would share the folders of their x-vectors and scores."""
+    word_of: dict[str, str] = {}
+    for encoder in encoders:
+        first = word_of.setdefault(encoder.name, encoder.word)
+        if first != encoder.word:
+            raise UserError(
+                f"--evaluators, --voice-encoder: {first} and {encoder.word} would both be called "
+                f"{encoder.name}; rename a folder"
+            )
+
+
+def inform(evaluator: Evaluator, attack: Attack, how: str, train_set: str) -> Evaluator:
+    """The evaluator that an attacker makes of one with the training set that the system protected
+    at the attack's level; the same where nothing is trained."""
+    if attack.level == "-":
+        return evaluator
+    training = f"{train_set}_{attack.system}_{attack.level}"
+    encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
+    if how in (SCRATCH, FINETUNED):
+        name = f"{name}.{how}"
+        encoder = replace(
+            encoder, name=name, model=f"exp/encoders/{name}", xvectors=f"exp/xvectors/{name}"
+        )
+    return replace(
+        evaluator, encoder=encoder, training=training, base=evaluator.encoder,
+        scorer=f"exp/backends/{name}" if evaluator.is_trained else evaluator.scorer,
+    )  # fmt: skip

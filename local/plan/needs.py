@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What evaluators and systems need, what that is made of, and the speech that systems protect."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from local.plan.evaluators import Encoder, Evaluator, check_names, find_encoder, find_evaluator
+from local.plan.options import Asked, need_conf
+from local.plan.tables import Tables
+from local.protocols.attackers import FINETUNED
+from steps.anonymisers.registry import Description, describe_system
+from utils.cli import UserError
+from utils.jsonfiles import read_json_object
+from utils.settings import read_settings
+
+ENCODERS = 2  # stage of run.sh; studies have stages of their own
+
+
+@cache
+def _describe(conf: str) -> Description:
+    return describe_system(conf)
+
+
+def _pools_xi(conf: str) -> bool:
+    network = read_settings(conf).get("network")
+    return isinstance(network, dict) and network.get("pooling") == "xi"
+
+
+@dataclass
+class Recipe:
+    """What is asked, the sets that it concerns, and the tables that are planned.
+
+    sets: what is protected and attacked, enrolment first. evaluated: the evaluation sets, whose
+    speakers nothing may learn from. conf_of: settings of a system that a study made; else
+    conf/systems/<system>.yaml. notes: what the log is to say.
+    """
+
+    asked: Asked
+    evaluators: tuple[Evaluator, ...]
+    voice: Encoder
+    genders: tuple[str, ...]
+    sets: tuple[str, ...]
+    evaluated: tuple[str, ...]
+    train: str
+    pool: str
+    tables: Tables = field(default_factory=Tables)
+    conf_of: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def make(cls, asked: Asked) -> "Recipe":
+        """Of options that every recipe has; UserError for one that is wrong."""
+        asked.numbers("nj")
+        if asked["device"] not in ("cpu", "cuda"):
+            raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
+        for name in ("systems", "generators", "asr", "emotion"):
+            asked.words(name)
+        words = asked.words("evaluators")
+        cohort = asked["cohort_size"]
+        evaluators = tuple(find_evaluator(word, cohort) for word in words)
+        if not evaluators:
+            raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
+        first = evaluators[0].encoder
+        voice = find_encoder(asked["voice_encoder"]) if asked["voice_encoder"] else first
+        encoders = [*(evaluator.encoder for evaluator in evaluators), voice]
+        check_names(encoders)
+        for encoder in encoders:
+            if encoder.given and asked["chunk_seconds"]:
+                raise UserError(
+                    f"{encoder.word}: given x-vectors cannot be cut; give --chunk-seconds="
+                )
+        genders = asked.choice("genders", "f|m")
+        name = asked["evaluation"]
+        sets = (f"{name}_enrolls", *(f"{name}_trials_{gender}" for gender in genders))
+        train = asked["train_set"]
+        pool = asked["pool_set"] or train
+        if pool in sets:
+            raise UserError(f"--pool-set: {pool} is evaluated; name a set of other people")
+        made = [train, *asked.get("also_prepared").split()]
+        if not Path("data", pool).is_dir() and pool not in made:
+            raise UserError(
+                f"--pool-set: data/{pool} is missing; link or make it, or name it in "
+                "also_prepared if prepare.sh makes it"
+            )
+        return cls(asked, evaluators, voice, genders, sets, sets, train, pool)
+
+    @property
+    def on_device(self) -> tuple[str, ...]:
+        """Of programs that compute as well on a processor; empty there, so that what was made
+        before stays up to date."""
+        device = self.asked["device"]
+        return () if device == "cpu" else ("--device", device)
+
+    @property
+    def learning(self) -> tuple[str, ...]:
+        """Options of trainings."""
+        return ("--seed", self.asked["seed"], "--device", self.asked["device"])
+
+    @property
+    def intervals(self) -> tuple[str, ...]:
+        """Options of a bootstrap."""
+        return ("--bootstrap", self.asked["bootstrap"], "--seed", self.asked["seed"])
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Options that make a training fail which has a speaker of the evaluation sets in it. They
+        are the same in a study of other sets, and where trials of one gender are asked for, which
+        would otherwise train anew what run.sh has."""
+        words: list[str] = []
+        for part in ("enrolls", "trials_f", "trials_m"):
+            name = f"{self.asked['evaluation']}_{part}"
+            if name in self.evaluated or Path("data", name).is_dir():
+                words += ["--not-speakers-of", f"data/{name}"]
+        return tuple(words)
+
+    def conf(self, system: str) -> str:
+        """The settings of a system; UserError where they are missing."""
+        return self.conf_of.get(system) or need_conf("systems", system)
+
+    def describe(self, system: str) -> Description:
+        """What a system needs."""
+        return _describe(self.conf(system))
+
+    def is_random(self, system: str) -> bool:
+        """Whether another run of a system gives other speech; known once its first set is
+        protected."""
+        path = Path("data", f"{self.sets[0]}_{system}", "conf.json")
+        return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
+
+    # Each of the following plans steps in a stage and returns the folder that they make.
+
+    def encoder(self, stage: int, encoder: Encoder) -> str:
+        """A speaker encoder, where the recipe trains it."""
+        if encoder.conf:
+            self.tables.job(
+                "encoders", stage, encoder.model, "%train_encoder", *self.learning, *self.unseen,
+                encoder.conf, f"data/{self.train}", encoder.model,
+            )  # fmt: skip
+        return encoder.model
+
+    def xvectors(self, stage: int, encoder: Encoder, name: str, table: str = "xvectors") -> str:
+        """x-vectors of a set, of its speakers, and how many utterances each speaker has."""
+        data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        average = ("%then", "%average_xvectors", out, data, out)
+        if encoder.given:
+            words = ("job_then_job", out, "%import_xvectors", f"{encoder.given}/{name}", data, out)
+            return self.tables.add(table, stage, out, *words, *average)
+        extract = ("%extract_xvectors", *self.on_device, encoder.model, "%data", "%out")
+        return self.tables.add(table, stage, out, "over_then_job", data, out, *extract, *average)
+
+    def session_xvectors(
+        self, stage: int, encoder: Encoder, name: str, table: str = "xvectors"
+    ) -> str:
+        """x-vectors of a training set, of sessions where chunk_seconds says so."""
+        if encoder.given:
+            return self.xvectors(stage, encoder, name, table)
+        seconds = self.asked["chunk_seconds"]
+        how = "over_pieces" if seconds else "over"
+        chunks = ("--chunk-seconds", seconds) if seconds else ()
+        data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        return self.tables.add(
+            table, stage, out, how, data, out, "%extract_xvectors", *self.on_device, *chunks,
+            encoder.model, "%data", "%out",
+        )  # fmt: skip
+
+    def speakers(self, stage: int, encoder: Encoder, name: str) -> str:
+        """x-vectors of the speakers of a training set."""
+        xvectors = self.session_xvectors(stage, encoder, name)
+        out = f"{xvectors}_speakers"
+        return self.tables.job(
+            "averages", stage, out, "%average_xvectors", xvectors, f"data/{name}", out
+        )
+
+    def backend(
+        self, stage: int, encoder: Encoder, name: str, out: str, table: str = "xvectors"
+    ) -> str:
+        """A back end, trained on a set's x-vectors."""
+        xvectors = self.session_xvectors(stage, encoder, name, table)
+        return self.tables.job(
+            "backends", stage, out, "%train_backend", "--lda-dim", self.asked["lda_dim"],
+            *self.unseen, xvectors, f"data/{name}", out,
+        )  # fmt: skip
+
+    def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:
+        """All that an evaluator needs of original speech."""
+        self.encoder(encoder_stage, evaluator.encoder)
+        for name in self.sets:
+            self.xvectors(stage, evaluator.encoder, name)
+        if evaluator.is_trained:
+            self.backend(stage, evaluator.encoder, self.train, evaluator.scorer)
+
+    def f0(self, stage: int, name: str) -> str:
+        """F0 statistics of a set's speakers."""
+        data, out = f"data/{name}", f"exp/f0/{name}"
+        return self.tables.add(
+            "f0", stage, out, "over_then_job", data, out, "%extract_f0", "%data", "%out",
+            "%then", "%compute_f0_stats", out, data, out,
+        )  # fmt: skip
+
+    def voices(self, stage: int) -> str:
+        """The pool of voices, with what the encoder of the voices says of them."""
+        data, name = f"data/{self.pool}", self.voice.name
+        speakers = self.speakers(stage, self.voice, self.pool)
+        world = self.tables.over(
+            "world", stage, data, f"exp/world/{self.pool}", "%extract_world", "%data", "%out"
+        )
+        out = f"exp/pools/{name}"
+        return self.tables.job(
+            "pools", stage, out, "%make_voice_pool", *self.unseen, world, data, speakers, out
+        )
+
+    def synthesiser(self, stage: int, name: str) -> str:
+        """A trained synthesiser, by its settings' name."""
+        pool, out = self.voices(stage), f"exp/synthesisers/{self.voice.name}/{name}"
+        return self.tables.job(
+            "synthesisers", stage, out, "%train_synthesiser", *self.learning, *self.unseen,
+            f"conf/synthesisers/{name}.yaml", f"data/{self.pool}", pool, out,
+        )  # fmt: skip
+
+    def generator(self, stage: int, name: str) -> str:
+        """A trained generator, by its settings' name; of psd the frames, where the encoder has
+        a distribution for each."""
+        xvectors = self.session_xvectors(stage, self.voice, self.pool)
+        out, data = f"exp/generators/{self.voice.name}/{name}", f"data/{self.pool}"
+        unseen: tuple[str, ...] = ()
+        if why := self.asked.get("tested_train_generators"):
+            note = f"generators are trained on speakers who are evaluated, too: {why}"
+            self.notes += [] if note in self.notes else [note]
+        else:
+            unseen = self.unseen
+        conf = self.voice.conf
+        if name == "psd" and conf and _pools_xi(conf):
+            return self.tables.job(
+                "generators", stage, out, "%extract_frames", *self.on_device, *unseen,
+                self.voice.model, data, out,
+            )  # fmt: skip
+        return self.tables.job(
+            "generators", stage, out, "%train_generator", "--seed", self.asked["seed"],
+            *self.on_device, *unseen, f"conf/generators/{name}.yaml", xvectors, data, out,
+        )  # fmt: skip
+
+    def need(self, stage: int, need: str, encoder_stage: int) -> None:
+        """What a system needs (`sources.NEEDS`). UserError for what no recipe can make."""
+        kind, _, name = need.partition(":")
+        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and name != "wavlm":
+            self.encoder(encoder_stage, self.voice)
+        match kind:
+            case "xvectors":
+                for one in self.sets:
+                    self.xvectors(stage, self.voice, one)
+            case "backend":
+                self.backend(stage, self.voice, self.train, f"exp/backends/{self.voice.name}")
+            case "f0":
+                for one in self.sets:
+                    self.f0(stage, one)
+            case "pool" if name == "wavlm":
+                self.tables.over(
+                    "wavlm", stage, f"data/{self.pool}", "exp/pools/wavlm", "%extract_wavlm",
+                    *self.on_device, "%data", "%out",
+                )  # fmt: skip
+            case "pool":
+                self.voices(stage)
+            case "synthesiser":
+                self.synthesiser(stage, name)
+            case "generator":
+                self.generator(stage, name)
+            case "model" | "external":
+                pass  # is there
+            case _:
+                raise UserError(f"conf/systems: '{need}' is needed, which no recipe can make")
+
+    def needs(self, stage: int, system: str, *, encoder_stage: int = ENCODERS) -> None:
+        """All that a system needs to protect the sets."""
+        for need in self.describe(system).needs:
+            self.need(stage, need, encoder_stage)
+
+    def give(self, system: str, name: str) -> list[str]:
+        """The options of steps/anonymise.py that give a set's speakers what a system needs."""
+        description, voice = self.describe(system), self.voice
+        words: list[str] = []
+        for need in description.needs:
+            kind, _, of = need.partition(":")
+            match kind:
+                case "pool":
+                    words += ["--pool", f"exp/pools/{of or voice.name}"]
+                    words += self.on_device if of else ()
+                case "backend":
+                    words += ["--backend", f"exp/backends/{voice.name}"]
+                case "f0":
+                    words += ["--f0", f"exp/f0/{name}"]
+                case "xvectors":
+                    for folder in self._xvectors_for(description.level, name):
+                        words += ["--xvectors", f"{voice.xvectors}/{folder}"]
+                case "synthesiser" | "generator":
+                    words += [f"--{kind}", f"exp/{kind}s/{voice.name}/{of}"]
+                case "external":
+                    words += ["--external", of]
+                case "model":
+                    folder = of if "/" in of else f"steps/../models/{of}"
+                    words += ["--model", folder, *self.unseen]
+        return words
+
+    def _xvectors_for(self, level: str, name: str) -> Sequence[str]:
+        """With one voice for a speaker in all sets, what is known of them has to be the same."""
+        if name == self.train:
+            return [f"{name}_speakers"]
+        return self.sets if level == "perm" else [name]
+
+    def protect(
+        self, table: str, stage: int, system: str, name: str, out: str, *options: str
+    ) -> str:
+        """A set, protected by a system: data/OUT."""
+        data, out = f"data/{name}", f"data/{out}"
+        return self.tables.over(
+            table, stage, data, out, "%anonymise", "--dataset", name, "--seed", self.asked["seed"],
+            *options, *self.give(system, name), self.conf(system), "%data", "%out", f"{out}/wav",
+        )  # fmt: skip
+
+    def needs_for_training(self, stage: int, system: str) -> None:
+        """All that a system needs to protect the training set, too."""
+        for need in self.describe(system).needs:
+            self.need(stage, need, stage)
+            if need == "xvectors":
+                self.speakers(stage, self.voice, self.train)
+            elif need == "f0":
+                self.f0(stage, self.train)
+
+    def protect_training(self, stage: int, system: str, level: str) -> str:
+        """The training set, protected by a system at a level, with all that it needs. A speaker is
+        never their own target."""
+        self.needs_for_training(stage, system)
+        options = () if level == self.describe(system).level else ("--level", level)
+        out = f"{self.train}_{system}_{level}"
+        return self.protect("protected", stage, system, self.train, out, *options)
+
+    def informed_encoder(self, stage: int, evaluator: Evaluator) -> None:
+        """The encoder that an attacker trained, anew or further."""
+        encoder, base = evaluator.encoder, evaluator.base
+        if base is None or encoder == base:
+            return
+        conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
+        start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
+        self.tables.job(
+            "encoders", stage, encoder.model, "%train_encoder", *self.learning, *start,
+            *self.unseen, conf, f"data/{evaluator.training}", encoder.model,
+        )  # fmt: skip
+
+    def informed_backend(self, stage: int, evaluator: Evaluator, table: str) -> None:
+        """The back end that an attacker trained; table: of the x-vectors that it learns from."""
+        if evaluator.base is not None and evaluator.is_trained:
+            training = evaluator.training
+            self.backend(stage, evaluator.encoder, training, evaluator.scorer, table)

@@ -1,0 +1,476 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh, large.sh.
+
+They take corpus and encoders of run.sh, and make what is missing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.plan.attacks import Listed, check_systems, list_attack
+from local.plan.evaluators import Evaluator, find_evaluator, label_of
+from local.plan.needs import Recipe
+from local.plan.options import Asked, need_folders, once
+from local.plan.run import Planned
+from local.plan.utility import ORIGINAL, Utility, condition_of
+from local.protocols.attackers import Attack
+from steps.anonymisers.variation import vary_system
+from utils.cli import UserError
+
+
+def _planned(recipe: Recipe) -> Planned:
+    return Planned(recipe.tables, {}, recipe.notes)
+
+
+def _begin(asked: Asked) -> Recipe:
+    """A study's recipe; UserError where run.sh has not made the corpus."""
+    recipe = Recipe.make(asked)
+    need_folders([f"data/{name}" for name in (recipe.train, *recipe.sets)])
+    return recipe
+
+
+# nist.sh: paper 003.
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A system of nist.sh. systems: the name of each profile that there is, by its number."""
+
+    name: str
+    systems: dict[str, str]
+
+
+class Nist:
+    """What is tested: profiles of systems, and of others' speech."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.tested = asked.numbers("tested")
+        self.recipe = recipe = _begin(asked)
+        trials = " ".join(f"data/{name}" for name in recipe.sets[1:])
+        self.sources = (asked["sources"] or trials).split()
+        need_folders(self.sources)
+        self.set = f"{asked['evaluation']}_nist"
+        recipe.sets = (self.set,)  # what is protected here
+        self.out = f"exp/nist/{self.set}"
+        self.draws: dict[str, str] = {}
+        self.folder_of: dict[str, str] = {}
+        own = [self._vary(name) for name in asked.words("systems")]
+        self.studied = [*own, *self._external([one.name for one in own])]
+        if not self.studied:
+            raise UserError("nothing to study: give --systems or --external")
+        self.own = own
+
+    def _vary(self, name: str) -> Studied:
+        """The profiles of a system. One that draws nothing has one profile."""
+        asked, first = self.recipe.asked, self.tested[0]
+        check_systems([name])
+        systems = {}
+        for profile in self.tested:
+            system, conf = f"{name}_p{profile}", Path(self.out, "conf", f"{name}_p{profile}.yaml")
+            of = (int(profile), int(asked["profiles"]))
+            draw = vary_system(Path(f"conf/systems/{name}.yaml"), conf, [], of)
+            self.recipe.conf_of[system], self.draws[system] = str(conf), str(draw)
+            protected = Path("data", f"{self.set}_{name}_p{first}", "conf.json")
+            if profile == first or self.recipe.is_random(f"{name}_p{first}"):
+                systems[profile] = system
+            elif protected.is_file():
+                self.recipe.notes.append(
+                    f"{name} draws nothing, so there is one profile: no profile {profile}, no "
+                    "cross-profile trials"
+                )
+        return Studied(name, systems)
+
+    def _external(self, taken: Sequence[str]) -> list[Studied]:
+        """Speech that something else protected; UserError for what cannot be taken."""
+        studied: list[Studied] = []
+        for word in self.recipe.asked["external"].split():
+            option = f"--external '{word}'"
+            name, _, folders = word.partition("=")
+            if not name or not folders:
+                raise UserError(f"{option}: <name>=<data directory>[,<data directory>] is expected")
+            if name in (ORIGINAL, *taken, *(one.name for one in studied)):
+                raise UserError(
+                    f"{option}: {name} is the name of original speech or of another system; "
+                    "choose another name"
+                )
+            listed = folders.split(",")
+            once(option, listed)
+            if len(listed) > len(self.tested):
+                tested = self.recipe.asked["tested"]
+                raise UserError(
+                    f'{option}: more directories than profiles tested (--tested "{tested}")'
+                )
+            for profile, folder in zip(self.tested, listed, strict=False):
+                if not Path(folder).is_dir():
+                    raise UserError(
+                        f"{option}: there is no folder '{folder}'; give the data directory of "
+                        f"profile {profile}"
+                    )
+                self.folder_of[f"{name}_p{profile}"] = folder
+            systems = {p: f"{name}_p{p}" for p, _ in zip(self.tested, listed, strict=False)}
+            studied.append(Studied(name, systems))
+        return studied
+
+    def plan(self) -> Planned:
+        """Segments and lists; needs; speech; x-vectors; scores and figures; tables."""
+        recipe, asked, tables = self.recipe, self.recipe.asked, self.recipe.tables
+        data = f"data/{self.set}"
+        tables.add("trials", 0, data, "%combine_data_dirs", data, *self.sources)
+        options = ["--same-gender", asked["same_gender"], "--training", f"data/{recipe.train}"]
+        if recipe.pool != recipe.train:
+            options += ["--training", f"data/{recipe.pool}"]
+        options += ["--sessions", asked["sessions"]] if asked["sessions"] else []
+        trials = f"{self.out}/trials"
+        also = [w for one in ("trial1", "trial2", "cross") for w in ("--also", f"{trials}/{one}")]
+        words = ("job", trials, "%make_nist_trials", *options, data, trials)
+        tables.add("trials", 0, trials, *words, also=also)
+        for evaluator in recipe.evaluators:
+            recipe.evaluator(1, evaluator, encoder_stage=1)
+        for one in self.own:
+            recipe.needs(1, one.systems[self.tested[0]], encoder_stage=1)
+            for system in one.systems.values():
+                out = f"{self.set}_{system}"
+                recipe.protect("protected", 2, system, self.set, out, "--draw", self.draws[system])
+        for system, folder in self.folder_of.items():
+            out = f"data/{self.set}_{system}"
+            tables.job("external", 2, out, "%check_external", data, folder, out)
+        folders: list[str] = []
+        for evaluator in recipe.evaluators:
+            folders += self._evaluate(evaluator)
+        results = f"{self.out}/results"
+        tables.job(
+            "results", 5, results, "%collect_nist", "--corpus-name", asked["corpus_name"], results,
+            *folders,
+        )  # fmt: skip
+        return _planned(recipe)
+
+    def _evaluate(self, evaluator: Evaluator) -> list[str]:
+        """All lists by an evaluator; returns the folders of the figures."""
+        recipe, name, xvectors = self.recipe, self.set, evaluator.encoder.xvectors
+        of_set = f"data/{name}/utt2spk"
+        folders = [self._compare(evaluator, (ORIGINAL, "trial2", "OO"), of_set, name, name)]
+        for one in self.studied:
+            joined = []
+            for place, (profile, system) in enumerate(one.systems.items(), start=1):
+                mine = f"{name}_{system}"
+                protected = recipe.xvectors(3, evaluator.encoder, mine)
+                joined.append(f"p{place}={protected}")
+                out = (
+                    f"{self.out}/metrics/{one.name}/leakage_p{profile}.{evaluator.label}/OP/{name}"
+                )
+                folders.append(recipe.tables.job(
+                    "metrics", 4, out, "%compute_metrics", "leakage", "--utt2spk", of_set,
+                    *recipe.intervals, f"{xvectors}/{name}/xvector.scp",
+                    f"{protected}/xvector.scp", f"{out}/metrics.json",
+                ))  # fmt: skip
+                for trial, condition, enrol in (("trial1", "OP", name), ("trial2", "PP", mine)):
+                    of = (one.name, f"{trial}_p{profile}", condition)
+                    folders.append(self._compare(evaluator, of, of_set, enrol, mine))
+            if len(joined) > 1:
+                pair = f"{name}_{one.name}_cross"
+                out = f"{xvectors}/{pair}"
+                recipe.tables.job("joined", 3, out, "%join_xvectors", out, *joined[:2])
+                of, speakers = (one.name, "cross", "PP"), f"{self.out}/trials/cross/utt2spk"
+                folders.append(self._compare(evaluator, of, speakers, pair, pair))
+        return folders
+
+    def _compare(
+        self, evaluator: Evaluator, of: tuple[str, str, str], utt2spk: str, enrol: str, trial: str
+    ) -> str:
+        """Scores and verification figures of a list. of: system, list with its profile, condition;
+        returns the folder of the figures."""
+        recipe, (system, name, condition) = self.recipe, of
+        path = f"{system}/{name}.{evaluator.label}/{condition}/{self.set}"
+        trials = f"{self.out}/trials/{name.partition('_')[0]}/trials"
+        xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{path}"
+        recipe.tables.job(
+            "scores", 4, scores, "%score_trials", "--backend", evaluator.scorer,
+            "--asnorm", evaluator.asnorm, f"{xvectors}/{enrol}/xvector.scp",
+            f"{xvectors}/{trial}/xvector.scp", trials, f"{scores}/scores",
+        )  # fmt: skip
+        out = f"{self.out}/metrics/{path}"
+        return recipe.tables.job(
+            "metrics", 4, out, "%compute_metrics", "verification", "--utt2spk", utt2spk,
+            *recipe.intervals, trials, f"{scores}/scores", f"{out}/metrics.json",
+        )  # fmt: skip
+
+
+# whitebox.sh: paper 001.
+
+
+def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
+    """What keeps an evaluator from being trained on a target; empty: nothing does."""
+    for word in how:
+        if word == "backend" and not evaluator.is_trained:
+            return (
+                f"--how backend: the back end {evaluator.backend} of {evaluator.word} has nothing "
+                "to train"
+            )
+        if word != "backend" and not evaluator.encoder.conf:
+            return (
+                f"--how {word}: {evaluator.word} comes trained; its back end can be (--how backend)"
+            )
+    return ""
+
+
+def _targets(recipe: Recipe, out: str, series: Sequence[str]) -> list[str]:
+    """Systems: target NN of a series, const_NN_of_<targets>[_f0]."""
+    targets, systems = int(recipe.asked["targets"]), []
+    for kind in series:
+        source, suffix = ("const_01", "") if kind == "none" else ("const_01_f0", "_f0")
+        check_systems([source])
+        for number in range(1, targets + 1):
+            name = f"const_{number:0{max(2, len(str(targets)))}}_of_{targets}{suffix}"
+            conf = Path(out, "conf", f"{name}.yaml")
+            changes = [f"generator.target={number}", f"generator.clusters={(targets + 1) // 2}"]
+            vary_system(Path(f"conf/systems/{source}.yaml"), conf, changes)
+            recipe.conf_of[name] = str(conf)
+            systems.append(name)
+    return systems
+
+
+def plan_whitebox(asked: Asked) -> Planned:
+    """Everybody speaks with one constant voice, and the attacker knows which."""
+    asked.numbers("targets")
+    series = asked.choice("f0", "none|linear")
+    how = asked.choice("how", "backend|finetuned|scratch")
+    (bins,) = asked.numbers("bins")
+    recipe = _begin(asked)
+    left_out = {evaluator.word: _why_untrained(evaluator, how) for evaluator in recipe.evaluators}
+    kept = tuple(evaluator for evaluator in recipe.evaluators if not left_out[evaluator.word])
+    whys = [why for why in left_out.values() if why]
+    if not kept:
+        raise UserError(f"no evaluator is left to train: {whys[-1]}")
+    recipe.notes += [f"evaluator left out: {why}" for why in whys]
+    recipe.evaluators, out = kept, f"exp/whitebox/{asked['evaluation']}_{asked['targets']}"
+    systems = _targets(recipe, out, series)
+    utility = Utility(recipe, systems, 6)
+    for evaluator in kept:
+        recipe.evaluator(0, evaluator, encoder_stage=0)
+    for system in systems:
+        recipe.needs_for_training(0, system)
+    listed: list[Listed] = []
+    for system in systems:
+        for name in recipe.sets:
+            recipe.protect("protected", 1, system, name, f"{name}_{system}")
+        recipe.protect_training(1, system, "const")
+    attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
+    for evaluator in kept:
+        for gender in recipe.genders:
+            unprotected = Attack(evaluator.word, ORIGINAL, "unprotected", "-")
+            attacks = [Attack(evaluator.word, s, a, "const") for a in attackers for s in systems]
+            listed += [
+                list_attack(recipe, attack, evaluator, gender) for attack in (unprotected, *attacks)
+            ]
+    for one in listed:
+        _attack_target(recipe, one, out, bins)
+    utility.plan()
+    _show_targets(utility, listed, out)
+    return _planned(recipe)
+
+
+def _attack_target(recipe: Recipe, one: Listed, out: str, bins: str) -> None:
+    """Stages 2 to 5 of an attack: encoder, x-vectors, back end, scores and figures."""
+    if one.attack.system != ORIGINAL:
+        recipe.informed_encoder(2, one.hears)
+        for name in recipe.sets:
+            recipe.xvectors(3, one.hears.encoder, f"{name}_{one.attack.system}")
+        if one.hears.is_trained:
+            recipe.session_xvectors(3, one.hears.encoder, one.hears.training)
+        recipe.informed_backend(4, one.hears, "xvectors")
+    scores = one.score(5, folder=f"{out}/scores")
+    one.figures(
+        5, "", "%compute_metrics", "verification", "--utt2spk", f"data/{one.trials}/utt2spk",
+        *recipe.intervals, "--bins", bins, f"data/{one.trials}/trials", f"{scores}/scores",
+        folder=f"{out}/metrics",
+    )  # fmt: skip
+
+
+def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
+    """Stage 7: tables, and the radars over targets."""
+    recipe, tables, first = utility.recipe, utility.recipe.tables, utility.trials[0]
+    gather = ["--corpus-name", recipe.asked["corpus_name"], "--clips", "0"]
+    tell: list[str] = []
+    for system in utility.systems:
+        protected = f"data/{first}_{system}"
+        gather += ["--speech", system, f"data/{first}", protected]
+        tell += ["--target", system, protected]
+    for one in listed:
+        gather += ["--attack", f"data/{one.trials}/trials", f"{out}/scores/{one.path}"]
+    folders = [f"{out}/metrics/{one.path}" for one in listed]
+    if recipe.asked.flag("prosody"):
+        folders += [
+            f"exp/metrics/{system}/utility.prosody/OP/{utility.split_of(name)}"
+            for system in utility.systems
+            for name in utility.trials
+        ]
+    for label in map(label_of, utility.asr):
+        for system in utility.everything:
+            for split in utility.splits:
+                path = f"exp/metrics/{system}/utility.{label}/{condition_of(system)}/{split}"
+                folders += [path] if Path(path, ".done").is_file() else []
+    results = f"{out}/results"
+    tables.add(
+        "results", 7, results, "job_then_job", results, "%collect_results", *gather, results,
+        *folders, "%then", "%collect_whitebox", *tell, results,
+    )  # fmt: skip
+    tables.job("report", 7, f"{out}/report", "%make_report", results, f"{out}/report")
+
+
+# generators.sh and large.sh: paper 004, without speech.
+
+
+class Generators:
+    """Generators in the space of the encoder of the voices."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.names = asked.words("generators")
+        check_systems(self.names)
+        self.recipe = _begin(asked)
+        self.voice = self.recipe.voice
+
+    def make(self, stage: int) -> None:
+        """Plan x-vectors, the pool of speakers, and what generators need of them."""
+        recipe = self.recipe
+        recipe.encoder(stage, self.voice)
+        for name in recipe.sets:
+            recipe.xvectors(stage, self.voice, name)
+        recipe.speakers(stage, self.voice, recipe.pool)
+        for name in self.names:
+            for need in recipe.describe(name).needs:
+                if need == "backend" or need.startswith("generator:"):
+                    recipe.need(stage, need, stage)
+
+    def sources(self) -> list[str]:
+        """Options with the x-vectors of the speakers who are protected."""
+        words = []
+        for name in self.recipe.sets:
+            words += ["--sources", f"{self.voice.xvectors}/{name}", f"data/{name}"]
+        return words
+
+    def resources(self, generator: str) -> list[str]:
+        """What programs are given that ask a generator without speech."""
+        recipe, voice = self.recipe, self.voice
+        words = [
+            "--seed",
+            recipe.asked["seed"],
+            "--pool",
+            f"{voice.xvectors}/{recipe.pool}_speakers",
+        ]
+        words += ["--pool-data", f"data/{recipe.pool}", *self.sources()]
+        for need in recipe.describe(generator).needs:
+            if need == "backend":
+                words += ["--pool-backend", f"exp/backends/{voice.name}"]
+            elif need.startswith("generator:"):
+                words += ["--generator", self._network(need)]
+        return words
+
+    def _network(self, need: str) -> str:
+        return f"exp/generators/{self.voice.name}/{need.partition(':')[2]}"
+
+    def network(self, generator: str) -> str:
+        """The folder of a generator whose voices are an index's only; else nothing."""
+        for need in self.recipe.describe(generator).needs:
+            if need.startswith(("generator:wgan", "generator:idmap")):
+                return self._network(need)
+        return ""
+
+
+def plan_generators(asked: Asked) -> Planned:
+    """Generators compared in embedding space."""
+    sizes, (vectors,) = asked.sizes(), asked.numbers("vectors")
+    study = Generators(asked)
+    study.make(0)
+    recipe, tables, voice = study.recipe, study.recipe.tables, study.voice
+    out = f"exp/generators/{voice.name}"
+    cosine = find_evaluator(f"{voice.word}/cosine", asked["cohort_size"])
+    lists: list[str] = []
+    for gender in recipe.genders:
+        trials = f"data/{asked['evaluation']}_trials_{gender}"
+        scores = f"exp/scores/original/unprotected.{cosine.label}/OO/{asked['evaluation']}_{gender}"
+        tables.job(
+            "scores", 1, scores, "%score_trials", "--backend", "cosine", "--asnorm", "0",
+            f"{voice.xvectors}/{recipe.sets[0]}",
+            f"{voice.xvectors}/{asked['evaluation']}_trials_{gender}", f"{trials}/trials",
+            f"{scores}/scores",
+        )  # fmt: skip
+        lists += ["--list", f"{trials}/trials", f"{scores}/scores"]
+    threshold = f"{out}/threshold/threshold.json"
+    tables.job("threshold", 1, f"{out}/threshold", "%find_threshold", *lists, threshold)
+    how = ["--sizes", *sizes, "--threshold", threshold, "--"]
+    real, gather = f"{out}/capacity/real", ["--corpus-name", asked["corpus_name"]]
+    tables.job(
+        "capacity", 2, real, "%measure_capacity", *how, f"{voice.xvectors}/{recipe.pool}_speakers",
+        f"{real}/capacity.tsv",
+    )  # fmt: skip
+    gather += ["--encoder", voice.name]
+    for name in study.names:
+        resources, network, conf = study.resources(name), study.network(name), recipe.conf(name)
+        capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"
+        of = [*how, network] if network else [*resources, *how, conf]
+        tables.job("capacity", 2, capacity, "%measure_capacity", *of, f"{capacity}/capacity.tsv")
+        words = ("--vectors", vectors, *resources, conf, f"{time}/time.json")
+        tables.job("time", 3, time, "%time_generator", *words)
+        gather += ["--generator", name, capacity, time]
+        gather += _similarity(recipe, name)
+    results = f"{out}/results"
+    words = ("%collect_generators", *gather, threshold, real, results)
+    tables.job("results", 4, results, *words)
+    return _planned(recipe)
+
+
+def _similarity(recipe: Recipe, system: str) -> list[str]:
+    """Figures of a system's speech, where run.sh has measured it."""
+    words = []
+    for evaluator in recipe.evaluators:
+        for gender in recipe.genders:
+            path = f"similarity.{evaluator.label}/OO-OP-PP/{recipe.asked['evaluation']}_{gender}"
+            folder = f"exp/metrics/{system}/{path}"
+            words += ["--similarity", folder] if Path(folder, ".done").is_file() else []
+    return words
+
+
+def plan_large(asked: Asked) -> Planned:
+    """EER and D_ECE against the number of simulated speakers."""
+    voices = asked.choice("voices", "two|same")
+    sizes = asked.sizes("(:[1-9][0-9]*)?", ", or <number>:<populations>")
+    asked.numbers("populations")
+    study = Generators(asked)
+    study.make(0)
+    recipe, name = study.recipe, study.voice.name
+    evaluator = find_evaluator(
+        f"{study.voice.word}/{recipe.evaluators[0].backend}", asked["cohort_size"]
+    )
+    if evaluator.is_trained:
+        recipe.backend(0, study.voice, recipe.train, evaluator.scorer)
+    folder = f"exp/large/{name}"
+    how = ["--backend", evaluator.scorer, "--asnorm", evaluator.asnorm]
+    how += ["--populations", asked["populations"], "--sizes", *sizes, "--"]
+    gather = ["--corpus-name", asked["corpus_name"], "--encoder", name]
+    gather += ["--scorer", evaluator.backend, "--leak", asked["leak"]]
+
+    def curve(of: str, told: str, *options: str) -> None:
+        out = f"{folder}/{evaluator.label}/{of}"
+        words = (out, asked["bootstrap"], "%large", *options, *how)
+        recipe.tables.add("curves", 1, out, "measure", *words)
+        gather.extend(("--curve", told, f"{out}/curve.tsv"))
+
+    original = ["--seed", asked["seed"], *study.sources()]
+    curve("real", "real", "--real", *original)
+    curve("original", "original", *original)
+    for system in study.names:
+        for word in voices:
+            options = ("--conf", recipe.conf(system), "--voices", word, "--leak", asked["leak"])
+            curve(f"{system}_{word}", system, *options, *study.resources(system))
+    results = f"{folder}/results"
+    recipe.tables.job("results", 2, results, "%large", "collect", *gather, results)
+    return _planned(recipe)
+
+
+STUDIES: dict[str, Callable[[Asked], Planned]] = {
+    "nist": lambda asked: Nist(asked).plan(),
+    "whitebox": plan_whitebox,
+    "generators": plan_generators,
+    "large": plan_large,
+}

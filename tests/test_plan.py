@@ -1,0 +1,304 @@
+"""The plan of a recipe: what is checked, planned, shown; and that run.sh makes all of it."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from local.plan.needs import Recipe
+from local.plan.options import Asked
+from local.plan.remembered import FILE, what_counts
+from local.plan.run import Planned, plan_run
+from local.plan.studies import STUDIES
+from local.plan.tables import TABLES, Tables
+from utils import stamps
+from utils.cli import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+TEMPLATE = ROOT / "egs/TEMPLATE"
+Plan = Callable[..., Planned]
+
+
+def options_of(script: Path) -> dict[str, str]:
+    """The options of a script with their defaults, as its block has them."""
+    values: dict[str, str] = {"command_line": str(script)}
+    for path in (ROOT / "local/options.sh", script):
+        text = path.read_text().partition(". local/options.sh" if path == script else "\0")[0]
+        for name, quoted, plain in re.findall(
+            r'^([a-z][a-z0-9_]*)=(?:"([^"]*)"|(\S*))', text, re.M
+        ):
+            values[name] = quoted or plain
+    return values | {"nj": "2", "evaluation": "e", "corpus_name": "toy"}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A corpus's folder with the project's settings and encoder `e`, whose sets are there."""
+    shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
+    (tmp_path / "conf/encoders/e.yaml").write_text("encoder: ecapa\n")
+    for name in ("train", "e_enrolls", "e_trials_f", "e_trials_m"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+
+
+@pytest.fixture
+def plan(corpus: Path) -> Plan:
+    def with_options(**options: str) -> Planned:
+        defaults = options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda e/cosine"}
+        return plan_run(Asked(defaults | options))
+
+    return with_options
+
+
+def commands(planned: Planned) -> dict[str, str]:
+    rows = [row for rows in planned.tables.rows.values() for row in rows]
+    return {row.outs[0]: " ".join(row.command) for row in rows}
+
+
+def refused(message: str, plan: Plan, **options: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        plan(**options)
+
+
+def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path) -> None:
+    """Two processes wrote one folder where something was named twice."""
+    (corpus / "data/e_trials_f/utt2spk").touch()
+    for message, options in (
+        ("--systems: b2 is named twice", {"systems": "b2 knnvc b2"}),
+        ("--asr: ctc is named twice", {"asr": "ctc ctc"}),
+        ("--emotion: hub:m is named twice", {"emotion": "hub:m hub:m"}),
+        ("--genders: f is named twice", {"genders": "f f"}),
+        ("--genders: names none; known: f, m", {"genders": " "}),
+        ("--genders: 'x'; known: f, m", {"genders": "f x"}),
+        ("--nj: '0'; a whole number above 0 is expected", {"nj": "0"}),
+        ("--emotion: 'smiles'; known: functionals", {"emotion": "smiles"}),
+        ("--asr: 'ear'; known: moonshine", {"asr": "ear"}),
+        ("--asr moonshine:gone: gone is no folder", {"asr": "moonshine:gone"}),
+        ("data/e_trials_f/text is missing", {"asr": "moonshine"}),
+        ("--evaluators: names none", {"evaluators": ""}),
+        ("'resemblyzer2' is no encoder", {"evaluators": "resemblyzer2/cosine"}),
+        ("given x-vectors cannot be cut", {"evaluators": "given:x/plda", "chunk_seconds": "4"}),
+        ("--pool-set: e_enrolls is evaluated", {"pool_set": "e_enrolls"}),
+        ("psychic is unknown; known: ignorant", {"attackers": "psychic"}),
+        ("in its command; an option may be neither", {"corpus": "a\tb"}),
+    ):
+        with pytest.raises(UserError, match=re.escape(message)):
+            plan(**options).tables.write(corpus / "plan")
+
+
+def test_words_of_one_set_need_no_transcripts_of_another(plan: Plan, corpus: Path) -> None:
+    """A model of the hub with ctc in its name asked for those of the training set."""
+    (corpus / "data/train/utt2spk").touch()
+    plan(asr="hub:a/asr-ctc pocketsphinx")
+    refused("data/train/text is missing", plan, asr="pocketsphinx ctc")
+    plan(asr="ctc", stop_stage="9")
+
+
+def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
+    """Also x-vectors that are given, whose folder stage 0 may make."""
+    (corpus / "mine").mkdir()
+    (corpus / "mine/encoder.yaml").touch()
+    named = "e/plda mine/cosine resemblyzer/cosine hub:a/b/plda_asnorm given:data/later/plda"
+    made = commands(plan(evaluators=named, systems="b2"))
+    scores = "exp/scores/b2/ignorant.{}/OA/e_f"
+    assert "--backend cosine --asnorm 0" in made[scores.format("mine_cosine")]
+    of_hub = made[scores.format("hub_a_b_plda_asnorm")]
+    assert "--backend exp/backends/hub_a_b --asnorm 100" in of_hub
+    given = "exp/xvectors/given_later/e_enrolls"
+    assert made[given].startswith(f"job_then_job {given} %import_xvectors data/later/e_enrolls")
+
+
+def test_two_encoders_of_one_name_shared_their_xvectors(plan: Plan, corpus: Path) -> None:
+    for name in ("mine/e", "theirs/e"):
+        (corpus / name).mkdir(parents=True)
+        (corpus / name / "encoder.yaml").touch()
+    message = "mine/e and theirs/e would both be called e"
+    refused(message, plan, evaluators="mine/e/plda theirs/e/cosine")
+    refused("e and mine/e would both be called e", plan, voice_encoder="mine/e")
+
+
+def test_one_gender_after_both_trained_the_encoder_anew(plan: Plan) -> None:
+    """Who must not be in the training set was named by the genders that were asked for."""
+    both, one = (commands(plan(genders=of))["exp/encoders/e"] for of in ("f m", "f"))
+    assert both == one and both.count("--not-speakers-of data/e_") == 3
+
+
+def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Path) -> None:
+    """Where a corpus has nobody else its recipe.conf says why, and the log does."""
+    conf = corpus / "conf/encoders/e.yaml"
+    conf.write_text("encoder: ecapa\nnetwork:\n  pooling: xi # a distribution of each\n")
+    systems = {"systems": "idmap_mlp psd_xi"}
+    plain, told = plan(**systems), plan(**systems, tested_train_generators="few")
+    for planned, count in ((plain, 3), (told, 0)):
+        made = commands(planned)
+        psd, mlp = (made[f"exp/generators/e/{name}"] for name in ("psd", "idmap_mlp"))
+        assert "%extract_frames" in psd and "%train_generator" in mlp
+        assert psd.count("--not-speakers-of") == mlp.count("--not-speakers-of") == count
+    assert any(note.endswith("evaluated, too: few") for note in told.notes)
+
+
+def protected(corpus: Path, system: str, *scores: str) -> None:
+    """A system that draws something has protected the enrolment, and some runs have scores."""
+    folder = corpus / f"data/e_enrolls_{system}"
+    folder.mkdir(exist_ok=True)
+    (folder / "conf.json").write_text('{"is_random": true}')
+    for run, text in zip(("ignorant", "ignorant_draw1"), scores, strict=False):
+        place = corpus / f"exp/scores/{system}/{run}.e_plda/OA/e_f"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "scores").write_text(text)
+
+
+def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
+    """C_ECE would have been of scores that this run neither made nor checked."""
+    few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}
+    figures = "exp/metrics/b2r/calibration.e_plda/OA/e_f"
+    for scores in ([], ["a b 1\n"]):
+        protected(corpus, "b2r", *scores)
+        refused("is missing; run stage 8", plan, **few, stage="9")
+        assert figures in commands(plan(**few, stage="11"))  # the report says that it is missing
+    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    assert "data/e_trials_f_b2r_draw1" in commands(plan(**few, stage="9"))
+    protected(corpus, "b2r", "a b 1\n", "a b 1\n")
+    same = plan(**few, stage="9")
+    assert figures not in commands(same)
+    assert same.notes == ["both runs of b2r are the same for e_f: C_ECE is not defined"]
+
+
+def finish(*folders: str) -> None:
+    """Make folders as steps of a recipe do, each of a file of its own."""
+    for folder in folders:
+        source = Path("of") / folder.replace("/", "_")
+        source.parent.mkdir(exist_ok=True)
+        source.write_text("old")
+        stamps.begin([Path(folder)], ["score", str(source)])
+        Path(folder).mkdir(parents=True)
+        stamps.finish([Path(folder)], ["score", str(source)])
+
+
+def remember(**options: str) -> None:
+    """What a finished run leaves."""
+    asked = Asked(options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"} | options)
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(json.dumps(what_counts(asked)))
+
+
+SHOWN = ("exp/metrics/b2/ignorant.e_plda/OA/e_f", "exp/metrics/b2r/ignorant.e_plda/OA/e_f",
+         "exp/metrics/b2/utility.hub_m/PP/e_f", "exp/metrics/b2/utility.hub_m/PP/e_m")  # fmt: skip
+
+
+def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> None:
+    """Figures that are up to date stay, and the log names the others. --drop is for those that
+    nobody wants any more."""
+    finish(*SHOWN)
+    remember(systems="b2 b2r", asr="hub:m", genders="f m")
+    few = {"systems": "b2", "genders": "f", "evaluators": "e/plda"}
+
+    def shown(**options: str) -> tuple[set[str], list[str]]:
+        planned = plan(**few, **options)
+        words = commands(planned)["exp/results"].split()
+        return {word for word in words if word in SHOWN}, planned.notes
+
+    assert shown() == ({*SHOWN}, [])
+    assert shown(drop="b2r hub:m")[0] == {SHOWN[0]}
+    assert shown(drop="all")[0] == {SHOWN[0]}
+    Path("of/exp_metrics_b2_utility.hub_m_PP_e_f").write_text("new")
+    found, notes = shown()
+    assert found == {*SHOWN} - {SHOWN[2]}
+    assert notes == [f"not in the report: {SHOWN[2]}, made before, is out of date; name what "
+                     "makes it"]  # fmt: skip
+    found, notes = shown(seed="1")
+    assert found == {SHOWN[0]}
+    assert notes == ["not in the report: what earlier runs measured with another --seed"]
+    refused("--drop: b3 is not remembered; there are: ", plan, **few, drop="b3")
+    Path("conf/systems/b2r.yaml").unlink()
+    assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
+
+
+def test_what_is_asked_for_is_remembered_with_what_was(plan: Plan) -> None:
+    finish(*SHOWN)
+    remember(systems="b2r", quality="true")
+    lists = plan(systems="b2", evaluators="e/plda").remembered["lists"]
+    assert isinstance(lists, dict)
+    assert (lists["systems"], lists["quality"], lists["asr"]) == (["b2", "b2r"], ["true"], [])
+
+
+def test_one_output_has_one_command() -> None:
+    tables = Tables()
+    tables.job("audio", 1, "exp/a", "%check_audio", "data/a")
+    tables.job("audio", 3, "exp/a", "%check_audio", "data/a")
+    assert [row.stage for row in tables.rows["audio"]] == [1]
+    with pytest.raises(RuntimeError, match="exp/a is planned twice"):
+        tables.job("audio", 1, "exp/a", "%check_audio", "data/b")
+
+
+def blocks(script: str) -> dict[int, str]:
+    """What a recipe's script says in each of its stages."""
+    text = (TEMPLATE / script).read_text()
+    parts = re.split(r"^if in_stage (\d+) ", text, flags=re.M)[1:]
+    return {
+        int(n): block.partition("\nfi\n")[0]
+        for n, block in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "prosody": "true",
+       "quality": "true", "emotion": "functionals functionals_retrained hub:m",
+       "asr": "moonshine pocketsphinx ctc ctc_retrained hub:x", "genders": "f m",
+       "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
+       "semi_informed_backend"}  # fmt: skip
+ASKED = {
+    "run": {**ALL, "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda"},
+    "nist": {"external": "theirs=p", "systems": "knnvc b2r idmap_mlp b1_nsf bn"},
+    "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
+    "generators": {"generators": "psd wgan random"},
+    "large": {"generators": "psd wgan random"},
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) -> None:
+    """And makes all of its plan by them; what it gives and no plan needs would be a riddle."""
+    (corpus / "p").mkdir()
+    protected(corpus, "b2r")
+    script = TEMPLATE / f"{name}.sh"
+    defaults = options_of(script) | {"evaluators": "e/plda", "targets": "1"}
+    planned = {"run": plan_run, **STUDIES}[name](Asked(defaults | ASKED[name]))
+    stages = blocks(script.name)
+    for table in TABLES:
+        for row in planned.tables.rows[table]:
+            given = re.search(rf"^ +make(?:_along)? {table} (.*)$", stages[row.stage], re.M)
+            assert given is not None, f"stage {row.stage} does not make {table}"
+            programs = {Path(word).stem: word for word in given[1].partition(" #")[0].split()}
+            for word in row.command:
+                if word.startswith("%") and word not in ("%data", "%out", "%then"):
+                    assert programs.get(word[1:]), f"stage {row.stage}, {table}: {word}"
+                    path = programs[word[1:]].removeprefix("./")
+                    assert (
+                        (ROOT / path).is_file()
+                        or (ROOT / "utils" / path).is_file()
+                        or (path == "prepare.sh")
+                    )
+
+
+def test_a_recipe_is_short_and_reads_its_options_only() -> None:
+    """170 lines, 80 for a study; and no variables of its own but a few."""
+    for path in TEMPLATE.glob("*.sh"):
+        lines = path.read_text().splitlines()
+        assert len(lines) <= (170 if path.name == "run.sh" else 90), path.name
+    text = (ROOT / "local/stages.sh").read_text()
+    assert len(text.splitlines()) <= 200
+    found = set(re.findall(r"^([a-z_]+)=", text, re.M))
+    assert found == {"plan", "plan_recipe", "plan_said", "plan_made", "plan_done"}
+
+
+def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
+    """Each system of the recipe's settings can be planned."""
+    for conf in sorted((corpus / "conf/systems").glob("*.yaml")):
+        asked = options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"}
+        recipe = Recipe.make(Asked(asked))
+        recipe.needs(4, conf.stem)
+        assert recipe.give(conf.stem, "e_enrolls") is not None
