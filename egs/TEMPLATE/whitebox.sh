@@ -4,8 +4,7 @@
 #   ./whitebox.sh                                        40 targets, with and without their pitch
 #   ./whitebox.sh --targets 3 --f0 none                  a look
 #   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
-# Results: exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's), metrics.csv, per_speaker.csv,
-# and the radars in .../report/report.html.
+# Results: exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
 # shellcheck disable=SC2034  # local/plan_recipe.py is given the options
 set -euo pipefail
 
@@ -34,17 +33,14 @@ if in_stage 0 "evaluators, x-vectors of the original speech, pool of voices"; th
   make backends steps/train_backend.py
   make f0 steps/extract_f0.py steps/compute_f0_stats.py
   make world steps/extract_world.py
-  make wavlm steps/extract_wavlm.py
   make pools steps/make_voice_pool.py
   make synthesisers steps/train_synthesiser.py
   make generators steps/train_generator.py steps/extract_frames.py
 fi
 
 # Targets go side by side, nj at a time; only where they are fewer, the parts of one do, too.
-read -ra series <<<"$f0"
-n_targets=$((targets * ${#series[@]}))
+n_targets=$((targets * $(wc -w <<<"$f0")))
 parts_each=$(((nj + n_targets - 1) / n_targets))
-
 if in_stage 1 "protect the evaluation sets and the attacker's training set, by target"; then
   make_along protected steps/anonymise.py
 fi
@@ -66,10 +62,9 @@ if in_stage 5 "scores and figures, by target"; then
   make_along metrics local/compute_metrics.py
 fi
 
-parts_each=
 if in_stage 6 "utility, by target"; then
+  parts_each=
   make prosody steps/compare_prosody.py
-  make protected steps/anonymise.py # that ctc_retrained learns from
   make lang steps/make_lang.py
   make_along recognisers steps/train_recogniser.py
   make_along searches steps/choose_search.py
