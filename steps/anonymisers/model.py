@@ -66,7 +66,7 @@ class Model:
     def describe(cls, settings: dict[str, object], path: StrPath) -> Description:
         """What its system needs beside what its folder holds."""
         name = Path(str(settings["model"]))
-        folder = name if len(name.parts) > 1 else MODELS / name  # as local/recipe.sh has it
+        folder = name if len(name.parts) > 1 else MODELS / name  # as local/plan/needs.py has it
         kind, inner = _open(settings, path, folder)
         conf, own = folder / CONF, held(folder)
         found = kind.describe(kind.parse(inner, conf), conf)
