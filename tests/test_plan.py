@@ -251,7 +251,7 @@ ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "p
        "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
        "semi_informed_backend"}  # fmt: skip
 ASKED = {
-    "run": {**ALL, "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda"},
+    "run": {**ALL, "voice_encoder": "ecapa_mini", "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda"},
     "nist": {"external": "theirs=p", "systems": "knnvc b2r idmap_mlp b1_nsf bn"},
     "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
     "generators": {"generators": "psd wgan random"},

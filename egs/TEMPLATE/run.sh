@@ -52,6 +52,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
+  make encoders steps/train_encoder.py # of --voice-encoder
   make f0 steps/extract_f0.py steps/compute_f0_stats.py
   make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
   make averages steps/average_xvectors.py

@@ -15,8 +15,6 @@ from utils.cli import UserError
 from utils.jsonfiles import read_json_object
 from utils.settings import read_settings
 
-ENCODERS = 2  # stage of run.sh; studies have stages of their own
-
 
 @cache
 def _describe(conf: str) -> Description:
@@ -241,11 +239,11 @@ class Recipe:
             *self.on_device, *unseen, f"conf/generators/{name}.yaml", xvectors, data, out,
         )  # fmt: skip
 
-    def need(self, stage: int, need: str, encoder_stage: int) -> None:
+    def need(self, stage: int, need: str) -> None:
         """What a system needs (`sources.NEEDS`). UserError for what no recipe can make."""
         kind, _, name = need.partition(":")
         if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and name != "wavlm":
-            self.encoder(encoder_stage, self.voice)
+            self.encoder(stage, self.voice)
         match kind:
             case "xvectors":
                 for one in self.sets:
@@ -271,10 +269,10 @@ class Recipe:
             case _:
                 raise UserError(f"conf/systems: '{need}' is needed, which no recipe can make")
 
-    def needs(self, stage: int, system: str, *, encoder_stage: int = ENCODERS) -> None:
+    def needs(self, stage: int, system: str) -> None:
         """All that a system needs to protect the sets."""
         for need in self.describe(system).needs:
-            self.need(stage, need, encoder_stage)
+            self.need(stage, need)
 
     def give(self, system: str, name: str) -> list[str]:
         """The options of steps/anonymise.py that give a set's speakers what a system needs."""
@@ -321,7 +319,7 @@ class Recipe:
     def needs_for_training(self, stage: int, system: str) -> None:
         """All that a system needs to protect the training set, too."""
         for need in self.describe(system).needs:
-            self.need(stage, need, stage)
+            self.need(stage, need)
             if need == "xvectors":
                 self.speakers(stage, self.voice, self.train)
             elif need == "f0":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.plan.attacks import DRAW, Attacks, check_systems
-from local.plan.needs import ENCODERS, Recipe
+from local.plan.needs import Recipe
 from local.plan.options import Asked
 from local.plan.remembered import what_counts, widen
 from local.plan.results import Results
@@ -16,7 +16,7 @@ from local.plan.utility import Utility
 from utils.cli import UserError
 from utils.stamps import made_by
 
-PREPARE, AUDIO, XVECTORS, SYSTEMS, PROTECT = 0, 1, 3, 4, 5
+PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
 LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
 
 

@@ -128,7 +128,7 @@ class Nist:
         for evaluator in recipe.evaluators:
             recipe.evaluator(1, evaluator, encoder_stage=1)
         for one in self.own:
-            recipe.needs(1, one.systems[self.tested[0]], encoder_stage=1)
+            recipe.needs(1, one.systems[self.tested[0]])
             for system in one.systems.values():
                 out = f"{self.set}_{system}"
                 recipe.protect("protected", 2, system, self.set, out, "--draw", self.draws[system])
@@ -340,7 +340,7 @@ class Generators:
         for name in self.names:
             for need in recipe.describe(name).needs:
                 if need == "backend" or need.startswith("generator:"):
-                    recipe.need(stage, need, stage)
+                    recipe.need(stage, need)
 
     def sources(self) -> list[str]:
         """Options with the x-vectors of the speakers who are protected."""
