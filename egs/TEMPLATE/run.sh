@@ -36,6 +36,7 @@ begin_recipe run "$@"
 
 if in_stage 0 "prepare the corpus"; then
   make prepare ./prepare.sh
+  plan_again # now it is known which sets there are
 fi
 
 if in_stage 1 "audio: every file opened, rates and durations"; then
