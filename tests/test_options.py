@@ -22,7 +22,7 @@ KINDS = {
     "--first": 2,
     "--folds": 2,
     "--format": 2,
-    "--generator": 2,  # one that is used; each of those that are compared
+    "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
     "--model": 2,
     "--no-audio": 2,
     "--pairs": 2,
