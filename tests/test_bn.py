@@ -150,7 +150,7 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be loaded"):
         load_extractor(f"hub:{tmp_path / 'nothing'}:1")
     with pytest.raises(UserError, match="no content; known: moonshine, hub:"):
-        load_extractor("cepstra")
+        load_extractor("vowels")
 
 
 @pytest.mark.slow

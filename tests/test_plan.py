@@ -82,6 +82,7 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("--evaluators: names none", {"evaluators": ""}),
         ("'resemblyzer2' is no encoder", {"evaluators": "resemblyzer2/cosine"}),
         ("given x-vectors cannot be cut", {"evaluators": "given:x/plda", "chunk_seconds": "4"}),
+        ("given:gone: no such folder", {"evaluators": "given:gone/plda", "stage": "1"}),
         ("--pool-set: e_enrolls is evaluated", {"pool_set": "e_enrolls"}),
         ("psychic is unknown; known: ignorant", {"attackers": "psychic"}),
         ("in its command; an option may be neither", {"corpus": "a\tb"}),
@@ -251,7 +252,11 @@ ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "p
        "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
        "semi_informed_backend"}  # fmt: skip
 ASKED = {
-    "run": {**ALL, "voice_encoder": "ecapa_mini", "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda"},
+    "run": {
+        **ALL,
+        "voice_encoder": "ecapa_mini",
+        "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda",
+    },
     "nist": {"external": "theirs=p", "systems": "knnvc b2r idmap_mlp b1_nsf bn"},
     "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
     "generators": {"generators": "psd wgan random"},

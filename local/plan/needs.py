@@ -84,6 +84,14 @@ class Recipe:
             )
         return cls(asked, evaluators, voice, genders, sets, sets, train, pool)
 
+    def need_given(self) -> None:
+        """UserError where x-vectors are given that are not there, and nothing is to make them."""
+        for encoder in (*(evaluator.encoder for evaluator in self.evaluators), self.voice):
+            if encoder.given and not Path(encoder.given).is_dir():
+                raise UserError(
+                    f"{encoder.word}: no such folder; it holds <set>/xvector.{{ark,scp}}"
+                )
+
     @property
     def on_device(self) -> tuple[str, ...]:
         """Of programs that compute as well on a processor; empty there, so that what was made

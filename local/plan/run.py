@@ -34,6 +34,8 @@ def plan_run(asked: Asked) -> Planned:
     recipe, attacks, utility = _plan_all(asked)
     if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
+    if int(asked["stage"]) > PREPARE:
+        recipe.need_given()
     _prepare(recipe)
     for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
         audio = f"exp/audio/{name}"

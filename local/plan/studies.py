@@ -26,6 +26,7 @@ def _planned(recipe: Recipe) -> Planned:
 def _begin(asked: Asked) -> Recipe:
     """A study's recipe; UserError where run.sh has not made the corpus."""
     recipe = Recipe.make(asked)
+    recipe.need_given()
     need_folders([f"data/{name}" for name in (recipe.train, *recipe.sets)])
     return recipe
 

@@ -161,7 +161,7 @@ class WganTrainer(GeneratorTrainer):
             raise UserError(f"{saved}: mean and deviation are of two lengths; train it again")
         network, _ = make_networks(config.arch, config.noise, len(mean))
         own = {name: value for name, value in weights.items() if name not in ("mean", "deviation")}
-        kept = {name: own.pop(name) for name in list(own) if name.startswith(CALIBRATION)}
+        kept = {name: own.pop(name) for name in list(own) if str(name).startswith(CALIBRATION)}
         fill_network(network, own, saved)
         calibrate = _read_calibration(kept, len(mean), saved)
         return WganModel(config, network, mean, deviation, calibrate)
