@@ -2,7 +2,10 @@
 # Needs the recipe's options (local/options.sh) and utils/recipe.sh. local/plan_recipe.py says what is made,
 # the recipe by which programs.
 
-# shellcheck shell=bash disable=SC2154  # the variables are the recipe's
+# shellcheck shell=bash
+# The recipe's:
+: "${command_line?}" "${list_stages?}" "${stage?}" "${stop_stage?}" "${recipe_made?}" "${option_names?}"
+
 plan=        # folder of the tables
 plan_recipe= # run, nist, whitebox, generators or large
 plan_said=   # notes that the log has

@@ -155,3 +155,9 @@ def test_conventions_11_no_error_is_hidden() -> None:
         if ("2>/dev/null" in line.replace("2> ", "2>") or "&>" in line) and "kill -" not in line
     ]
     assert not hidden  # that a process has ended already, as kill says, is no error
+
+
+def test_shell_libraries_name_the_variables_that_they_need() -> None:
+    """No library asks shellcheck to look away from unassigned variables."""
+    for path in ROOT.glob("[elu]*/**/*.sh"):
+        assert "SC2154" not in path.read_text(), path

@@ -104,7 +104,7 @@ def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
         [*command, "--vectors", "5"], cwd=recipe, capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stdout + made.stderr
-    table = (recipe / "exp/generators/given_tdnn/results/RESULTS.md").read_text()
+    table = (recipe / "exp/generators/given:tdnn/results/RESULTS.md").read_text()
     assert "| real | real | 20 |" in table
     ran = subprocess.run(
         [*command, "--voice-encoder", "given:nowhere"],

@@ -69,7 +69,7 @@ def end(started: subprocess.Popen[str]) -> str:
 
 
 def curve(recipe: Path, system: str) -> bytes:
-    return (recipe / f"exp/large/given_tdnn/given_tdnn_cosine/{system}/curve.tsv").read_bytes()
+    return (recipe / f"exp/large/given:tdnn/given:tdnn+cosine/{system}/curve.tsv").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def hold_at_checkpoint(recipe: Path, started: subprocess.Popen[str], parts: list
 @pytest.mark.slow
 def test_killed_shards_go_on_and_end_with_the_same_counts(local: Path, tmp_path: Path) -> None:
     recipe = make_folder(tmp_path)
-    folder = recipe / "exp/large/given_tdnn/given_tdnn_cosine/real/plans/20.0"
+    folder = recipe / "exp/large/given:tdnn/given:tdnn+cosine/real/plans/20.0"
     parts = [folder / f"part.{number}.of.2.npz" for number in (1, 2)]
     for _ in range(5):  # on a busy machine a shard may end before it can be held
         started = start(recipe, "--checkpoint-seconds", "0")

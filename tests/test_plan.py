@@ -106,10 +106,10 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     named = "e/plda mine/cosine resemblyzer/cosine hub:a/b/plda_asnorm given:data/later/plda"
     made = commands(plan(evaluators=named, systems="b2"))
     scores = "exp/scores/b2/ignorant.{}/OA/e_f"
-    assert "--backend cosine --asnorm 0" in made[scores.format("mine_cosine")]
-    of_hub = made[scores.format("hub_a_b_plda_asnorm")]
-    assert "--backend exp/backends/hub_a_b --asnorm 100" in of_hub
-    given = "exp/xvectors/given_later/e_enrolls"
+    assert "--backend cosine --asnorm 0" in made[scores.format("mine+cosine")]
+    of_hub = made[scores.format("hub:a+b+plda_asnorm")]
+    assert "--backend exp/backends/hub:a+b --asnorm 100" in of_hub
+    given = "exp/xvectors/given:later/e_enrolls"
     assert made[given].startswith(f"job_then_job {given} %import_xvectors data/later/e_enrolls")
 
 
@@ -148,7 +148,7 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "conf.json").write_text('{"is_random": true}')
     for run, text in zip(("ignorant", "ignorant_draw1"), scores, strict=False):
-        place = corpus / f"exp/scores/{system}/{run}.e_plda/OA/e_f"
+        place = corpus / f"exp/scores/{system}/{run}.e+plda/OA/e_f"
         place.mkdir(parents=True, exist_ok=True)
         (place / "scores").write_text(text)
 
@@ -156,7 +156,7 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
     """C_ECE would have been of scores that this run neither made nor checked."""
     few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}
-    figures = "exp/metrics/b2r/calibration.e_plda/OA/e_f"
+    figures = "exp/metrics/b2r/calibration.e+plda/OA/e_f"
     for scores in ([], ["a b 1\n"]):
         protected(corpus, "b2r", *scores)
         refused("is missing; run stage 8", plan, **few, stage="9")
@@ -187,8 +187,8 @@ def remember(**options: str) -> None:
     FILE.write_text(json.dumps(what_counts(asked)))
 
 
-SHOWN = ("exp/metrics/b2/ignorant.e_plda/OA/e_f", "exp/metrics/b2r/ignorant.e_plda/OA/e_f",
-         "exp/metrics/b2/utility.hub_m/PP/e_f", "exp/metrics/b2/utility.hub_m/PP/e_m")  # fmt: skip
+SHOWN = ("exp/metrics/b2/ignorant.e+plda/OA/e_f", "exp/metrics/b2r/ignorant.e+plda/OA/e_f",
+         "exp/metrics/b2/utility.hub:m/PP/e_f", "exp/metrics/b2/utility.hub:m/PP/e_m")  # fmt: skip
 
 
 def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> None:
@@ -206,7 +206,7 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     assert shown() == ({*SHOWN}, [])
     assert shown(drop="b2r hub:m")[0] == {SHOWN[0]}
     assert shown(drop="all")[0] == {SHOWN[0]}
-    Path("of/exp_metrics_b2_utility.hub_m_PP_e_f").write_text("new")
+    Path("of/exp_metrics_b2_utility.hub:m_PP_e_f").write_text("new")
     found, notes = shown()
     assert found == {*SHOWN} - {SHOWN[2]}
     assert notes == [f"not in the report: {SHOWN[2]}, made before, is out of date; name what "

@@ -16,11 +16,11 @@ DATA = f"""{HEADER}
 c,test,,original,utility,moonshine,OO,wer,0.041,0.031,0.052,26,241,,,aa
 c,test,,b2,utility,moonshine,PP,wer,0.106,0.077,0.136,26,241,,,aa
 c,test,,b2,utility,distillmos,PP,mos_drop,0.85,0.7,1.0,26,104,,,aa
-c,test_f,f,original,unprotected,e_plda,OO,eer,0.05,0.02,0.08,13,120,99,1210,aa
-c,test_f,f,original,unprotected,e_cosine,OO,eer,0.04,0.02,0.08,13,120,99,1210,aa
-c,test_f,f,b2,ignorant,e_plda,OA,eer,0.3,0.2,0.4,13,120,99,1210,aa
-c,test_f,f,b2,lazy_informed,e_cosine,AA,eer,0.12,0.1,0.2,13,120,99,1210,aa
-c,test_f,f,b2,similarity,e_cosine,OO-OP-PP,deid,0.67,0.5,0.7,13,120,,,aa
+c,test_f,f,original,unprotected,e/plda,OO,eer,0.05,0.02,0.08,13,120,99,1210,aa
+c,test_f,f,original,unprotected,e/cosine,OO,eer,0.04,0.02,0.08,13,120,99,1210,aa
+c,test_f,f,b2,ignorant,e/plda,OA,eer,0.3,0.2,0.4,13,120,99,1210,aa
+c,test_f,f,b2,lazy_informed,e/cosine,AA,eer,0.12,0.1,0.2,13,120,99,1210,aa
+c,test_f,f,b2,similarity,e/cosine,OO-OP-PP,deid,0.67,0.5,0.7,13,120,,,aa
 """
 PAGE = """# R
 
@@ -50,10 +50,10 @@ def test_tables_stand_between_their_marks(page: Path) -> None:
     assert "| `original` | 4.1 [3.1, 5.2] |  |" in text
     assert "| `b2` | 10.6 [7.7, 13.6] | 0.85 [0.70, 1.00] |" in text
     strongest = (
-        "| `b2` | women | 12.0 [10.0, 20.0] | lazy-informed | e_cosine | 4.0 [2.0, 8.0] | 67.0"
+        "| `b2` | women | 12.0 [10.0, 20.0] | lazy-informed | e/cosine | 4.0 [2.0, 8.0] | 67.0"
     )
     assert strongest in text  # without protection: by the same evaluator
-    assert "| `original` | women | 4.0 [2.0, 8.0] | unprotected | e_cosine |  |  |  |" in text
+    assert "| `original` | women | 4.0 [2.0, 8.0] | unprotected | e/cosine |  |  |  |" in text
     assert main(["--check", str(page)]) == 0
 
 
@@ -72,16 +72,16 @@ def test_every_attacker_has_a_row(page: Path) -> None:
     assert main([str(page)]) == 0
     rows = [line.split(" | ")[:4] for line in page.read_text().splitlines()[3:-1]]
     assert rows == [
-        ["| `original`", "unprotected", "e_plda", "5.0 [2.0, 8.0]"],
-        ["| `original`", "unprotected", "e_cosine", "4.0 [2.0, 8.0]"],
-        ["| `b2`", "ignorant", "e_plda", "30.0 [20.0, 40.0]"],
-        ["| `b2`", "lazy-informed", "e_cosine", "12.0 [10.0, 20.0]"],
+        ["| `original`", "unprotected", "e/plda", "5.0 [2.0, 8.0]"],
+        ["| `original`", "unprotected", "e/cosine", "4.0 [2.0, 8.0]"],
+        ["| `b2`", "ignorant", "e/plda", "30.0 [20.0, 40.0]"],
+        ["| `b2`", "lazy-informed", "e/cosine", "12.0 [10.0, 20.0]"],
     ]
 
 
 def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
     page.write_text(
-        "<!-- table: trainings run split=test evaluators=e_plda,e_cosine -->\n<!-- end -->\n"
+        "<!-- table: trainings run split=test evaluators=e/plda,e/cosine -->\n<!-- end -->\n"
     )
     assert main([str(page)]) == 0
     assert (

@@ -35,7 +35,7 @@ from tests.browser import check_page, opened
 
 SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
            "b1_wgan_random_gender", "idmap_diff")  # fmt: skip
-EVALUATORS = ("ecapa_plda", "ecapa_cosine", "resemblyzer_cosine")
+EVALUATORS = ("ecapa/plda", "ecapa/cosine", "resemblyzer/cosine")
 SPLITS = ("toy_test_f", "toy_test_m")
 N_SPEAKERS = 20
 Entry = dict[str, object]

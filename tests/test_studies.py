@@ -272,7 +272,7 @@ def test_the_aligned_attacker_in_the_recipe(tmp_path: Path) -> None:
     assert {tuple(row[:4]) for row in rows} == {
         ("small_test_f", "b2", who, "OA") for who in ("aligned", "ignorant")
     }
-    told = tmp_path / "exp/scores/b2/aligned.tiny_cosine/OA/small_test_f/attacker.json"
+    told = tmp_path / "exp/scores/b2/aligned.tiny+cosine/OA/small_test_f/attacker.json"
     record = json.loads(told.read_text())
     assert record["pairs"]["data"] == "data/small_test_enrolls_b2"
     assert record["training_set"] is None

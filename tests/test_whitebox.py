@@ -198,7 +198,7 @@ def test_the_study_on_a_small_corpus(tmp_path: Path) -> None:
         *((name, "white_box_backend", "AA") for name in NAMES[:3]),
     }
     assert len({row["value"] for row in rows[1:]}) > 1  # three voices, three figures
-    path = out / f"scores/{NAMES[1]}/white_box_backend.tiny_plda/AA/small_test_f/attacker.json"
+    path = out / f"scores/{NAMES[1]}/white_box_backend.tiny+plda/AA/small_test_f/attacker.json"
     record = json.loads(path.read_text())
     assert record["training_set"]["data"] == f"data/train_{NAMES[1]}_const"
     assert record["comparison"]["draws"] == "nothing is drawn: equal"

@@ -1,7 +1,9 @@
 # Sourced by prepare.sh after utils/parse_options.sh: how preparing any corpus begins and ends.
 # Needs the options corpus and download, as far as what is called speaks of them.
 
-# shellcheck shell=bash disable=SC2154  # the variables are the script's
+# shellcheck shell=bash
+# The script's options:
+: "${corpus?}" "${download?}"
 
 fail() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2

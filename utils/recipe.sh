@@ -1,7 +1,10 @@
 # Sourced by a recipe: stages, steps with stamps, jobs over a data directory, and a log with time and place.
 # Needs the variables stage, stop_stage, nj, dry_run, list_stages, and cpu_cmd, gpu_cmd, job_options of cmd.sh.
 
-# shellcheck shell=bash disable=SC2154  # the variables are the recipe's
+# shellcheck shell=bash
+# The recipe's:
+: "${stage?}" "${stop_stage?}" "${nj?}" "${dry_run?}" "${list_stages?}" "${cpu_cmd?}" "${gpu_cmd?}"
+
 recipe_steps=0        # steps seen
 recipe_made=0         # steps that were run, or would be
 recipe_current=       # what is being made

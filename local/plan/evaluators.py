@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who listens: encoders and back ends, and the folders where what is made of them stands."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,22 +14,33 @@ FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or
 
 
 def label_of(word: str) -> str:
-    """A name such as hub:a/b as a part of a folder's name."""
-    return re.sub("[:/]", "_", word)
+    """A name such as hub:a/b as a part of a folder's name: what stands in tables is spelled as the
+    option was (local.report.results.where_is)."""
+    return word.replace("/", "+")
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder. word: as --evaluators spells it. name: of its folders. model: what steps call
+    """An encoder. word: as --evaluators spells it. title: the same, of a path only its last part;
+    it stands in tables. name: of its folders. model: what steps call
     it. xvectors: their folder. conf: settings by which the recipe trains it; empty: it comes
     trained. given: the folder of x-vectors that another toolkit made."""
 
     word: str
-    name: str
+    title: str
     model: str
-    xvectors: str
     conf: str = ""
     given: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the folders of what it makes."""
+        return label_of(self.title)
+
+    @property
+    def xvectors(self) -> str:
+        """The folder of its x-vectors."""
+        return f"exp/xvectors/{self.name}"
 
 
 def find_encoder(word: str) -> Encoder:
@@ -47,14 +57,14 @@ def find_encoder(word: str) -> Encoder:
             "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
             f"{there}"
         )
-    name, given = label_of(word), ""
-    if word.startswith("given:"):
-        given = word.partition(":")[2]
-        name = "given_" + re.split("[:/]", word)[-1]
+    given = word.partition(":")[2] if word.startswith("given:") else ""
+    title = word
+    if given:
+        title = f"given:{Path(given).name}"
     elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
-        name = Path(word).name
+        title = Path(word).name
     model = f"exp/encoders/{word}" if settings else word
-    return Encoder(word, name, model, f"exp/xvectors/{name}", settings, given)
+    return Encoder(word, title, model, settings, given)
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
     return Evaluator(
-        word, encoder, backend, f"{encoder.name}_{backend}",
+        word, encoder, backend, label_of(f"{encoder.title}/{backend}"),
         f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
         cohort_size if backend.endswith(NORMALISED) else "0",
     )  # fmt: skip
@@ -113,9 +123,7 @@ def inform(evaluator: Evaluator, attack: Attack, how: str, train_set: str) -> Ev
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
     if how in (SCRATCH, FINETUNED):
         name = f"{name}.{how}"
-        encoder = replace(
-            encoder, name=name, model=f"exp/encoders/{name}", xvectors=f"exp/xvectors/{name}"
-        )
+        encoder = replace(encoder, title=name, model=f"exp/encoders/{name}")
     return replace(
         evaluator, encoder=encoder, training=training, base=evaluator.encoder,
         scorer=f"exp/backends/{name}" if evaluator.is_trained else evaluator.scorer,

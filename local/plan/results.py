@@ -149,16 +149,16 @@ class Results:
             encoder = evaluator.encoder
             if system == ORIGINAL:
                 if encoder.conf:
-                    stage = f"attack: training of {encoder.name}"
+                    stage = f"attack: training of {encoder.title}"
                     self._time_training(system, stage, encoder.model)
                 continue
             if not encoder.given:
-                stage = f"attack: x-vectors by {encoder.name}"
+                stage = f"attack: x-vectors by {encoder.title}"
                 self._time("once", system, stage, recipe.sets, f"{encoder.xvectors}/{{}}_{system}")
             for one in self.attacks.listed(evaluator, recipe.genders[0]):
                 made = one.hears.encoder
                 if one.attack.system == system and made != encoder:
-                    self._time_training(system, f"attack: training of {made.name}", made.model)
+                    self._time_training(system, f"attack: training of {made.title}", made.model)
 
     def _time_recognition(self, system: str) -> None:
         utility = self.utility
@@ -167,11 +167,11 @@ class Results:
                 _, model = utility.ctc_of(word, system)
                 self._time_training(system, f"words: training of {Path(model).name}", model)
             folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"words by {label_of(word)}", utility.trials, folder)
+            self._time("once", system, f"words by {word}", utility.trials, folder)
         for word in utility.emotion:
             if not word.startswith("hub:"):
                 tail = f"_{system}" if speech_of(system) else ""
                 folder = f"exp/functionals/{{}}{tail}"
                 self._time("once", system, "emotions: functionals", utility.trials, folder)
             folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"emotions by {label_of(word)}", utility.trials, folder)
+            self._time("once", system, f"emotions by {word}", utility.trials, folder)

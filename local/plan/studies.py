@@ -405,7 +405,7 @@ def plan_generators(asked: Asked) -> Planned:
         "capacity", 2, real, "%measure_capacity", *how, f"{voice.xvectors}/{recipe.pool}_speakers",
         f"{real}/capacity.tsv",
     )  # fmt: skip
-    gather += ["--encoder", voice.name]
+    gather += ["--encoder", voice.title]
     for name in study.names:
         resources, network, conf = study.resources(name), study.network(name), recipe.conf(name)
         capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"

@@ -90,7 +90,7 @@ def where_is(folder: Path, corpus: str) -> Where:
     """Read system, attacker, evaluator, condition and split off a folder of the recipe.
 
     The recipe writes figures to .../<system>/<attacker>.<evaluator>/<condition>/<split>, the split
-    ending in the gender (_f, _m).
+    ending in the gender (_f, _m), and + for each / of an evaluator such as ecapa_mini/plda.
     """
     if len(folder.parts) < 4 or "." not in folder.parts[-3]:
         raise UserError(
@@ -98,7 +98,7 @@ def where_is(folder: Path, corpus: str) -> Where:
             "expected <system>/<attacker>.<evaluator>/<condition>/<split>"
         )
     system, who, condition, split = folder.parts[-4:]
-    attacker, _, evaluator = who.partition(".")
+    attacker, _, evaluator = who.replace("+", "/").partition(".")
     gender = split.rpartition("_")[2] if split.endswith(("_f", "_m")) else ""
     return Where(corpus, split, gender, system, attacker, evaluator, condition)
 
