@@ -23,7 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.report.load import Results, load_results
 from local.report.markdown import render
 from local.report.page import page, write_size
-from local.report.sections import draw_all, draw_utility
+from local.report.sections import draw_all, draw_first, draw_utility
 from local.report.systems import notes
 from local.report.words import Marked
 from utils.cli import make_parser, run_program
@@ -55,14 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if figures.is_dir():
         shutil.rmtree(figures)  # of an older report
     figures.mkdir(parents=True)
+    first = draw_first(results, figures)
     sections = {name: draw_all(results, name, figures) for name in results.evaluators()}
     utility = draw_utility(results, figures)
     with atomic_write(args.out / "RESULTS.md") as stream:
         stream.write(_markdown(results))
     with atomic_write(args.out / "report.html") as stream:
-        stream.write(page(results, sections, utility, with_audio=not args.no_audio))
+        stream.write(page(results, first, sections, utility, with_audio=not args.no_audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
-    n_pictures = sum(len(section.pictures) for section in drawn)
+    n_pictures = len(first) + sum(len(section.pictures) for section in drawn)
     print(
         f"{args.out}/report.html: {n_pictures} pictures, {len(results.missing)} missing results, "
         f"{write_size(args.out / 'report.html')}"

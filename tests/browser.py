@@ -67,11 +67,31 @@ _PICTURES = """() => Array.from(document.querySelectorAll("figure")).map(f => {
           marks: svg.querySelectorAll("path, use, image, text").length};})"""
 
 
+_FEW, _DESK = 4, 1000  # systems of which a phone shows all on two screens; width in pixels
+
+
+def check_first_screen(page: Any, width: int) -> None:
+    """The verdicts and whether to trust them need one screen on a desk, two on a phone, and nothing
+    is cut off; the details are folded."""
+    box = page.locator(".front > .box").first.bounding_box()
+    few = page.locator(".verdicts tbody tr").count() <= _FEW
+    if few or width > _DESK:
+        assert box["y"] + box["height"] <= (800 if width > _DESK else 1480)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    cells = page.locator(".verdicts td").evaluate_all(
+        "cells => cells.filter(d => d.getBoundingClientRect().right > innerWidth).length"
+    )
+    assert cells == 0
+    assert not page.locator(".specialists").evaluate("d => d.open")
+
+
 def check_page(running: Any, path: Path) -> int:
     """No complaint, every picture there and not empty, nothing wider than a phone; the number of
     pictures."""
     for width, scheme in ((1280, "light"), (1280, "dark"), (360, "light")):
         with opened(running, path, width=width, scheme=scheme) as (page, complaints):
+            check_first_screen(page, width)
+            page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
             pictures = page.evaluate(_PICTURES)
             for picture in pictures:
                 assert min(picture["width"], picture["height"]) > 100, picture

@@ -159,7 +159,7 @@ def test_the_page_in_a_browser(tmp_path: Path, browser: Any) -> None:
     pages = write_page(tmp_path, figures(0.03))
     assert "Pareto front" in (pages / "RESULTS.md").read_text()
     with opened(browser, pages / "report.html") as (page, complaints):
-        pictures = page.locator("figure[id^=picture-privacy] svg[role=img]")
+        pictures = page.locator(".specialists figure[id^=picture-privacy] svg[role=img]")
         assert pictures.count() == 2
         assert "on the Pareto front" in pictures.nth(0).get_attribute("aria-label")
         assert complaints == []

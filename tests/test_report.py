@@ -418,7 +418,7 @@ class TestPage:
         kinds = {name.split("_")[0] for name in pictures}
         assert kinds == {
             *("deid-gvd", "eer-by-attacker", "similarity", "ece", "calibration", "empirical"),
-            *("scores", "cmc", "radar"),
+            *("scores", "cmc", "radar", "people"),
         }
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
         assert set(pdfs) == set(pictures)
@@ -647,7 +647,7 @@ def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> 
         ["worst", "best", ""],
     ]  # fmt: skip
     assert found["Utility: UAR by functionals"][2] == "–"
-    text = page(results, {"e": []}, Section("Utility", "", []), with_audio=False)
+    text = page(results, [], {"e": []}, Section("Utility", "", []), with_audio=False)
     words = " ".join(" ".join(Parser(text).words).split())
     assert " ".join(found) in words
     said = findings(results, "e")
@@ -660,7 +660,7 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
     figures = [*ATTACKED, *heard("ctc", "wer", b=0.2, c=0.1)]
     results = Results(Path(), figures=figures)
     path = tmp_path / "report.html"
-    path.write_text(page(results, {"e": []}, Section("Utility", "", []), with_audio=False))
+    path.write_text(page(results, [], {"e": []}, Section("Utility", "", []), with_audio=False))
     with opened(browser, path) as (shown, complaints):
         table = shown.locator('table[aria-label="Summary, evaluator e"]')
         for order in ("cba", "bca"):
@@ -721,10 +721,26 @@ class TestBrowser:
         path = report / "report.html"
         assert check_page(browser, path) == len(list((report / "figures").iterdir()))
         with opened(browser, path) as (page, complaints):
+            self.folding(page)
             self.sorting(page)
             self.audio(page, results)
             self.keyboard(page)
             assert complaints == []
+
+    @staticmethod
+    def folding(page: Any) -> None:
+        """A link into the details opens them, and paper has what was open."""
+        details = page.locator(".specialists")
+        anchor = page.locator("nav a").last.get_attribute("href")
+        page.evaluate("hash => { location.hash = hash; }", anchor)
+        page.wait_for_function("document.querySelector('.specialists').open")
+        assert page.locator(anchor).is_visible()
+        details.evaluate("d => { d.open = false; }")
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert not details.evaluate("d => d.open")
+        details.evaluate("d => { d.open = true; }")
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0
 
     @staticmethod
     def sorting(page: object) -> None:
@@ -749,7 +765,7 @@ class TestBrowser:
     def audio(page: object, results: Path) -> None:
         """Each player has its clip once it is in view, and not before."""
         players = page.locator("audio")  # type: ignore[attr-defined]
-        assert players.count() == 4 * len(SPEAKERS)
+        assert players.count() == 4 * len(SPEAKERS) + 2
         assert page.evaluate("document.querySelector('audio').src") == ""  # type: ignore[attr-defined]
         found = []
         for player in players.all():

@@ -338,7 +338,7 @@ def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
 
 def words_of_page(results: Results) -> str:
     no_pictures = Section("Utility", "", [])
-    text = page(results, {e: [] for e in results.evaluators()}, no_pictures, with_audio=False)
+    text = page(results, [], {e: [] for e in results.evaluators()}, no_pictures, with_audio=False)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
 
 
@@ -386,9 +386,9 @@ def test_in_a_browser(report: Path, browser: Any) -> None:
     """Ten systems on a desk and on a phone; players of later groups work when they are reached."""
     assert check_page(browser, report) == len(list((report.parent / "figures").iterdir()))
     with opened(browser, report) as (shown, complaints):
+        shown.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         clipped = shown.evaluate(CLIPPED)
         assert clipped == []
-        shown.evaluate("document.querySelectorAll('nav details').forEach(d => d.open = true)")
         shown.locator("nav a", has_text="idmap_diff").last.click()
         player = shown.locator(f'table[aria-label*="idmap_diff on {SPLITS[1]}"] audio').first
         player.scroll_into_view_if_needed()

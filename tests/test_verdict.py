@@ -6,13 +6,14 @@ from dataclasses import fields, replace
 import pytest
 
 from local.report.markdown import render
-from local.report.results import Figure
+from local.report.results import Figure, SpeakerFigure
 from local.report.verdict import (
     HIDDEN,
     NO_EVIDENCE,
     NOTHING_HIDDEN,
     PART,
     people,
+    too_weak,
     trust,
     verdict_table,
     verdicts,
@@ -64,18 +65,63 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
         figure("b2", "utility", 0.1, 0.0, 0.2, metric="wer", evaluator="asr", gender=""),
         figure("original", "utility", 0.04, 0.0, 0.2, metric="wer", evaluator="asr", gender=""),
     ]  # fmt: skip
-    table = verdict_table(figures)
-    assert table.rows == [
-        ["b2", f"{NOTHING_HIDDEN} (men); {PART} (women)", "30.0 / 3.0", "2.0 / 2.0",
-         "aligned / ignorant", "95 / –", "10.0 (was 4.0)"]
+    assert verdict_table(figures).rows == [
+        ["b2", f"{NOTHING_HIDDEN} (men); hides from ignorant, not from aligned (women)",
+         "women 30.0 [20.0, 35.0] %, unprotected 2.0; men 3.0 [1.0, 6.0] %, unprotected 2.0",
+         "12 of 13 women", "10.0 (was 4.0)"]
     ]  # fmt: skip
     assert people(figures) == "13 women and 13 men"
     said = trust(figures)
-    assert said[0].startswith("The best evaluator has an EER of 2.0 % (e) / 2.0 % (e)")
+    assert said[0].endswith("the best evaluator has an EER of 2.0 % (e) and 2.0 % (e).")
     assert "lazy-informed, semi-informed, white-box" in said[1]
-    assert "too weak to be evidence of privacy for women." in trust([bare(0.2)])[0]
+    assert said[2].count("not measured, as there was one training") == 1
     text = render(figures, "x", {})
     assert text.index("## In short") < text.index("## Strongest attackers")
+
+
+def test_a_weak_evaluator_is_warned_of_before_all_else() -> None:
+    figures = [bare(0.2), bare(0.04, "m")]
+    assert "the lowest EER is 20.0 % for women, more than 5 %" in too_weak(figures)
+    assert trust(figures)[0] == too_weak(figures)
+    assert not too_weak([bare(0.05), bare(0.04, "m")])
+
+
+def test_named_people_stand_beside_guessing_and_unprotected() -> None:
+    def reid(system: str, metric: str, value: float) -> Figure:
+        who = "reid_aligned" if system == "b2" else "reid_unprotected"
+        found = figure(system, who, value, 0, 1, metric=metric)
+        return replace(found, n_speakers="20", n_segments="180")
+
+    figures = [
+        bare(), figure("b2", "aligned", 0.3, 0.2, 0.4), reid("b2", "reid_speaker_top_1", 0.6),
+        reid("b2", "chance_reid_speaker_top_1", 0.05), reid("original", "reid_speaker_top_1", 1.0),
+    ]  # fmt: skip
+    table = verdict_table(figures)
+    assert table.header[-1] == "people named from 9 recordings each"
+    assert table.rows[0][-1] == "12 of 20 women (unprotected 20, guessing 1)"
+
+
+def test_the_worst_person_is_that_of_all_evaluators() -> None:
+    def linkability(name: str, evaluator: str, value: str) -> SpeakerFigure:
+        where = ("c", "x_f", "f", "b2", "aligned", evaluator, "OA")
+        return SpeakerFigure(*where, name, "linkability", value, "digest")
+
+    speakers = [
+        linkability("a", "e", "0.4"), linkability("b", "other", "0.9"), linkability("c", "e", ""),
+    ]  # fmt: skip
+    table = verdict_table([bare(), figure("b2", "aligned", 0.3, 0.2, 0.4)], speakers)
+    assert table.rows[0][-1] == "b (linkability 0.90)"
+
+
+def test_trainings_of_one_evaluator_give_the_spread() -> None:
+    seeds = ("e_plda", "e_seed1_plda", "e_seed2_plda", "other_plda")
+    figures = [
+        figure("b2", "aligned", eer, 0.0, 0.5, evaluator=name)
+        for name, eer in zip(seeds, (0.10, 0.18, 0.14, 0.4), strict=True)
+    ]
+    assert trust([bare(), *figures])[-1].startswith(
+        "3 trainings of one evaluator differ by up to 8.0 points of EER"
+    )
 
 
 def test_without_any_attack_there_is_no_verdict() -> None:
@@ -87,7 +133,9 @@ def test_a_group_that_a_system_lacks_moved_the_figures_of_the_others() -> None:
     figures = [bare(), bare(gender="m"), figure("a", "ignorant", 0.3, 0.2, 0.4)]
     figures += [figure("a", "ignorant", 0.2, 0.1, 0.3, gender="m")]
     figures += [figure("b", "ignorant", 0.1, 0.05, 0.2, gender="m")]
-    assert [row[2] for row in verdict_table(figures).rows] == ["30.0 / 20.0", "– / 10.0"]
+    eers = [row[2] for row in verdict_table(figures).rows]
+    assert [text.count("women 30.0") + text.count("; men 20.0") for text in eers] == [2, 0]
+    assert eers[1].startswith("men 10.0")
 
 
 def test_words_of_one_group_stood_for_all() -> None:

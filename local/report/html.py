@@ -8,6 +8,7 @@ from html import escape
 from local.report.draw import Picture
 
 _NUMBERS = "0123456789−∞"
+_TOLD = 260  # letters of a finding that stand beneath a picture; a longer one is folded
 _SHORT = 24  # letters of a name that does not break into lines
 
 
@@ -72,7 +73,11 @@ def figure(picture: Picture) -> str:
     svg = picture.svg.replace(
         "<svg", f'<svg role="img" aria-label="{escape(picture.title)}. {escape(picture.alt)}"', 1
     )
-    caption = element("b", picture.title) + escape(picture.alt)
+    caption = element("b", picture.title)
+    if len(picture.alt) <= _TOLD:
+        caption += escape(picture.alt)
+    else:
+        caption += raw("details", element("summary", "In words") + escape(picture.alt))
     return raw("figure", svg + raw("figcaption", caption), id=f"picture-{picture.name}")
 
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from local.report import doubts, html, strongest, summary, systems, tables, verdict
+from local.report import doubts, html, strongest, summary, systems, tables
+from local.report.draw import Picture
 from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.markdown import SECTIONS as TABLES
 from local.report.players import Players
 from local.report.recognisers import opinions
+from local.report.screen import NO_ATTACK, screen
 from local.report.sections import Section
 from local.report.style import CSS, JS
 from local.report.words import attacker
@@ -27,28 +29,47 @@ _POLICY = (
 
 def page(
     results: Results,
+    first: Sequence[Picture],
     sections: dict[str, list[Section]],
     utility: Section,
     *,
     with_audio: bool,
 ) -> str:
-    """The whole page. sections: pictures by evaluator; utility: those of no one evaluator. Clips
-    get the room that the rest leaves."""
-    silent = _page(results, sections, utility, None)
+    """The whole page. first: pictures of the first screen; sections: pictures by evaluator;
+    utility: those of no one evaluator. Clips get the room that the rest leaves."""
+
+    def whole(players: Players | None) -> str:
+        front = screen(results, first, players)
+        return _page(results, front, _details(results, sections, utility, players), players)
+
+    silent = whole(None)
     if not with_audio or not results.clips:
         return silent
-    room = min(MOST_AUDIO, MOST - len(silent.encode()))
-    return _page(results, sections, utility, Players(results, room))
+    return whole(Players(results, min(MOST_AUDIO, MOST - len(silent.encode()))))
 
 
-def _page(
+def _page(results: Results, front: str, details: str, players: Players | None) -> str:
+    title = f"Privacy report: {results.corpus or 'no corpus named'}"
+    store = players.store() + "\n" if players else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<link rel="icon" href="data:,">\n{element("title", title)}\n<style>{CSS}</style>\n'
+        f'</head>\n<body>\n<main id="main">\n{element("h1", title)}\n{front}\n{details}\n'
+        f"</main>\n{store}<script>{JS}</script>\n</body>\n</html>\n"
+    )
+
+
+def _details(
     results: Results,
     sections: dict[str, list[Section]],
     utility: Section,
     players: Players | None,
 ) -> str:
+    """All that the first screen leaves out, folded."""
     contents = Contents()
-    body = [_verdict(results, contents), _summary(results, contents)]
+    body = [_summary(results, contents)]
     for evaluator, drawn in sections.items():
         body += _evaluator(results, evaluator, drawn, contents, players)
     body.append(_utility(results, utility, contents))
@@ -60,42 +81,11 @@ def _page(
         body.append(html.section(name, contents.add(name), table))
     body.append(_times(results, contents))
     body += [_missing(results, contents), _origin(results, contents)]
-    title = f"Privacy report: {results.corpus or 'no corpus named'}"
-    store = players.store() + "\n" if players else ""
     toc = raw("details", element("summary", "Contents") + contents.html(), open="")
     nav = raw("nav", toc, aria_label="Contents")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n{element("title", title)}\n<style>{CSS}</style>\n'
-        '</head>\n<body>\n<a class="skip" href="#main">To the results</a>\n'
-        f'<div class="layout">\n{nav}\n<main id="main">\n{element("h1", title)}\n'
-        + "\n".join(body)
-        + f"\n</main>\n</div>\n{store}<script>{JS}</script>\n</body>\n</html>\n"
-    )
-
-
-def _verdict(results: Results, contents: Contents) -> str:
-    """The first screen."""
-    found = verdict.verdict_table(results.figures)
-    if not found.rows:
-        return ""
-    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in found.rows]
-    note = str(results.run.get("corpus_note") or "")
-    date = str((results.run.get("origin") or {}).get("date") or "")
-    who = (
-        ". ".join(filter(None, [f"Speech of {verdict.people(results.figures)}", note, date])) + "."
-    )
-    rules = element("summary", "How a verdict is made") + html.items(verdict.RULES)
-    return html.section(
-        verdict.TITLE, contents.add(verdict.TITLE),
-        element("p", who, class_="prose"),
-        html.table(verdict.TITLE, found.header, lines),
-        element("h3", "Can these figures be trusted?"),
-        html.items(verdict.trust(results.figures)),
-        raw("details", rules, class_="prose"),
-    )  # fmt: skip
+    head = element("summary", "Details for specialists", id="specialists")
+    inside = raw("div", "\n".join((nav, *body)), class_="inside")
+    return raw("details", head + inside, class_="specialists")
 
 
 def _summary(results: Results, contents: Contents) -> str:
@@ -119,7 +109,7 @@ def _summary(results: Results, contents: Contents) -> str:
         parts.append(raw("div", element("h3", "What the figures mean") + html.items(meanings)
             + element("p", _MARKS), class_="box prose"))  # fmt: skip
     else:
-        parts.append(element("p", "No attack was measured, so nothing is said of privacy."))
+        parts.append(element("p", NO_ATTACK))
     missing = summary.not_measured(results)
     if results.missing:
         missing.append(f"{len(results.missing)} results are missing or broken: see Missing.")

@@ -126,15 +126,11 @@ def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) 
     axes.axhline(50, color=draw.SOFT, linewidth=0.8, linestyle=":", label="coin toss")
     for i, system in enumerate(systems):
         _eer_line(axes, results, (evaluator, split, system), measured, order, i, len(systems))
-    names = [
-        attacker(a).replace("-i", "-\ni").replace(" (", "\n(")
-        + ("" if a in measured else "\n(not\nmeasured)")
-        for a in order
-    ]
-    axes.set_xticks(range(len(order)), names)
+    names = [attacker(a) + ("" if a in measured else "\n(not measured)") for a in order]
+    axes.set_xticks(range(len(order)), names, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.5, len(order) - 0.5)
     axes.set_ylim(0, max(54.0, axes.get_ylim()[1]))
-    axes.set_ylabel("EER of the attacker (%)")
+    axes.set_ylabel("EER of the attacker (%):\nlower is worse for speakers")
     axes.set_title(split, loc="left")
     axes.grid(True, axis="y")
     draw.legend(canvas)

@@ -64,6 +64,18 @@ class Players:
             self._broken.add(name)
             return ""
 
+    def worst(self) -> tuple[Group, Speaker] | None:
+        """Who of all that can be heard is protected worst, and in which group."""
+        found = []
+        for group in dict.fromkeys(group for group, _ in self._fits):
+            own = worst_first(self._results.speakers, *group)
+            found += [(group, one) for one in own[:N_WORST] if (group, one.name) in self._fits]
+        return min(found, key=lambda pair: (pair[1].order(), pair[0]), default=None)
+
+    def players(self, group: Group, speaker: Speaker) -> list[str]:
+        """Two players: the original and its protected version."""
+        return [self._player(self._clips[(*group, speaker.name)], side, group[0]) for side in SIDES]
+
     def cells(self, group: Group, speaker: Speaker) -> list[str]:
         """Two cells of a table: the original and its protected version."""
         clip = self._clips.get((*group, speaker.name))
@@ -71,7 +83,7 @@ class Players:
             return [html.plain("no clip")] * 2
         if (group, speaker.name) not in self._fits:
             return [html.plain("left out")] * 2
-        return [html.cell(self._player(clip, side, group[0])) for side in SIDES]
+        return [html.cell(player) for player in self.players(group, speaker)]
 
     def _player(self, clip: Mapping[str, Any], side: str, system: str) -> str:
         name = str(clip.get(side))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from local.report import (
     pictures_disclosure,
+    pictures_first,
     pictures_overview,
     pictures_radar,
     pictures_search,
@@ -51,6 +52,12 @@ def draw_all(results: Results, evaluator: str, folder: Path) -> list[Section]:
     for title, text, draws in _plan(results, evaluator, folder):
         sections.append(Section(title, text, _drawn(results, title, draws)))
     return sections
+
+
+def draw_first(results: Results, folder: Path) -> list[Picture]:
+    """The three pictures of the first screen; PDFs go to `folder`."""
+    draws = [partial(draw, results, folder) for draw in pictures_first.PICTURES]
+    return _drawn(results, "the first pictures", list(draws))
 
 
 def draw_utility(results: Results, folder: Path) -> Section:

@@ -25,15 +25,15 @@ class Speaker:
     deid: float
     g_vd: float
 
+    def order(self) -> tuple[float, float, str]:
+        """What sorts the worst protected first."""
+        link = -1.0 if math.isnan(self.linkability) else self.linkability
+        deid = math.inf if math.isnan(self.deid) else self.deid
+        return (-link, deid, self.name)
+
 
 def _number(text: str) -> float:
     return float(text) if text else math.nan
-
-
-def _worse_first(speaker: Speaker) -> tuple[float, float, str]:
-    link = -1.0 if math.isnan(speaker.linkability) else speaker.linkability
-    deid = math.inf if math.isnan(speaker.deid) else speaker.deid
-    return (-link, deid, speaker.name)
 
 
 def worst_first(
@@ -64,7 +64,17 @@ def worst_first(
         )
         for name, own in found.items()
     ]
-    return sorted(speakers, key=_worse_first)
+    return sorted(speakers, key=Speaker.order)
+
+
+def worst_of(rows: Iterable[SpeakerFigure], system: str) -> Speaker | None:
+    """The worst-protected person of a system, over all groups and evaluators; None where nobody's
+    linkability was measured."""
+    own = [row for row in rows if row.system == system]
+    places = dict.fromkeys((row.evaluator, row.split) for row in own)
+    firsts = [group[0] for place in places if (group := worst_first(own, system, *place))]
+    found = [first for first in firsts if math.isfinite(first.linkability)]
+    return min(found, key=Speaker.order, default=None)
 
 
 def groups_of(rows: Sequence[SpeakerFigure]) -> list[tuple[str, str, str]]:

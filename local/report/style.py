@@ -16,10 +16,26 @@ html{scroll-padding-top:1rem}
 body{margin:0;background:var(--paper);color:var(--ink);
  font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
 a{color:var(--link)}
-.skip{position:absolute;left:-999rem}.skip:focus{left:1rem;top:1rem;background:var(--paper);
- padding:.5rem;z-index:2}
-.layout{max-width:92rem;margin:0 auto;padding:1rem}
-h1{font-size:1.7rem;line-height:1.2;margin:.4rem 0}
+main{max-width:92rem;margin:0 auto;padding:.6rem 1rem}
+h1{font-size:1.5rem;line-height:1.2;margin:.2rem 0}
+.front p,.front ul{margin:.3rem 0;max-width:none}.front h2{all:unset;display:block;font-weight:600}
+.front .box{font-size:.92rem;margin:.6rem 0}
+.verdicts{margin:.5rem 0;line-height:1.3}.verdicts td span,.verdicts b{display:block}
+.verdicts small{display:block;color:var(--soft);line-height:1.2}
+.verdicts td:nth-child(2){min-width:15rem}
+.pair{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:center}
+.pair span{display:flex;gap:.4rem;align-items:center}
+.three{margin:.8rem 0}
+.specialists>summary{font-size:1.15rem;padding:.5rem 0}
+@media (max-width:48rem){
+ .verdicts,.verdicts tbody,.verdicts tr,.verdicts th,.verdicts td{display:block;padding:0;border:0}
+ .verdicts thead{display:none}.verdicts tr{border-bottom:1px solid var(--grid);padding:.4rem 0}
+ .verdicts tbody th,.verdicts td[data-label],.verdicts b,.verdicts td span{display:inline}
+ .verdicts tbody th::after{content:": "}.verdicts td:nth-child(2){display:inline;min-width:0}
+ .verdicts td[data-label]::before{content:attr(data-label)": ";color:var(--soft)}
+ .verdicts td[data-label]::after,.verdicts td span:not(:last-child)::after{content:"; "}
+ .verdicts td[data-label]:last-child::after{content:""}
+ .verdicts tbody th{max-width:none}}
 h2{font-size:1.3rem;margin:2.6rem 0 .6rem;padding-top:.7rem;border-top:2px solid var(--grid)}
 h3{font-size:1.08rem;margin:1.8rem 0 .4rem}
 h4{font-size:1rem;margin:1.3rem 0 .3rem}
@@ -30,9 +46,7 @@ nav{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;font-size:.93re
 nav details{margin:0}nav li summary{font-weight:400;color:var(--soft)}
 nav ul{list-style:none;margin:.3rem 0 0;padding:0}nav ul ul{padding-left:.9rem;margin:0}
 nav li{padding:.13rem 0}
-@media screen and (min-width:75rem){
- .layout{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:2.5rem}
- nav{position:sticky;top:1rem;max-height:calc(100vh - 2rem);overflow:auto;align-self:start}}
+@media screen and (min-width:60rem){nav>details>ul{columns:3;column-gap:2rem}}
 .box{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;margin:.8rem 0}
 .box h3{margin:.1rem 0 .3rem}.box ul{margin:.3rem 0;padding-left:1.2rem}
 .warn{border-left:.3rem solid var(--bad)}.alarm{color:var(--bad)}
@@ -65,12 +79,13 @@ details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}
 dl{display:grid;grid-template-columns:minmax(6rem,max-content) minmax(0,1fr);gap:.25rem 1rem;
  margin:.6rem 0}dt{font-weight:600}dd{margin:0}
 code{font-size:.88em}
-@media print{nav,.skip,td:has(audio),th.fixed{display:none}body{font-size:10pt}
+@media print{nav,td:has(audio),th.fixed{display:none}body{font-size:10pt}
  .scroll{overflow:visible;border:0}table{font-size:6.5pt}.n{white-space:normal}
  thead th,tbody th{min-width:0}th,td{padding:.15rem .25rem}.best,.worst{font-size:1em}
  code{overflow-wrap:anywhere}figure,tr,.box{break-inside:avoid}h2,h3,h4{break-after:avoid}
  th button::after{content:""!important}
- .pictures{grid-template-columns:repeat(2,1fr)}details>*{display:block}}
+ .pictures{grid-template-columns:repeat(2,1fr)}.three{grid-template-columns:repeat(3,1fr)}
+ .specialists:not([open])>summary::after{content:": not printed, as they were folded"}}
 """
 )
 
@@ -107,9 +122,15 @@ document.querySelectorAll("table[data-sortable]").forEach(function (table) {
     });
   });
 });
-if (window.matchMedia("(max-width: 74.99rem)").matches) {
-  document.querySelector("nav details").open = false;
+function reveal() {  // a link into what is folded opens it
+  var target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (var at = target; at; at = at.parentElement) {
+    if (at.tagName === "DETAILS") { at.open = true; }
+  }
+  if (target) { target.scrollIntoView(); }
 }
+window.addEventListener("hashchange", reveal);
+reveal();
 (function () {  // players get their clip when they come into view, and give it back when they leave
   var store = document.getElementById("clips");
   if (!store) { return; }
@@ -131,6 +152,7 @@ document.addEventListener("play", function (event) {
   document.querySelectorAll("audio").forEach(function (other) {
     if (other !== event.target) { other.pause(); } });
 }, true);
-window.addEventListener("beforeprint", function () {
-  document.querySelectorAll("details").forEach(function (d) { d.open = true; }); });
+window.addEventListener("beforeprint", function () {  // the details are printed if they are open
+  document.querySelectorAll(".front details, .specialists[open] details").forEach(function (d) {
+    d.open = true; }); });
 """

@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page says first: of each system a verdict, from its strongest attacker."""
 
+import math
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from local.report.doubts import WEAK
-from local.report.results import Figure
-from local.report.strongest import best_unprotected, no_better, strongest, unprotected
-from local.report.tables import Table
-from local.report.words import UTILITY, UTILITY_METRICS, absent, attacker, number, parse, percent
+from local.report.results import Figure, SpeakerFigure
+from local.report.speakers import worst_of
+from local.report.strongest import EER, best_unprotected, no_better, strongest, unprotected
+from local.report.tables import Table, cell
+from local.report.words import (
+    UTILITY,
+    UTILITY_METRICS,
+    absent,
+    attacker,
+    enumerate_words,
+    number,
+    parse,
+    percent,
+)
 
 TITLE = "In short"
 CHANCE = 0.5  # EER of an attacker who knows nothing
@@ -17,6 +29,7 @@ NOTHING_HIDDEN = "does not anonymise"
 NO_EVIDENCE = "cannot be judged"
 PART = "hides in part"
 HIDDEN = "hides from the attackers that were run"
+_NAMED = "reid_speaker_top_1"
 _GROUPS = {"f": "women", "m": "men"}
 RULES = (
     f"{NOTHING_HIDDEN}: the strongest attacker errs no more than without protection, or the "
@@ -25,10 +38,13 @@ RULES = (
     "these attackers are too weak.",
     f"{HIDDEN}: the strongest attacker's EER is at least {percent(NEAR, 0)}, and its interval "
     f"reaches {percent(CHANCE, 0)}, which is guessing.",
+    "hides from A, not from B: the same rule for each attacker, by the evaluator who does best.",
     f"{PART}: anything between.",
     "People are named by the attacker who names most of them rightly, of all who are enrolled, "
-    "from all that a person said.",
+    "from all that a person said. The worst-protected person is the one whom the attacker who does "
+    "best on them links most surely.",
 )
+_TRAINING = re.compile(r"_seed\d+(?=_|$)")  # what sets trainings of one evaluator apart
 
 
 @dataclass(frozen=True)
@@ -51,59 +67,127 @@ def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
         best = best_unprotected(figures, s.split)
         own = bare.get((s.split, s.eer.evaluator))
         said = _judge(s.eer, own, best)
+        if said == PART:
+            said = _from_whom([f for f in figures if (f.split, f.system) == (s.split, s.system)])
         group = _GROUPS.get(s.eer.gender, s.split)
         found.setdefault(s.system, []).append(Verdict(group, said, s.eer, best))
     return found
 
 
 def _judge(eer: Figure, own: Figure | None, best: Figure | None) -> str:
-    value, high = parse(eer.value), parse(eer.high)
     if own is not None and no_better(eer, own):
         return NOTHING_HIDDEN
     if best is None or parse(best.value) > WEAK:
         return NO_EVIDENCE
-    return HIDDEN if value >= CHANCE or (value >= NEAR and high >= CHANCE) else PART
+    return HIDDEN if _hides(eer) else PART
+
+
+def _hides(eer: Figure) -> bool:
+    value, high = parse(eer.value), parse(eer.high)
+    return value >= CHANCE or (value >= NEAR and high >= CHANCE)
+
+
+def _from_whom(figures: Sequence[Figure]) -> str:
+    """From which attackers a system hides, and from which it does not, the strongest first."""
+    lowest: dict[str, Figure] = {}
+    for f in figures:
+        if f.metric == "eer" and math.isfinite(parse(f.value)):
+            before = lowest.setdefault(f.attacker, f)
+            lowest[f.attacker] = min(before, f, key=lambda g: parse(g.value))
+    order = sorted(lowest.values(), key=lambda f: parse(f.value))
+    hidden, open_ = (
+        [attacker(f.attacker) for f in order if _hides(f) is so] for so in (True, False)
+    )
+    if not hidden:
+        return PART
+    return f"hides from {enumerate_words(hidden)}, not from {enumerate_words(open_)}"
 
 
 def _said(found: Sequence[Verdict]) -> str:
     """The verdict on all groups, or each with its groups, the worst first."""
-    order = (NOTHING_HIDDEN, NO_EVIDENCE, PART, HIDDEN)
-    groups = {said: [v.group for v in found if v.said == said] for said in order}
-    told = {said: own for said, own in groups.items() if own}
+    worst = {NOTHING_HIDDEN: 0, NO_EVIDENCE: 1, HIDDEN: 3}
+    told = sorted(dict.fromkeys(v.said for v in found), key=lambda said: worst.get(said, 2))
     if len(told) == 1:
-        return next(iter(told))
-    return "; ".join(f"{said} ({', '.join(own)})" for said, own in told.items())
+        return told[0]
+    groups = (", ".join(v.group for v in found if v.said == said) for said in told)
+    return "; ".join(f"{said} ({own})" for said, own in zip(told, groups, strict=True))
 
 
-def verdict_table(figures: Sequence[Figure]) -> Table:
-    """A row a system: the verdict, what the strongest attacker can do, and what is left of use."""
+def verdict_table(figures: Sequence[Figure], speakers: Sequence[SpeakerFigure] = ()) -> Table:
+    """A row a system: the verdict, what the strongest attacker can do, the worst-protected person,
+    and what is left of use. "; " parts the groups in a cell."""
     found = verdicts(figures)
-    people = {v.group: v.eer.n_speakers for own in found.values() for v in own}
-    of = " / ".join(people)
     named = {(f.system, f.split): f for f in _best_named(figures)}
-    uses = _uses(figures)
-    header = ["system", "verdict", f"lowest EER (%), {of}", f"without protection, {of}", "attacker"]
-    among = " / ".join(people.values())
-    header += [f"people named (%), of {among} {of}"] * bool(named)
-    header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in uses]
+    kept = uses(figures)
+    header = ["system", "verdict"]
+    header += [f"EER of the strongest attacker ({percent(CHANCE, 0)}: guessing)"]
+    header += [f"people named{_recordings(named.values())}"] * bool(named)
+    header += ["worst-protected person"] * bool(speakers)
+    header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in kept]
     rows = []
     for system, own in found.items():
-        by_group = {v.group: v for v in own}
-        each = [by_group.get(group) for group in people]  # in the order of the headings
-        row = [system, _said(own)]
-        row.append(" / ".join(_percent(v.eer if v else None) for v in each))
-        row.append(" / ".join(_percent(v.bare if v else None) for v in each))
-        row.append(" / ".join(dict.fromkeys(attacker(v.eer.attacker) for v in own)))
+        row = [system, _said(own), "; ".join(map(_eer, own))]
         if named:
-            own_named = (named.get((system, v.eer.split)) if v else None for v in each)
-            row.append(" / ".join(_percent(f, 0) for f in own_named))
-        row += [_kept(uses[by].get(system), uses[by].get("original"), by[0]) for by in uses]
+            told = ((v, named.get((system, v.eer.split))) for v in own)
+            row.append("; ".join(_named(v.group, f, figures) for v, f in told if f) or "–")
+        if speakers:
+            person = worst_of(speakers, system)
+            row.append(
+                f"{person.name} (linkability {number(person.linkability)})" if person else "–"
+            )
+        row += [_kept(kept[by].get(system), kept[by].get("original"), by[0]) for by in kept]
         rows.append(row)
     return Table(header, rows, 2)
 
 
-def _percent(figure: Figure | None, digits: int = 1) -> str:
-    return "–" if figure is None else number(100 * parse(figure.value), digits)
+def _eer(verdict: Verdict) -> str:
+    """Of one group, with its interval, and without protection."""
+    text = f"{verdict.group} {cell(verdict.eer, EER)} %"
+    if verdict.bare is not None:
+        text += f", unprotected {cell(replace(verdict.bare, low='', high=''), EER)}"
+    return text
+
+
+def _recordings(named: Iterable[Figure]) -> str:
+    """How many of a person's recordings the attacker has."""
+    each = sorted(
+        round(parse(f.n_segments) / parse(f.n_speakers))
+        for f in named
+        if f.n_segments and parse(f.n_speakers) > 0
+    )
+    if not each:
+        return ""
+    n = f"{each[0]}" if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
+    return f" from {n} recordings each"
+
+
+def _named(group: str, figure: Figure, figures: Sequence[Figure]) -> str:
+    """How many people of a group are named, and how many by guessing and without protection."""
+    chance = next(
+        (
+            f
+            for f in figures
+            if f.metric == f"chance_{figure.metric}" and _place(f) == _place(figure)
+        ),
+        None,
+    )
+    before = "original", figure.split, _NAMED
+    bare = [f for f in figures if (f.system, f.split, f.metric) == before]
+    n = parse(figure.n_speakers)
+    beside = [
+        f"{word} {number(n * parse(f.value), digits)}"
+        for word, f, digits in (
+            ("unprotected", max(bare, key=lambda f: parse(f.value), default=None), 0),
+            ("guessing", chance, 0),
+        )
+        if f is not None
+    ]
+    told = f"{number(n * parse(figure.value), 0)} of {figure.n_speakers} {group}"
+    return f"{told} ({', '.join(beside)})" if beside else told
+
+
+def _place(figure: Figure) -> tuple[str, ...]:
+    return figure.system, figure.split, figure.attacker, figure.evaluator
 
 
 def _best_named(figures: Iterable[Figure]) -> list[Figure]:
@@ -111,14 +195,14 @@ def _best_named(figures: Iterable[Figure]) -> list[Figure]:
     from all that a person said."""
     best: dict[tuple[str, str], Figure] = {}
     for f in figures:
-        if f.metric == "reid_speaker_top_1" and f.system != "original":
+        if f.metric == _NAMED and f.system != "original" and math.isfinite(parse(f.value)):
             place = f.system, f.split
             if place not in best or parse(f.value) > parse(best[place].value):
                 best[place] = f
     return list(best.values())
 
 
-def _uses(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
+def uses(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
     """(metric, by whom) -> system -> the figure of all people together."""
     own = [f for f in figures if f.attacker == UTILITY and f.metric in UTILITY_METRICS]
     one_group = len({f.gender for f in own}) == 1
@@ -149,24 +233,62 @@ def people(figures: Sequence[Figure]) -> str:
     return " and ".join(f"{n} {group}" for group, n in sorted(counts.items(), reverse=True))
 
 
+def _best_evaluators(figures: Sequence[Figure]) -> list[Figure]:
+    """The lowest EER of unprotected speech in each group."""
+    splits = dict.fromkeys(split for split, _ in unprotected(figures))
+    return [f for split in splits if (f := best_unprotected(figures, split)) is not None]
+
+
+def too_weak(figures: Sequence[Figure]) -> str:
+    """A warning where even the best evaluator does not know unprotected voices; else empty."""
+    weak = [
+        f"{percent(parse(f.value))} for {_GROUPS.get(f.gender, f.split)}"
+        for f in _best_evaluators(figures)
+        if parse(f.value) > WEAK
+    ]
+    if not weak:
+        return ""
+    return (
+        f"Even without protection these attackers err often: the lowest EER is "
+        f"{' and '.join(weak)}, more than {percent(WEAK, 0)}. There, these figures are no evidence "
+        "of privacy."
+    )
+
+
 def trust(figures: Sequence[Figure]) -> list[str]:
     """Whether these figures can be trusted: sentences."""
-    splits = dict.fromkeys(split for split, _ in unprotected(figures))
-    best = [f for split in splits if (f := best_unprotected(figures, split)) is not None]
-    said = []
-    if best:
-        told = " / ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
-        weak = [_GROUPS.get(f.gender, f.split) for f in best if parse(f.value) > WEAK]
-        strength = "it knows these voices"
-        if weak:
-            strength = f"too weak to be evidence of privacy for {' and '.join(weak)}"
-        said.append(f"The best evaluator has an EER of {told} on unprotected speech: {strength}.")
+    best, weak = _best_evaluators(figures), too_weak(figures)
+    said = [weak] if weak else []
+    if best and not weak:
+        told = " and ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
+        said.append(
+            "The attackers know these voices: on unprotected speech the best evaluator has an EER "
+            f"of {told}."
+        )
     missing = absent({f.attacker for f in figures if f.attacker not in (UTILITY, "similarity")})
     if missing:
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
-    said.append(
-        "Another training of an evaluator moves such figures by several points; intervals are "
-        "over people and do not show it."
-    )
+    said.append(_trainings(figures))
     return said
+
+
+def _trainings(figures: Iterable[Figure]) -> str:
+    """How much another training of the evaluator moves an EER, where several were run."""
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for f in figures:
+        if f.metric == "eer" and math.isfinite(parse(f.value)):
+            of = f.system, f.split, f.attacker, _TRAINING.sub("", f.evaluator)
+            found.setdefault(of, {})[f.evaluator] = parse(f.value)
+    several = [own.values() for own in found.values() if len(own) > 1]
+    if not several:
+        return (
+            "How much another training of the evaluator would move these figures: not measured, as "
+            "there was one training. Intervals are over people and do not show it."
+        )
+    most = max(max(own) - min(own) for own in several)
+    n = max(map(len, several))
+    return (
+        f"{n} trainings of one evaluator differ by up to {number(100 * most, 1)} points of EER on "
+        "the same attack. Intervals are over people and do not show it."
+    )

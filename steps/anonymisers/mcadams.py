@@ -82,6 +82,7 @@ PRESETS = {
     "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
 }
 _MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
+_EACH = {"utt": "recording", "spk": "person", "perm": "person", "const": "set"}
 
 
 class McAdams(Declared[Settings]):
@@ -116,9 +117,10 @@ class McAdams(Declared[Settings]):
         return Description(system.level, levels=levels)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included."""
+        """All settings, defaults included, and one sentence (`note`) on what this system is."""
         return {
             "anonymiser": "mcadams",
+            "note": self._note(),
             "compat": self.compat,
             "alpha": self.alpha,
             "alpha_range": self.alpha_range,
@@ -126,6 +128,15 @@ class McAdams(Declared[Settings]):
             **asdict(self.frames),
             "output": asdict(self.output),
         }
+
+    def _note(self) -> str:
+        if self.alpha_range is None:
+            return f"The McAdams coefficient {self.alpha} moves the formants, for everybody alike."
+        low, high = self.alpha_range
+        return (
+            f"A McAdams coefficient between {low} and {high} moves the formants; it is drawn for "
+            f"each {_EACH[self.level]}."
+        )
 
     def transform(
         self,

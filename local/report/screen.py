@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page's first screen: what was tested on whom, a verdict a system, and whether to trust it;
+then three pictures and one pair of clips."""
+
+from collections.abc import Sequence
+from html import escape
+
+from local.report import html, verdict
+from local.report.draw import Picture
+from local.report.html import element, raw
+from local.report.load import Results
+from local.report.players import SIDES, Players
+from local.report.systems import notes
+from local.report.tables import Table
+
+TITLE = verdict.TITLE
+_LONG = 130  # letters of what a system says of itself here; all of it stands in the details
+NO_ATTACK = "No attack was measured, so nothing is said of privacy."
+
+
+def screen(results: Results, pictures: Sequence[Picture], players: Players | None) -> str:
+    """Everything before the details."""
+    found = verdict.verdict_table(results.figures, results.speakers)
+    parts = [element("p", _whom(results), class_="whom")]
+    if found.rows:
+        parts += [_table(results, found), _trust(results)]
+    else:
+        parts.append(element("p", NO_ATTACK))
+    if pictures:
+        parts.append(raw("div", "".join(map(html.figure, pictures)), class_="pictures three"))
+    if players:
+        parts.append(_clips(players))
+    return raw("section", "\n".join(parts), class_="front", aria_label=TITLE)
+
+
+def _whom(results: Results) -> str:
+    """Whose speech, and when."""
+    note = str(results.run.get("corpus_note") or "")
+    date = str((results.run.get("origin") or {}).get("date") or "")
+    people = verdict.people(results.figures)
+    told = [f"Speech of {people}" if people else "", note, f"Measured on {date}" if date else ""]
+    return " ".join(f"{text}." for text in told if text)
+
+
+def _table(results: Results, found: Table) -> str:
+    """A row a system; on a phone, a paragraph a system with the headings between."""
+    told: dict[str, str] = {}
+    for system, note in notes(results):
+        told.setdefault(system, note if len(note) <= _LONG else f"{note[: _LONG - 1].rstrip()}…")
+    heads = "".join(element("th", title, scope="col") for title in found.header)
+    lines = []
+    for system, said, *rest in found.rows:
+        own = told.get(system, _anonymiser(results, system))
+        cells = raw("td", raw("b", _lines(said)) + (element("small", own) if own else ""))
+        cells += "".join(
+            raw("td", _lines(text), data_label=title)
+            for title, text in zip(found.header[2:], rest, strict=True)
+        )
+        lines.append(raw("tr", element("th", system, scope="row") + cells))
+    head = raw("thead", raw("tr", heads))
+    return raw("table", head + raw("tbody", "".join(lines)), class_="verdicts", aria_label=TITLE)
+
+
+def _lines(text: str) -> str:
+    """A cell whose groups of people stand on lines of their own."""
+    return "".join(element("span", part) for part in text.split("; "))
+
+
+def _anonymiser(results: Results, system: str) -> str:
+    systems = results.run.get("systems")
+    own = systems.get(system) if isinstance(systems, dict) else None
+    name = own.get("anonymiser") if isinstance(own, dict) else None
+    return str(name or "").replace("_", " ")
+
+
+def _trust(results: Results) -> str:
+    """A red warning where the attackers are too weak."""
+    weak = verdict.too_weak(results.figures)
+    lines = [
+        element("li", text, class_="alarm" if text == weak else "plain")
+        for text in verdict.trust(results.figures)
+    ]
+    rules = element("summary", "How a verdict is made") + html.items(verdict.RULES)
+    box = element("h2", "Can I trust this?") + raw("ul", "".join(lines))
+    return raw("div", box + raw("details", rules), class_="box warn" if weak else "box")
+
+
+def _clips(players: Players) -> str:
+    """One pair: the person who is protected worst of all who can be heard here."""
+    found = players.worst()
+    if found is None:
+        return ""
+    group, speaker = found
+    said = f"{speaker.name}, the worst-protected person who can be heard here, by {group[0]}: "
+    pair = zip(SIDES, players.players(group, speaker), strict=True)
+    heard = "".join(raw("span", escape(side) + player) for side, player in pair)
+    return raw("div", element("span", said) + heard, class_="box pair")
