@@ -4,7 +4,7 @@
 
 report.html      one page that opens from disk: summary, pictures, the worst-protected speakers with
                  clips, all tables, and where everything comes from; no network, below 15 MB
-figures/*.pdf    the same pictures for papers
+figures/*.pdf    the same pictures for papers, with --pdf
 RESULTS.md       the tables in Markdown
 
 Whatever is missing of RESULTS is named in the page. Clips let people be heard: --no-audio leaves
@@ -35,6 +35,11 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("--no-audio", action="store_true", help="Leave the clips out")
+    parser.add_argument(
+        "--pdf",
+        action="store_true",
+        help="Write each picture as PDF, too, which takes twice as long",
+    )
     add_paths(parser, "results", "out")
     return parser
 
@@ -51,10 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     results = load_results(args.results)
-    figures = args.out / "figures"
-    if figures.is_dir():
-        shutil.rmtree(figures)  # of an older report
-    figures.mkdir(parents=True)
+    folder = args.out / "figures"
+    if folder.is_dir():
+        shutil.rmtree(folder)  # of an older report
+    args.out.mkdir(parents=True, exist_ok=True)
+    figures = folder if args.pdf else None
+    if figures is not None:
+        figures.mkdir()
     first = draw_first(results, figures)
     sections = {name: draw_all(results, name, figures) for name in results.evaluators()}
     utility = draw_utility(results, figures)

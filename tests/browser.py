@@ -67,6 +67,11 @@ _PICTURES = """() => Array.from(document.querySelectorAll("figure")).map(f => {
           marks: svg.querySelectorAll("path, use, image, text").length};})"""
 
 
+def unfold(page: Any) -> None:
+    """Open the details, and what is folded in them."""
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+
+
 _FEW, _DESK = 4, 1000  # systems of which a phone shows all on two screens; width in pixels
 
 
@@ -91,7 +96,7 @@ def check_page(running: Any, path: Path) -> int:
     for width, scheme in ((1280, "light"), (1280, "dark"), (360, "light")):
         with opened(running, path, width=width, scheme=scheme) as (page, complaints):
             check_first_screen(page, width)
-            page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+            unfold(page)
             pictures = page.evaluate(_PICTURES)
             for picture in pictures:
                 assert min(picture["width"], picture["height"]) > 100, picture

@@ -21,6 +21,7 @@ from local.make_report import main as make_report
 from local.metrics.curves import attack, calibrations, empirical, prior_profile
 from local.metrics.verification import prepare
 from local.metrics.zebra import D_ECE_MAX
+from local.report import draw, pictures_disclosure
 from local.report.draw import inline, slug
 from local.report.load import Results, load_results
 from local.report.origin import origin
@@ -31,7 +32,7 @@ from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.tables import GAINS_TITLE
 from local.report.words import number, percent
-from tests.browser import check_page, opened
+from tests.browser import check_page, opened, unfold
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
 
@@ -191,7 +192,7 @@ def results(run: Run) -> Path:
 @pytest.fixture(scope="module")
 def report(results: Path) -> Path:
     out = results.parent / "report"
-    assert make_report([str(results), str(out)]) == 0
+    assert make_report(["--pdf", str(results), str(out)]) == 0
     return out
 
 
@@ -224,6 +225,17 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 def value_of(rows: list[dict[str, str]], *where: str) -> str:
     """A figure by system, attacker and metric."""
     return next(r["value"] for r in rows if (r["system"], r["attacker"], r["metric"]) == where)
+
+
+def test_a_bin_of_few_trials_has_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(draw, "finish", lambda canvas, *words: drawn.append((canvas, words)))
+    bins = {"posterior": [0.1, 0.5, 0.9], "share": [0.1, 1.0, 0.8], "count": [80.0, 9.0, 10.0]}
+    where = {"system": "original", "split": "t_f", "evaluator": "e"}
+    pictures_disclosure.empirical({"where": where, "empirical": {"uncalibrated": bins}}, tmp_path)
+    ((canvas, words),) = drawn
+    assert list(canvas.axes[0].lines[1].get_xdata()) == [0.1, 0.9]
+    assert "1 bins of fewer than 10 trials have no point." in words[2]
 
 
 class TestCurves:
@@ -418,11 +430,21 @@ class TestPage:
         kinds = {name.split("_")[0] for name in pictures}
         assert kinds == {
             *("deid-gvd", "eer-by-attacker", "similarity", "ece", "calibration", "empirical"),
-            *("scores", "cmc", "radar", "people"),
+            *("scores", "cmc", "radar", "people", "actual"),
         }
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
         assert set(pdfs) == set(pictures)
         assert all(data.startswith(b"%PDF") and len(data) > 4000 for data in pdfs.values())
+
+    def test_letters_of_pictures_can_be_read(self, report: Path) -> None:
+        """Names beside matrices were 2.3 points high. A picture is 3.5 inches wide, and on a phone
+        of 360 pixels 306: 6.8 points are 8 pixels."""
+        svgs = re.findall(r"<figure.*?<svg.*?</svg>", (report / "report.html").read_text(), re.S)
+        sizes = [
+            float(size) for svg in svgs for size in re.findall(r"font(?:-size)?: ([\d.]+)px", svg)
+        ]
+        assert len(sizes) > 300
+        assert min(sizes) >= 6.8
 
     def test_it_is_one_file_with_sound_links(self, report: Path) -> None:
         text = (report / "report.html").read_text()
@@ -662,6 +684,7 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
     path = tmp_path / "report.html"
     path.write_text(page(results, [], {"e": []}, Section("Utility", "", []), with_audio=False))
     with opened(browser, path) as (shown, complaints):
+        unfold(shown)
         table = shown.locator('table[aria-label="Summary, evaluator e"]')
         for order in ("cba", "bca"):
             table.get_by_role("button", name="Utility: WER by ctc").click()
@@ -710,7 +733,8 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
     assert 'id="b"' not in found
     assert "fill: var(--ink)" in found
     assert ">#1c2126</text>" in found
-    assert slug("a/../b", "<é>") == "a-..-b_x"
+    assert slug("a.b", "c_d-e") == "a.b_c-d-e"
+    assert slug("a/../b", "<é>").startswith("a-..-b_x_") and slug("<é>") != slug("<è>")
 
 
 class TestBrowser:

@@ -26,6 +26,7 @@ asr_lang=general                           # what pocketsphinx and ctc are told 
 asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
 emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
+report_pdf=false                           # the report's pictures as PDF, too, for papers: figures/*.pdf; drawing then takes twice as long
 drop=                                      # of what finished runs measured, no longer to be shown: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
 
 . local/options.sh

@@ -38,12 +38,19 @@ def prior_profile() -> dict[str, Curve]:
 
 
 def attack(target: Bool, score: Float64) -> dict[str, object]:
-    """Oracle-calibrated ECE profile of a trial list, and its score histogram.
+    """Oracle-calibrated ECE profile of a trial list, that of its scores taken as LLR (002, Fig. 7)
+    with their empirical calibration (Fig. 4), and its score histogram.
 
     target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
     share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
     """
-    return {"ece": _oracle(score, target), "histogram": _histogram(target, score)}
+    y = target.astype(np.float64)
+    return {
+        "ece": _oracle(score, target),
+        "ece_actual": _profile(score, y, 1.0 - y),
+        "empirical": {"uncalibrated": empirical(target, score)},
+        "histogram": _histogram(target, score),
+    }
 
 
 def _histogram(target: Bool, score: Float64) -> dict[str, Curve] | None:

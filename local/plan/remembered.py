@@ -15,8 +15,8 @@ FLAGS = ("prosody", "quality")
 # Those that change no figure, or none but what they name.
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
-    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "drop",
-    "command_line",
+    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
+    "drop", "command_line",
 )  # fmt: skip
 
 

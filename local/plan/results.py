@@ -50,7 +50,8 @@ class Results:
             "results", stage, "exp/results", "%collect_results", *self.words, "exp/results",
             *self.folders,
         )  # fmt: skip
-        tables.job("report", stage, "exp/report", "%make_report", results, "exp/report")
+        pdf = ["--pdf"] if self.recipe.asked["report_pdf"] == "true" else []
+        tables.job("report", stage, "exp/report", "%make_report", *pdf, results, "exp/report")
 
     def _keeps(self, folder: str) -> bool:
         """Whether figures that this run may not make are shown."""

@@ -5,6 +5,7 @@ The SVG keeps text as text (small, readable by screen readers and search) and it
 variables, so that one picture serves a light and a dark page. Nothing depends on the date.
 """
 
+import hashlib
 import io
 import logging
 import math
@@ -21,11 +22,11 @@ from matplotlib.projections.polar import PolarAxes
 from utils.tables import atomic_write
 
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
-# Series colours are told apart by colour-blind readers too (after Okabe and Ito, 2008); lines and
+# Colour-blind readers tell all eight series colours apart (tests/test_colours.py); lines and
 # markers differ as well.
 INK, SOFT, GRID, PAPER = "#1c2126", "#5b6672", "#d5dae0", "#fefefe"
-SERIES = ("#0b6fb8", "#c8500a", "#0a8264", "#a8428a", "#8a6d00", "#5b54c9", "#b02a3a", "#3d7d1f")
-_DARK = {
+SERIES = ("#0b6fb8", "#cc530c", "#0a8264", "#a8428a", "#aa8a35", "#5b54c9", "#b02a3a", "#155900")
+DARK = {
     INK: "#e8ebee",
     SOFT: "#a3adb8",
     GRID: "#3a424b",
@@ -34,14 +35,14 @@ _DARK = {
         zip(
             SERIES,
             (
-                "#58b0f0",
+                "#2a95d2",
                 "#ff9a5c",
                 "#3fc9a3",
                 "#e38ac6",
-                "#d8b93a",
+                "#d9b939",
                 "#a49dff",
                 "#ff7f8c",
-                "#8fd16a",
+                "#8ed574",
             ),
             strict=True,
         )
@@ -58,6 +59,7 @@ LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LONG = 24  # letters of a name in a legend of two columns
 _ROWS, _ROW = 3, 0.145  # rows of a legend for which a picture has room; inches of each more
+SMALL = 6.8  # points: on a phone of 360 pixels letters are 8 pixels high, and more elsewhere
 WIDTH = 3.5  # inches: a picture is as wide as a phone, and several stand side by side on a desk
 
 _STYLE: dict[str, Any] = {
@@ -181,23 +183,24 @@ def face(index: int) -> str:
 
 
 def slug(*parts: str) -> str:
-    """A file name of names: letters, digits, and `-` for all else."""
-    return "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") or "x" for part in parts)
+    """A file name of names: letters, digits, and `-` for all else; what was lost so is told by a
+    digest, so that two names stay two."""
+    name = "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") or "x" for part in parts)
+    if all(re.fullmatch(r"[\w.-]+", part, re.ASCII) for part in parts):
+        return name
+    return f"{name}_{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 
 
-def finish(canvas: Canvas, name: str, title: str, alt: str, folder: Path) -> Picture:
-    """Write `folder`/<name>.pdf (another name if there is one of this name already) and give the
-    picture for the page."""
-    number, unique = 1, name
-    while (folder / f"{unique}.pdf").exists():
-        number += 1
-        unique = f"{name}-{number}"
-    with atomic_write(folder / f"{unique}.pdf", "wb") as stream:
-        canvas.savefig(stream, format="pdf", metadata=_FORMATS["pdf"])
-    canvas.set_layout_engine("none")  # what was found for the PDF holds; to find it takes long
+def finish(canvas: Canvas, name: str, title: str, alt: str, folder: Path | None) -> Picture:
+    """The picture for the page; and `folder`/<name>.pdf, if there is a folder: fonts take half of
+    the time."""
+    if folder is not None:
+        with atomic_write(folder / f"{name}.pdf", "wb") as stream:
+            canvas.savefig(stream, format="pdf", metadata=_FORMATS["pdf"])
+        canvas.set_layout_engine("none")  # what was found for the PDF holds; to find it takes long
     text = io.StringIO()
     canvas.savefig(text, format="svg", metadata=_FORMATS["svg"])
-    return Picture(unique, title, alt, inline(text.getvalue(), unique))
+    return Picture(name, title, alt, inline(text.getvalue(), name))
 
 
 def inline(svg: str, name: str) -> str:
@@ -230,7 +233,7 @@ def inline(svg: str, name: str) -> str:
 def css() -> tuple[str, str]:
     """The declarations of the colours on a light page and on a dark one."""
     light = "".join(f"--{name}:{value};" for value, name in NAMES.items())
-    return light, "".join(f"--{NAMES[value]}:{dark};" for value, dark in _DARK.items())
+    return light, "".join(f"--{NAMES[value]}:{dark};" for value, dark in DARK.items())
 
 
 def save(canvas: Canvas, stem: Path) -> None:

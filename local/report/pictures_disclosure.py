@@ -18,7 +18,9 @@ Entry = dict[str, Any]
 Profiles = list[tuple[str, list[float], int]]  # legend, ECE, number of the colour (-1: originals)
 
 
-def ece(results: Results, evaluator: str, split: str, attack: str, folder: Path) -> Picture | None:
+def ece(
+    results: Results, evaluator: str, split: str, attack: str, folder: Path | None
+) -> Picture | None:
     """Oracle-calibrated profiles of one attack on all systems; D_ECE, l_w and tag in the legend."""
     systems = results.systems()
     lines: Profiles = []
@@ -36,13 +38,14 @@ def ece(results: Results, evaluator: str, split: str, attack: str, folder: Path)
         index = systems.index(system) if system in systems else -1
         lines.append((f"{draw.label(name)}: ({figures})", entry["ece"], index))
         sentences.append(
-            f"{name} {number(d_ece.value, 3)} bit (worst case {number(l_w.value)}, tag {tag})"
+            f"{name} {number(d_ece.value, 3)} bit (worst case "
+            f"{number(l_w.value)} decades, tag {tag})"
         )
     if not any(index >= 0 for _, _, index in lines):
         return None
     canvas, axes = draw.new(3.2)
     _profiles(axes, results.pictures["prior"], lines, shade=True)
-    draw.legend(canvas, 1, title="(D_ECE bit, l_w, tag)", title_fontsize=7)
+    draw.legend(canvas, 1, title="(D_ECE in bit, l_w in decades, tag)", title_fontsize=7)
     axes.set_title(f"{attacker(attack)} attacker, {split}", loc="left")
     alt = (
         f"Expected disclosure (D_ECE, the shaded gap to the black prior profile) to the "
@@ -77,7 +80,7 @@ def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None
     axes.grid(True)
 
 
-def distortion(results: Results, entry: Entry, folder: Path) -> Picture:
+def distortion(results: Results, entry: Entry, folder: Path | None) -> Picture:
     """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
     other (002, Fig. 8)."""
     where = entry["where"]
@@ -117,8 +120,12 @@ def distortion(results: Results, entry: Entry, folder: Path) -> Picture:
     return draw.finish(canvas, draw.slug("calibration", *of[:3]), title, alt, folder)
 
 
-def empirical(entry: Entry, folder: Path) -> Picture:
-    """Share of targets against the stated posterior, in ten bins (002, Fig. 4)."""
+_FEWEST = 10  # trials in a bin, below which its share of targets is chance
+
+
+def empirical(entry: Entry, folder: Path | None) -> Picture:
+    """Share of targets against the stated posterior, in ten bins (002, Fig. 4); no point for a bin
+    of few trials."""
     where = entry["where"]
     names = {
         "linear": "linear from run 0",
@@ -127,31 +134,82 @@ def empirical(entry: Entry, folder: Path) -> Picture:
     }
     canvas, axes = draw.new(2.8)
     axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
-    off = {}
+    off, few = {}, 0
     for i, (name, text) in enumerate(names.items()):
+        if name not in entry["empirical"]:
+            continue
         found = entry["empirical"][name]
         stated, share, count = (np.array(found[k]) for k in ("posterior", "share", "count"))
+        enough = count >= _FEWEST
         axes.plot(
-            stated, share, color=draw.colour(i + 2), marker=draw.marker(i), markersize=4,
-            linestyle=draw.line(i), linewidth=1, label=text,
+            stated[enough], share[enough], color=draw.colour(i + 2), marker=draw.marker(i),
+            markersize=4, linestyle=draw.line(i), linewidth=1, label=text,
         )  # fmt: skip
         off[text] = float(np.average(np.abs(stated - share), weights=count))
+        few += int((~enough).sum())
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xlabel("posterior that the attacker states")
     axes.set_ylabel("share of target trials")
     axes.grid(True)
     draw.legend(canvas)
-    axes.set_title(f"{where['system']} on {where['split']}", loc="left")
+    axes.set_title(_subject(where), loc="left")
     alt = "Mean distance between stated posterior and true share of targets: " + "; ".join(
         f"{text} {percent(value)}" for text, value in off.items()
     )
-    title = f"Empirical calibration of run 1, {where['system']} on {where['split']}"
+    if few:
+        alt += f". {few} bins of fewer than {_FEWEST} trials have no point"
+    title = f"Empirical calibration, {_subject(where)}"
     name = draw.slug("empirical", where["evaluator"], where["system"], where["split"])
     return draw.finish(canvas, name, title, alt + ".", folder)
 
 
-def histogram(results: Results, entry: Entry, folder: Path) -> Picture | None:
+def _subject(where: dict[str, str]) -> str:
+    if where["system"] == "original":
+        return f"unprotected speech, {where['split']}"
+    return f"run 1 of {where['system']} on {where['split']}"
+
+
+def actual(entry: Entry, prior: Entry, folder: Path | None) -> Picture:
+    """The profile of scores taken as LLR beside that of ideal calibration (002, Fig. 7)."""
+    where = entry["where"]
+    canvas, axes = draw.new(2.9)
+    lines: Profiles = [
+        ("ideally calibrated scores", entry["ece"], 0),
+        ("scores taken as LLR", entry["ece_actual"], 6),
+    ]
+    _profiles(axes, prior, lines, shade=False)
+    draw.legend(canvas, 1)
+    axes.set_title(_subject(where), loc="left")
+    above = np.array(entry["ece_actual"]) > np.array(prior["prior"])
+    ideal, own = (values[len(values) // 2] for values in (entry["ece"], entry["ece_actual"]))
+    alt = (
+        f"At even odds the scores of {_subject(where)} cost {number(own, 3)} bit as they are "
+        f"(Cllr) and {number(ideal, 3)} bit when ideally calibrated (min Cllr). "
+    )
+    alt += (
+        f"At {percent(above.mean(), 0)} of the priors drawn the attacker would do better without "
+        "them, as they lie above the black line."
+        if above.any()
+        else "At no prior do they mislead the attacker."
+    )
+    name = draw.slug("actual", where["evaluator"], where["split"])
+    title = f"Actual and ideal profile, {_subject(where)}"
+    return draw.finish(canvas, name, title, alt, folder)
+
+
+def _range(results: Results, evaluator: str) -> tuple[float, float]:
+    """From the lowest to the highest score of all attacks of an evaluator."""
+    edges = [
+        edge
+        for entry in results.entries("attacks", evaluator)
+        if entry["histogram"]
+        for edge in entry["histogram"]["edges"]
+    ]
+    return min(edges), max(edges)
+
+
+def histogram(results: Results, entry: Entry, folder: Path | None) -> Picture | None:
     """Shares of target and nontarget scores by bin, and the local linkability on a second axis."""
     where, bins = entry["where"], entry["histogram"]
     if bins is None:
@@ -169,7 +227,8 @@ def histogram(results: Results, entry: Entry, folder: Path) -> Picture | None:
     right.set_ylim(0, 1.04)
     right.spines.right.set_visible(True)
     right.set_ylabel("D↔ (1: links for sure)")
-    axes.set_xlabel("score of the attacker")
+    axes.set_xlim(*_range(results, where["evaluator"]))
+    axes.set_xlabel("score of the attacker (one scale for an evaluator)")
     axes.set_ylabel("share of trials (%)")
     draw.legend(canvas)
     system, attack, split = where["system"], where["attacker"], where["split"]

@@ -38,12 +38,12 @@ def pooled(results: Results) -> Results:
     return Results(results.folder, figures=figures)
 
 
-def attackers(results: Results, folder: Path) -> Picture | None:
+def attackers(results: Results, folder: Path | None) -> Picture | None:
     """EER by attacker: the lowest of all evaluators and groups."""
     return eer_by_attacker(pooled(results), STRONGEST, ALL, folder)
 
 
-def trade(results: Results, folder: Path) -> Picture | None:
+def trade(results: Results, folder: Path | None) -> Picture | None:
     """The strongest attacker's EER against words, or else quality or emotions."""
     found = {t.metric: t for t in reversed(trades(pooled(results).figures)) if t.points}
     metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
@@ -61,7 +61,7 @@ def most_linkable(rows: Iterable[SpeakerFigure]) -> dict[str, People]:
     return found
 
 
-def people(results: Results, folder: Path) -> Picture | None:
+def people(results: Results, folder: Path | None) -> Picture | None:
     """Each person's linkability by the worst attacker on them, sorted, a colour a system."""
     found = most_linkable(results.speakers)
     systems = [s for s in results.systems() if s in found]

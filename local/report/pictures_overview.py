@@ -30,7 +30,7 @@ def bars(value: Value, scale: float) -> list[list[float]] | None:
     return [[max(0.0, scale * (middle - value.low))], [max(0.0, scale * (value.high - middle))]]
 
 
-def scatter(results: Results, evaluator: str, folder: Path) -> Picture | None:
+def scatter(results: Results, evaluator: str, folder: Path | None) -> Picture | None:
     """DeID (x) against G_VD (y) of all systems and splits, with intervals (000, Fig. 3)."""
     points, left_out = [], []
     for i, system in enumerate(results.systems()):
@@ -103,7 +103,9 @@ def _scatter_finding(
     return text.strip()
 
 
-def eer_by_attacker(results: Results, evaluator: str, split: str, folder: Path) -> Picture | None:
+def eer_by_attacker(
+    results: Results, evaluator: str, split: str, folder: Path | None
+) -> Picture | None:
     """EER under attackers of rising knowledge, a line a system; gaps are said in words."""
     known = results.attackers(evaluator)
     # Where one kind of an attacker was run, the other kinds of him need no empty place.

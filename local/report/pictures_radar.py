@@ -16,7 +16,7 @@ from local.report.load import Results
 from local.report.words import PROTECTED, attacker, enumerate_words, number, parse
 from utils.arrays import Float64
 
-_MANY = 45  # up to so many speakers their names stand around the radar
+_MANY = 20  # up to so many speakers their names stand around the radar
 _FEW = 5  # up to so many systems share one radar; more get one each
 _SHOWN = 12  # speakers with a radar over targets
 POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over his own
@@ -66,7 +66,7 @@ def _axes(axes: PolarAxes, n: int, names: Sequence[str] = ()) -> Float64:
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"] if names else [""] * 4)
     axes.set_xticks(angle, [draw.label(name) for name in names] if names else [""] * n)
-    axes.tick_params(axis="x", labelsize=6 if len(names) <= 20 else 4.5, pad=-1)
+    axes.tick_params(axis="x", labelsize=draw.SMALL, pad=-1)
     axes.spines["polar"].set_color(draw.GRID)
     return angle
 
@@ -81,7 +81,7 @@ def _ring(axes: PolarAxes, angle: Float64, r: Float64, index: int, **more: objec
     )  # fmt: skip
 
 
-def radar(results: Results, evaluator: str, split: str, folder: Path) -> Picture | None:
+def radar(results: Results, evaluator: str, split: str, folder: Path | None) -> Picture | None:
     """Linkability of each speaker (an axis each) under the best-informed attacker measured."""
     attack, own = _measured(results, evaluator, split, results.systems())
     names = sorted({name for values in own.values() for name in values})
@@ -122,7 +122,7 @@ def _apart(
         i = results.systems().index(system)
         axes.fill(angle, _values(values, names), color=draw.colour(i), alpha=0.15, linewidth=0)
         _ring(axes, angle, _values(values, names), i, linewidth=1.1)
-        axes.set_title(draw.label(system), fontsize=6.5)
+        axes.set_title(draw.label(system), fontsize=draw.SMALL)
     return canvas
 
 
@@ -182,7 +182,12 @@ def _table(
 
 
 def targets(
-    results: Results, evaluator: str, split: str, folder: Path, series: str, metric: str = POOLED
+    results: Results,
+    evaluator: str,
+    split: str,
+    folder: Path | None,
+    series: str,
+    metric: str = POOLED,
 ) -> Picture | None:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
@@ -200,7 +205,7 @@ def targets(
         angle = _axes(axes, len(axes_names))
         _ring(axes, angle, np.full(len(axes_names), before[i]), -1, linewidth=1.2)
         _ring(axes, angle, table[i], 0, linewidth=1.1)
-        axes.set_title(draw.label(speakers[i]), fontsize=6.5)
+        axes.set_title(draw.label(speakers[i]), fontsize=draw.SMALL)
     mean = table.mean(axis=1)
     alt = (
         f"On {split}, {attacker(attack)} attacker, each axis is one of {len(axes_names)} constant "
@@ -216,7 +221,12 @@ def targets(
 
 
 def target_groups(
-    results: Results, evaluator: str, split: str, folder: Path, series: str, metric: str = POOLED
+    results: Results,
+    evaluator: str,
+    split: str,
+    folder: Path | None,
+    series: str,
+    metric: str = POOLED,
 ) -> Picture | None:
     """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
     given = (results, evaluator, split, series, metric)

@@ -11,7 +11,7 @@ from local.report.load import Results
 from local.report.words import percent
 
 
-def cmc(results: Results, evaluator: str, split: str, folder: Path) -> Picture | None:
+def cmc(results: Results, evaluator: str, split: str, folder: Path | None) -> Picture | None:
     """Share of protected segments whose speaker is among the k nearest originals, by k."""
     systems = results.systems()
     found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]

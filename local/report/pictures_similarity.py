@@ -21,10 +21,10 @@ SETTINGS = {
     "op": "OP: original–protected",
     "pp": "PP: protected–protected",
 }
-_FEW = 24  # up to so many speakers their names stand beside the matrix
+_FEW = 11  # up to so many speakers their names stand beside the matrix, large enough to be read
 
 
-def similarity(results: Results, entry: dict[str, Any], folder: Path) -> Picture:
+def similarity(results: Results, entry: dict[str, Any], folder: Path | None) -> Picture:
     """The matrices of one system on one split, and the zoo plot beneath (002, Fig. 6)."""
     where, names = entry["where"], [str(name) for name in entry["speakers"]]
     matrices = [np.array(entry[f"sim_{s}"], np.float64) for s in SETTINGS]
@@ -32,6 +32,8 @@ def similarity(results: Results, entry: dict[str, Any], folder: Path) -> Picture
     canvas, (above, beneath) = draw.stacked(6.4, (1.9, 1))
     _quadrants(canvas, above, matrices, names)
     _zoo(beneath, points, names)
+    low, high = _zoo_range(results, where["evaluator"])
+    beneath.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     draw.legend(canvas)
     above.set_title(f"{where['system']} on {where['split']}", loc="left")
     title = f"Voice similarity and zoo plot, {where['system']} on {where['split']}"
@@ -72,10 +74,9 @@ def _tag(axes: Axes, text: str, row: int, column: int, n: int) -> None:
 def _names(axes: Axes, names: list[str]) -> None:
     """Speakers at the right of the rows and on top of the columns, small."""
     n = len(names)
-    size = min(5.5, 110 / (2 * n))
     short = [name if len(name) <= 8 else name[:7] + "…" for name in names]
     for i, name in enumerate([*short, *short]):
-        axes.text(2 * n - 0.35, i, name, fontsize=size, va="center", ha="left")
+        axes.text(2 * n - 0.35, i, name, fontsize=draw.SMALL, va="center", ha="left")
 
 
 def _finding(
@@ -113,13 +114,26 @@ def _zoo(axes: Axes, points: dict[str, Matrix], names: list[str]) -> None:
     worst = int(np.argmax(points["op"][:, 0]))
     axes.annotate(
         draw.label(names[worst]), tuple(points["op"][worst]), xytext=(4, 5),
-        textcoords="offset points", fontsize=6.5,
+        textcoords="offset points", fontsize=draw.SMALL,
     )  # fmt: skip
     axes.axhline(0, color=draw.GRID, linewidth=0.8)
     axes.axvline(0, color=draw.GRID, linewidth=0.8)
     axes.set_xlabel("with own voice: mean LLR of target pairs (decades)")
-    axes.set_ylabel("with others: mean LLR")
-    axes.margins(0.1)
+    axes.set_ylabel("with others: mean LLR (decades)")
+
+
+def _zoo_range(results: Results, evaluator: str) -> tuple[list[float], list[float]]:
+    """The lowest and the highest corner of all zoo plots of an evaluator: they share their axes."""
+    every = [
+        np.array(entry[f"zoo_{s}"], np.float64).reshape(-1, 2) / np.log(10.0)
+        for entry in results.entries("similarity", evaluator)
+        for s in SETTINGS
+    ]
+    found = np.concatenate(every)
+    found = found[np.isfinite(found).all(axis=1)]
+    low, high = found.min(axis=0), found.max(axis=0)
+    margin = 0.1 * np.maximum(high - low, 1e-9)
+    return (low - margin).tolist(), (high + margin).tolist()
 
 
 def _zoo_finding(points: dict[str, Matrix], names: list[str]) -> str:

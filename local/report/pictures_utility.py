@@ -13,7 +13,7 @@ from local.report.pictures_overview import bars
 from local.report.words import UTILITY_METRICS, Use
 
 
-def trade_off(trade: Trade, systems: Sequence[str], folder: Path) -> Picture | None:
+def trade_off(trade: Trade, systems: Sequence[str], folder: Path | None) -> Picture | None:
     """EER of the strongest attacker (x) against utility (y), better to the right and above.
 
     systems: all of the page, whose order gives colours and markers.

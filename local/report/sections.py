@@ -46,22 +46,22 @@ def _drawn(results: Results, what: str, draws: list[Draw]) -> list[Picture]:
     return [picture for picture in found if picture is not None]
 
 
-def draw_all(results: Results, evaluator: str, folder: Path) -> list[Section]:
-    """Every section of one evaluator; PDFs go to `folder`."""
+def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Section]:
+    """Every section of one evaluator; PDFs go to `folder`, if there is one."""
     sections = []
     for title, text, draws in _plan(results, evaluator, folder):
         sections.append(Section(title, text, _drawn(results, title, draws)))
     return sections
 
 
-def draw_first(results: Results, folder: Path) -> list[Picture]:
-    """The three pictures of the first screen; PDFs go to `folder`."""
+def draw_first(results: Results, folder: Path | None) -> list[Picture]:
+    """The three pictures of the first screen; PDFs go to `folder`, if there is one."""
     draws = [partial(draw, results, folder) for draw in pictures_first.PICTURES]
     return _drawn(results, "the first pictures", list(draws))
 
 
-def draw_utility(results: Results, folder: Path) -> Section:
-    """Privacy against utility, a picture a split and measure; PDFs go to `folder`."""
+def draw_utility(results: Results, folder: Path | None) -> Section:
+    """Privacy against utility, a picture a split and measure; PDFs go to `folder`, if given."""
     names = results.systems()
     draws: list[Draw] = [
         partial(pictures_utility.trade_off, trade, names, folder)
@@ -70,7 +70,9 @@ def draw_utility(results: Results, folder: Path) -> Section:
     return Section(UTILITY_TITLE, _UTILITY, _drawn(results, UTILITY_TITLE, draws))
 
 
-def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str, list[Draw]]]:
+def _plan(
+    results: Results, evaluator: str, folder: Path | None
+) -> list[tuple[str, str, list[Draw]]]:
     splits = results.splits(evaluator)
     known = results.attackers(evaluator)
     attacks = [a for a in PROTECTED if a in known]
@@ -78,13 +80,18 @@ def _plan(results: Results, evaluator: str, folder: Path) -> list[tuple[str, str
         list(results.entries(kind, evaluator)) for kind in ("similarity", "calibrations", "attacks")
     )
 
-    def by_split(draw: Callable[[Results, str, str, Path], Picture | None]) -> list[Draw]:
+    def by_split(draw: Callable[[Results, str, str, Path | None], Picture | None]) -> list[Draw]:
         return [partial(draw, results, evaluator, split, folder) for split in splits]
 
     matrices: list[Draw] = [
         partial(pictures_similarity.similarity, results, e, folder) for e in similarity
     ]
     learnt: list[Draw] = []
+    for e in scores:
+        if e["where"]["attacker"] == "unprotected" and "ece_actual" in e:  # not in older results
+            prior = results.pictures["prior"]
+            learnt.append(partial(pictures_disclosure.actual, e, prior, folder))
+            learnt.append(partial(pictures_disclosure.empirical, e, folder))
     for e in calibrations:
         learnt.append(partial(pictures_disclosure.distortion, results, e, folder))
         learnt.append(partial(pictures_disclosure.empirical, e, folder))
@@ -154,8 +161,9 @@ _DISCLOSURE = (
     "this axis). l_w is the strongest single evidence, in decades."
 )
 _CALIBRATION = (
-    "Random systems only: can an attacker learn from one protected run how to read the scores of "
-    "another? A profile above the black line means that the attacker is misled."
+    "Are the attacker's scores likelihood ratios as they are? First those of unprotected speech. "
+    "Then, for random systems: can an attacker learn from one protected run how to read the scores "
+    "of another? A profile above the black line means that the attacker is misled."
 )
 _SCORES = (
     "Where the two histograms are apart, a score tells same from different speakers: the local "

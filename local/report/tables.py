@@ -31,9 +31,9 @@ ATTACK_COLUMNS = (
     Column("EER (%)", "eer", 100, 2),
     Column("ROCCH-EER (%)", "eer_rocch", 100, 2),
     Column("D_ECE (bit)", "d_ece"),
-    Column("l_w", "l_w", digits=2),
+    Column("l_w (decades)", "l_w", digits=2),
     Column("tag", "tag"),
-    Column("min Cllr", "cllr_min"),
+    Column("min Cllr (bit)", "cllr_min"),
     Column("linkability D_sys", "linkability"),
 )
 SIMILARITY_COLUMNS = (
