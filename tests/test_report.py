@@ -22,7 +22,9 @@ from local.metrics.curves import attack, calibrations, empirical, prior_profile
 from local.metrics.verification import prepare
 from local.metrics.zebra import D_ECE_MAX
 from local.report import draw, pictures_disclosure
+from local.report.cards import TERMS, cards
 from local.report.draw import inline, slug
+from local.report.html import sheet
 from local.report.load import Results, load_results
 from local.report.origin import origin
 from local.report.page import page
@@ -735,6 +737,27 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
     assert ">#1c2126</text>" in found
     assert slug("a.b", "c_d-e") == "a.b_c-d-e"
     assert slug("a/../b", "<é>").startswith("a-..-b_x_") and slug("<é>") != slug("<è>")
+
+
+def test_columns_with_one_value_are_told_above_a_wide_table() -> None:
+    header = ["split", "system", "EER (%)", "a", "b", "chance", "speakers", "segments"]
+    rows_ = [["f", "b2", "1.0 [0.5, 2.0]", "x", "y<", "7.7", "13", "1"],
+             ["m", "b2", "2.0", "x", "z", "7.7", "13", "2"]]  # fmt: skip
+    text = sheet("Attacks", header, rows_)
+    assert "In all rows: system: b2; a: x; speakers: 13." in text  # chance stays with its figure
+    parser = Parser(text)
+    assert [t for t, _ in parser.tags].count("th") == 5 + 2
+    assert '<td class="n">1.0 <span>[0.5, 2.0]</span></td>' in text and "y&lt;" in text
+    assert parser.links == ["#card-eer", "#card-chance"]
+    assert "In all rows" not in sheet("Few", header[:7], [r[:7] for r in rows_])
+
+
+def test_every_term_has_its_card() -> None:
+    found = {card.name: card for card in cards()}
+    assert set(found) == set(TERMS.values())
+    assert found["eer"].title == "equal error rate"
+    assert all(len(card.paragraphs[0]) > 30 for card in found.values())
+    assert not re.search(r"\]\(|`", "".join("".join(card.paragraphs) for card in found.values()))
 
 
 class TestBrowser:

@@ -67,7 +67,7 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
     ]  # fmt: skip
     assert verdict_table(figures).rows == [
         ["b2", f"{NOTHING_HIDDEN} (men); hides from ignorant, not from aligned (women)",
-         "women 30.0 [20.0, 35.0] %, unprotected 2.0; men 3.0 [1.0, 6.0] %, unprotected 2.0",
+         "women 30.0 [20.0, 35.0], unprotected 2.0; men 3.0 [1.0, 6.0], unprotected 2.0",
          "12 of 13 women", "10.0 (was 4.0)"]
     ]  # fmt: skip
     assert people(figures) == "13 women and 13 men"

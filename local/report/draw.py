@@ -143,10 +143,10 @@ def use_style() -> None:
         logging.getLogger(talkative).setLevel(logging.ERROR)
 
 
-def label(text: str) -> str:
+def label(text: str, longest: int = _LONG) -> str:
     """A name for a legend, cut where it is long; matplotlib leaves out those that begin with an
     underscore."""
-    text = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
     return f" {text}" if text.startswith("_") else text
 
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pieces of HTML; every text is escaped here, whoever named the system or the speaker."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from local.report.cards import terms_in
 from local.report.draw import Picture
 
 _NUMBERS = "0123456789−∞"
+_INTERVAL = re.compile(r"(.*?) (\[.*\])")
+_WIDE = 7  # columns beyond which those that hold one value in all rows are told above the table
 _TOLD = 260  # letters of a finding that stand beneath a picture; a longer one is folded
 _SHORT = 24  # letters of a name that does not break into lines
 
@@ -37,8 +41,12 @@ def cell(html: str, *, number: bool = False) -> str:
 
 
 def plain(text: str) -> str:
-    """A cell of a text."""
-    return cell(escape(text), number=text[:1] != "" and text[0] in _NUMBERS)
+    """A cell of a text; an interval in brackets may stand beneath its value."""
+    is_number = text[:1] != "" and text[0] in _NUMBERS
+    found = _INTERVAL.fullmatch(text) if is_number else None
+    if found is None:
+        return cell(escape(text), number=is_number)
+    return cell(f"{escape(found[1])} {element('span', found[2])}", number=True)
 
 
 def table(
@@ -57,8 +65,31 @@ def table(
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f'<table data-sortable aria-label="{escape(caption)}"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{terms(header)}"
     )
+
+
+def sheet(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts. Of a wide one, columns with one value in all rows are told above it."""
+    same = {
+        i: rows[0][i]
+        for i in range(1, len(header))
+        if len(header) > _WIDE
+        and len(rows) > 1
+        and not header[i].startswith("chance")
+        and len({own[i] for own in rows}) == 1
+    }
+    kept = [i for i in range(len(header)) if i not in same]
+    lines = [row([own[0]], [plain(own[i]) for i in kept[1:]]) for own in rows]
+    told = "; ".join(f"{header[i]}: {value}" for i, value in same.items())
+    above = element("p", f"In all rows: {told}.", class_="soft") if same else ""
+    return above + table(caption, [header[i] for i in kept], lines)
+
+
+def terms(header: Sequence[str]) -> str:
+    """Links from the terms of headings to their cards."""
+    links = [element("a", term, href=f"#card-{card}") for term, card in terms_in(header).items()]
+    return raw("p", f"Terms: {', '.join(links)}", class_="terms") if links else ""
 
 
 def row(names: Sequence[str], cells: Iterable[str]) -> str:

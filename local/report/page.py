@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from local.report import doubts, html, strongest, summary, systems, tables
+from local.report.cards import cards
 from local.report.draw import Picture
 from local.report.html import Contents, element, raw
 from local.report.load import Results
@@ -75,11 +76,11 @@ def _details(
     body.append(_utility(results, utility, contents))
     prosody = tables.prosody_table(results.figures)
     if prosody.rows:
-        lines = [html.row(r[:2], map(html.plain, r[2:])) for r in prosody.rows]
         name = tables.PROSODY_TITLE
-        table = html.table(name, prosody.header, lines)
+        table = html.sheet(name, prosody.header, prosody.rows)
         body.append(html.section(name, contents.add(name), table))
     body.append(_times(results, contents))
+    body.append(_terms(contents))
     body += [_missing(results, contents), _origin(results, contents)]
     toc = raw("details", element("summary", "Contents") + contents.html(), open="")
     nav = raw("nav", toc, aria_label="Contents")
@@ -123,10 +124,9 @@ def _strongest(results: Results) -> list[str]:
     found = strongest.strongest_table(results.figures)
     if not found.rows:
         return []
-    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in found.rows]
     return [
         element("h3", strongest.TITLE),
-        html.table(strongest.TITLE, found.header, lines),
+        html.sheet(strongest.TITLE, found.header, found.rows),
         element("p", strongest.READING, class_="soft"),
     ]
 
@@ -136,10 +136,9 @@ def _vocoder(results: Results, evaluator: str) -> list[str]:
     found = systems.vocoder_table(results, evaluator)
     if not found.rows:
         return []
-    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in found.rows]
     return [
         element("h4", systems.VOCODER_TITLE),
-        html.table(f"{systems.VOCODER_TITLE}, {evaluator}", found.header, lines),
+        html.sheet(f"{systems.VOCODER_TITLE}, {evaluator}", found.header, found.rows),
         element("p", systems.VOCODER_READING, class_="soft"),
     ]
 
@@ -234,8 +233,7 @@ def _table(title: str, table: tables.Table, contents: Contents) -> str:
     anchor = contents.add(title, 3)
     if not table.rows:
         return html.section(title, anchor, element("p", "Not measured."), level=3)
-    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in table.rows]
-    return html.section(title, anchor, html.table(title, table.header, lines), level=3)
+    return html.section(title, anchor, html.sheet(title, table.header, table.rows), level=3)
 
 
 def _utility(results: Results, drawn: Section, contents: Contents) -> str:
@@ -249,8 +247,7 @@ def _utility(results: Results, drawn: Section, contents: Contents) -> str:
         parts = [element("p", drawn.text), raw("div", figures, class_="pictures")]
     if said := opinions(results.figures):
         parts.append(element("h3", "Second opinion") + html.items(said))
-    lines = [html.row(r[:1], map(html.plain, r[1:])) for r in rows]
-    parts.append(html.table(drawn.title, tables.UTILITY_HEADER, lines))
+    parts.append(html.sheet(drawn.title, tables.UTILITY_HEADER, rows))
     if reading := tables.utility_reading(results.figures):
         parts.append(element("p", reading, class_="soft"))
     return html.section(drawn.title, at, *parts)
@@ -264,17 +261,28 @@ def _times(results: Results, contents: Contents) -> str:
     at, found = contents.add(name), tables.rtf_table(results.timings)
     if not found.rows:
         return html.section(name, at, element("p", "Not measured."))
-    lines = [html.row(r[:2], map(html.plain, r[2:])) for r in found.rows]
     reading = element("p", tables.RTF_READING, class_="soft")
-    return html.section(name, at, reading, html.table(name, found.header, lines))
+    return html.section(name, at, reading, html.sheet(name, found.header, found.rows))
+
+
+def _terms(contents: Contents) -> str:
+    """The cards that tables link to."""
+    name = "What the terms mean"
+    at = contents.add(name)
+    told = "".join(
+        element("dt", card.title, id=f"card-{card.name}")
+        + raw("dd", "".join(element("p", text) for text in card.paragraphs))
+        for card in cards()
+    )
+    return html.section(name, at, raw("dl", told, class_="cards"))
 
 
 def _missing(results: Results, contents: Contents) -> str:
     anchor = contents.add("Missing")
     if not results.missing:
         return html.section("Missing", anchor, element("p", "Nothing of what was run is missing."))
-    lines = [html.row([what], [html.plain(why)]) for what, why in results.missing]
-    return html.section("Missing", anchor, html.table("Missing", ["what", "why"], lines))
+    table = html.sheet("Missing", ["what", "why"], results.missing)
+    return html.section("Missing", anchor, table)
 
 
 def _origin(results: Results, contents: Contents) -> str:
@@ -293,15 +301,15 @@ def _origin(results: Results, contents: Contents) -> str:
     steps = results.run.get("steps")
     fields = ("folder", "settings", "command", "finished", "host")
     lines = [
-        html.row([str(s.get("folder"))], [html.plain(str(s.get(f))) for f in fields[1:]])
+        [str(s.get(f)) for f in fields]
         for s in (steps if isinstance(steps, list) else [])
         if isinstance(s, dict)
     ]
     if lines:
-        table = html.table("How each figure was made", fields, lines)
+        table = html.sheet("How each figure was made", fields, lines)
         note = element("p", _DIGESTS, class_="soft")
         head = element("summary", f"How each of {len(lines)} comparisons was made")
-        parts.append(raw("details", head + note + table))
+        parts.append(raw("details", head + note + table, class_="paths"))
     return html.section("Where this comes from", anchor, *parts)
 
 
@@ -318,9 +326,11 @@ def _attacks(results: Results) -> list[str]:
         compared, encoder = r.get("comparison") or {}, r.get("encoder") or {}
         texts = [*sides, str(compared.get("draws")), _learnt_from(r),
                  str(encoder.get("encoder")), str(r.get("backend"))]  # fmt: skip
-        lines.append(html.row([str(r.get("scores"))], map(html.plain, texts)))
+        lines.append([str(r.get("scores")), *texts])
     head = element("summary", f"What each of {len(lines)} attacks was")
-    return [raw("details", head + html.table("What each attack was", header, lines))]
+    return [
+        raw("details", head + html.sheet("What each attack was", header, lines), class_="paths")
+    ]
 
 
 def _learnt_from(record: dict[str, object]) -> str:

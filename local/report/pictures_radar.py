@@ -17,6 +17,7 @@ from local.report.words import PROTECTED, attacker, enumerate_words, number, par
 from utils.arrays import Float64
 
 _MANY = 20  # up to so many speakers their names stand around the radar
+_NARROW = 17  # letters over one of three radars side by side
 _FEW = 5  # up to so many systems share one radar; more get one each
 _SHOWN = 12  # speakers with a radar over targets
 POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over his own
@@ -122,7 +123,7 @@ def _apart(
         i = results.systems().index(system)
         axes.fill(angle, _values(values, names), color=draw.colour(i), alpha=0.15, linewidth=0)
         _ring(axes, angle, _values(values, names), i, linewidth=1.1)
-        axes.set_title(draw.label(system), fontsize=draw.SMALL)
+        axes.set_title(draw.label(system, _NARROW), fontsize=draw.SMALL)
     return canvas
 
 
@@ -205,7 +206,7 @@ def targets(
         angle = _axes(axes, len(axes_names))
         _ring(axes, angle, np.full(len(axes_names), before[i]), -1, linewidth=1.2)
         _ring(axes, angle, table[i], 0, linewidth=1.1)
-        axes.set_title(draw.label(speakers[i]), fontsize=draw.SMALL)
+        axes.set_title(draw.label(speakers[i], _NARROW), fontsize=draw.SMALL)
     mean = table.mean(axis=1)
     alt = (
         f"On {split}, {attacker(attack)} attacker, each axis is one of {len(axes_names)} constant "

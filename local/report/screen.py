@@ -15,6 +15,7 @@ from local.report.tables import Table
 
 TITLE = verdict.TITLE
 _LONG = 130  # letters of what a system says of itself here; all of it stands in the details
+NO_NOTE = "Whether these voices are real or synthetic was not recorded"
 NO_ATTACK = "No attack was measured, so nothing is said of privacy."
 
 
@@ -23,7 +24,7 @@ def screen(results: Results, pictures: Sequence[Picture], players: Players | Non
     found = verdict.verdict_table(results.figures, results.speakers)
     parts = [element("p", _whom(results), class_="whom")]
     if found.rows:
-        parts += [_table(results, found), _trust(results)]
+        parts += [_table(results, found), html.terms(found.header), _trust(results)]
     else:
         parts.append(element("p", NO_ATTACK))
     if pictures:
@@ -35,7 +36,7 @@ def screen(results: Results, pictures: Sequence[Picture], players: Players | Non
 
 def _whom(results: Results) -> str:
     """Whose speech, and when."""
-    note = str(results.run.get("corpus_note") or "")
+    note = str(results.run.get("corpus_note") or NO_NOTE)
     date = str((results.run.get("origin") or {}).get("date") or "")
     people = verdict.people(results.figures)
     told = [f"Speech of {people}" if people else "", note, f"Measured on {date}" if date else ""]

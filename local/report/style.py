@@ -39,7 +39,7 @@ h1{font-size:1.5rem;line-height:1.2;margin:.2rem 0}
 h2{font-size:1.3rem;margin:2.6rem 0 .6rem;padding-top:.7rem;border-top:2px solid var(--grid)}
 h3{font-size:1.08rem;margin:1.8rem 0 .4rem}
 h4{font-size:1rem;margin:1.3rem 0 .3rem}
-h1,h2,h3,h4,p,li,dd,td,th,figcaption,code{overflow-wrap:anywhere}
+h1,h2,h3,h4,p,li,dd,figcaption,code{overflow-wrap:anywhere}
 p,.prose li{max-width:48rem}
 .soft{color:var(--soft)}
 nav{background:var(--box);border-radius:.5rem;padding:.7rem 1rem;font-size:.93rem}
@@ -54,16 +54,21 @@ nav li{padding:.13rem 0}
  max-width:100%}
 .scroll:focus-visible,button:focus-visible,a:focus-visible,summary:focus-visible{
  outline:3px solid var(--link);outline-offset:1px}
-table{border-collapse:collapse;width:100%;font-size:.85rem;font-variant-numeric:tabular-nums}
-th,td{padding:.35rem .5rem;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}
-td{overflow-wrap:normal}.n{white-space:nowrap}tr:last-child>*{border-bottom:0}
+table{border-collapse:collapse;width:100%;font-size:.82rem;font-variant-numeric:tabular-nums}
+th,td{padding:.3rem .4rem;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}
+td,th{overflow-wrap:break-word}th.n{white-space:nowrap}
+.paths :is(td,th){overflow-wrap:anywhere}
+td.n span{white-space:nowrap;font-size:.92em;color:var(--soft)}
+.terms{font-size:.82rem;margin:.2rem 0;color:var(--soft)}
+.cards{display:block}.cards dd{margin:0 0 .8rem}.cards p{margin:.2rem 0}
+tr:last-child>*{border-bottom:0}
 tbody th{font-weight:600;min-width:5.5rem;max-width:16rem}tbody th.n{max-width:none}
 td:has(audio){vertical-align:middle}
-thead th{background:var(--box);vertical-align:bottom;font-weight:600;min-width:4.5rem;
+thead th{background:var(--box);vertical-align:bottom;font-weight:600;min-width:3.2rem;
  overflow-wrap:normal}
 th button{all:unset;cursor:pointer;display:inline-block;padding:.1rem 0}
 th button{white-space:normal}
-th button::after{content:"\\00a0↕";color:var(--soft);font-size:.8em}
+th button{text-decoration:underline dotted var(--soft);text-underline-offset:.2em}
 th[aria-sort=ascending] button::after{content:"\\00a0▲";color:var(--link)}
 th[aria-sort=descending] button::after{content:"\\00a0▼";color:var(--link)}
 .best,.worst{display:block;white-space:normal;max-width:10rem;font-size:.8rem;font-weight:600}
@@ -80,7 +85,7 @@ dl{display:grid;grid-template-columns:minmax(6rem,max-content) minmax(0,1fr);gap
  margin:.6rem 0}dt{font-weight:600}dd{margin:0}
 code{font-size:.88em}
 @media print{nav,td:has(audio),th.fixed{display:none}body{font-size:10pt}
- .scroll{overflow:visible;border:0}table{font-size:6.5pt}.n{white-space:normal}
+ .scroll{overflow:visible;border:0}table{font-size:6.5pt} td.n span{white-space:normal}
  thead th,tbody th{min-width:0}th,td{padding:.15rem .25rem}.best,.worst{font-size:1em}
  code{overflow-wrap:anywhere}figure,tr,.box{break-inside:avoid}h2,h3,h4{break-after:avoid}
  th button::after{content:""!important}

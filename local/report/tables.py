@@ -6,7 +6,14 @@ from types import MappingProxyType
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report.results import Figure, Timing
-from local.report.words import MOS_READING, UTILITY, UTILITY_METRICS, markdown_table, number
+from local.report.words import (
+    MOS_READING,
+    UTILITY,
+    UTILITY_METRICS,
+    attacker,
+    markdown_table,
+    number,
+)
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
@@ -192,8 +199,8 @@ def _table(
         if subject[2] not in attackers:
             continue
         any_figure = next(iter(figures.values()))
-        split, system, attacker, condition = subject
-        who = [names[attacker], condition] if names else []
+        split, system, attack, condition = subject
+        who = [names[attack], condition] if names else []
         own = [getattr(any_figure, field) for field in counts.values()]
         rows.append([split, system, *who, *_cells(table, subject, columns), *own])
     who = ["attacker", "condition"] if names else []
@@ -213,7 +220,7 @@ def summary_table(table: Figures) -> Table:
 def attack_table(table: Figures) -> Table:
     """Detection, ZEBRA and linkability on the enrolment-trial lists, a row an attack."""
     counts = {"speakers": "n_speakers", "segments": "n_segments", **TRIALS}
-    names = {attacker: attacker for attacker in CONDITION}
+    names = {name: attacker(name) for name in CONDITION}
     return _table(table, list(CONDITION), ATTACK_COLUMNS, names=names, counts=counts)
 
 
@@ -304,13 +311,13 @@ def prosody_table(figures: Iterable[Figure]) -> Table:
 
 def reid_table(table: Figures) -> Table:
     """Naming the right one of the enrolled speakers, with its chance, a row an attack."""
-    names = {f"reid_{attacker}": attacker for attacker in CONDITION}
+    names = {f"reid_{name}": attacker(name) for name in CONDITION}
     counts = {"speakers": "n_speakers", "utterances": "n_segments"}
     return _table(table, list(names), REID_COLUMNS, names=names, counts=counts)
 
 
 def legal_table(table: Figures) -> Table:
     """Singling out and legal linkability, with their chance levels, a row an attack."""
-    names = {f"legal_{attacker}": attacker for attacker in CONDITION}
+    names = {f"legal_{name}": attacker(name) for name in CONDITION}
     counts = {"speakers": "n_speakers"}
     return _table(table, list(names), LEGAL_COLUMNS, names=names, counts=counts)

@@ -32,8 +32,8 @@ HIDDEN = "hides from the attackers that were run"
 _NAMED = "reid_speaker_top_1"
 _GROUPS = {"f": "women", "m": "men"}
 RULES = (
-    f"{NOTHING_HIDDEN}: the strongest attacker errs no more than without protection, or the "
-    "interval of their EER does not rule it out.",
+    f"{NOTHING_HIDDEN}: the strongest attacker errs no more than the same evaluator without "
+    "protection, or the interval of their EER does not rule it out.",
     f"{NO_EVIDENCE}: even unprotected voices are recognised with an EER above {percent(WEAK)}, so "
     "these attackers are too weak.",
     f"{HIDDEN}: the strongest attacker's EER is at least {percent(NEAR, 0)}, and its interval "
@@ -49,7 +49,8 @@ _TRAINING = re.compile(r"_seed\d+(?=_|$)")  # what sets trainings of one evaluat
 
 @dataclass(frozen=True)
 class Verdict:
-    """On a group of people. eer: of the strongest attacker; bare: the lowest without protection."""
+    """On a group of people. eer: of the strongest attacker; bare: of the same
+    evaluator without protection."""
 
     group: str
     said: str
@@ -70,7 +71,7 @@ def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
         if said == PART:
             said = _from_whom([f for f in figures if (f.split, f.system) == (s.split, s.system)])
         group = _GROUPS.get(s.eer.gender, s.split)
-        found.setdefault(s.system, []).append(Verdict(group, said, s.eer, best))
+        found.setdefault(s.system, []).append(Verdict(group, said, s.eer, own or best))
     return found
 
 
@@ -120,7 +121,7 @@ def verdict_table(figures: Sequence[Figure], speakers: Sequence[SpeakerFigure] =
     named = {(f.system, f.split): f for f in _best_named(figures)}
     kept = uses(figures)
     header = ["system", "verdict"]
-    header += [f"EER of the strongest attacker ({percent(CHANCE, 0)}: guessing)"]
+    header += [f"EER (%) of the strongest attacker ({100 * CHANCE:.0f}: guessing)"]
     header += [f"people named{_recordings(named.values())}"] * bool(named)
     header += ["worst-protected person"] * bool(speakers)
     header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in kept]
@@ -142,7 +143,7 @@ def verdict_table(figures: Sequence[Figure], speakers: Sequence[SpeakerFigure] =
 
 def _eer(verdict: Verdict) -> str:
     """Of one group, with its interval, and without protection."""
-    text = f"{verdict.group} {cell(verdict.eer, EER)} %"
+    text = f"{verdict.group} {cell(verdict.eer, EER)}"
     if verdict.bare is not None:
         text += f", unprotected {cell(replace(verdict.bare, low='', high=''), EER)}"
     return text
