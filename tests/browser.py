@@ -1,6 +1,8 @@
 """A real browser for the tests of the report: headless Chromium, where there is one."""
 
+import io
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,3 +113,16 @@ def check_page(running: Any, path: Path) -> int:
             assert width < _DESK or wide == []  # 13 of 16 tables were cut off
             assert complaints == []
     return len(pictures)
+
+
+def picture(report: Path, out: Path) -> None:
+    """The first screen of a report as a picture, for README: CONTRIBUTING.md, "The picture"."""
+    from PIL import Image
+
+    with chromium() as running, opened(running, report) as (page, _):
+        png = page.screenshot(clip={"x": 0, "y": 0, "width": 1280, "height": 800})
+    Image.open(io.BytesIO(png)).convert("RGB").save(out, quality=80, method=6)
+
+
+if __name__ == "__main__":
+    picture(*map(Path, sys.argv[1:]))

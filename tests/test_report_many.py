@@ -25,7 +25,7 @@ from local.report.markdown import render
 from local.report.page import page
 from local.report.players import Players
 from local.report.results import Figure, SpeakerFigure, read_table, write_table
-from local.report.sections import Section, draw_all
+from local.report.sections import Section, draw_all, draw_utility
 from local.report.speakers import worst_first
 from local.report.summary import findings, not_measured, rows
 from local.report.systems import vocoder_table
@@ -366,6 +366,20 @@ def test_targets_have_their_radar(tmp_path: Path) -> None:
     assert "3 badly protected: 0.80 (original speech 0.95); 3 well protected: 0.50" in groups.alt
     assert "EER 20.0 % ± 10.0 % over 3 targets" in findings(results, "e")[0]
     assert [s.title for s in draw_all(results, "e", tmp_path)][-1] == "Linkability by target voice"
+
+
+def test_words_by_target(tmp_path: Path) -> None:
+    """Paper 001, Fig. 5."""
+    made = Made(Path(), figures=[*targets(3).figures])
+    for n, system in enumerate(("original", "const_00", "const_01", "const_02")):
+        made.row(("asr", "t_f", system, "utility"), "A", "wer", 0.04 + 0.02 * n)
+    (picture,) = draw_utility(Results(Path(), figures=made.figures), tmp_path).pictures
+    assert picture.title == "Word error rate by target voice, const_NN, t_f"
+    assert (
+        "best at const_00 (6.0 %), worst at const_02 (10.0 %); original speech 4.0 %."
+        in picture.alt
+    )
+    assert draw_utility(Results(Path(), figures=made.figures[:-1]), None).pictures == []
 
 
 def test_two_targets_have_no_radar_and_it_is_said(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from local.report import (
@@ -19,7 +20,7 @@ from local.report.draw import Picture
 from local.report.front import trades
 from local.report.load import Results
 from local.report.results import logger
-from local.report.words import HEARD, PROTECTED
+from local.report.words import HEARD, PROTECTED, UTILITY, UTILITY_METRICS
 
 Draw = Callable[[], Picture | None]
 
@@ -61,11 +62,21 @@ def draw_first(results: Results, folder: Path | None) -> list[Picture]:
 
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
-    """Privacy against utility, a picture a split and measure; PDFs go to `folder`, if given."""
+    """Privacy against utility, a picture a split and measure, and utility by target; PDFs go to
+    `folder`, if there is one."""
     names = results.systems()
     draws: list[Draw] = [
         partial(pictures_utility.trade_off, trade, names, folder)
         for trade in trades(results.figures)
+    ]
+    measured = dict.fromkeys(
+        (f.metric, f.evaluator, f.split)
+        for f in results.figures
+        if f.attacker == UTILITY and f.metric in UTILITY_METRICS
+    )
+    draws += [
+        partial(pictures_utility.by_target, results, of, series, folder)
+        for of, series in product(measured, results.target_series())
     ]
     return Section(UTILITY_TITLE, _UTILITY, _drawn(results, UTILITY_TITLE, draws))
 

@@ -84,12 +84,14 @@ details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}
 dl{display:grid;grid-template-columns:minmax(6rem,max-content) minmax(0,1fr);gap:.25rem 1rem;
  margin:.6rem 0}dt{font-weight:600}dd{margin:0}
 code{font-size:.88em}
-@media print{nav,td:has(audio),th.fixed{display:none}body{font-size:10pt}
- .scroll{overflow:visible;border:0}table{font-size:6.5pt} td.n span{white-space:normal}
- thead th,tbody th{min-width:0}th,td{padding:.15rem .25rem}.best,.worst{font-size:1em}
+@page{size:A4;margin:12mm}@media print{nav,td:has(audio),th.fixed{display:none}body{font-size:10pt}
+ .scroll{overflow:visible;border:0}table{font-size:6pt}
+ td.n span{display:block}th,td{hyphens:auto}.terms,.pair{display:none}
+ main{padding:0}.verdicts{font-size:9pt}th button{text-decoration:none}
+ thead th,tbody th{min-width:0}th,td{padding:.1rem .2rem}.best,.worst{font-size:1em}
  code{overflow-wrap:anywhere}figure,tr,.box{break-inside:avoid}h2,h3,h4{break-after:avoid}
  th button::after{content:""!important}
- .pictures{grid-template-columns:repeat(2,1fr)}.three{grid-template-columns:repeat(3,1fr)}
+ .pictures{grid-template-columns:repeat(2,1fr)}
  .specialists:not([open])>summary::after{content:": not printed, as they were folded"}}
 """
 )
