@@ -114,7 +114,7 @@ def test_the_worst_person_is_that_of_all_evaluators() -> None:
 
 
 def test_trainings_of_one_evaluator_give_the_spread() -> None:
-    seeds = ("e_plda", "e_seed1_plda", "e_seed2_plda", "other_plda")
+    seeds = ("e/plda", "e_seed1/plda", "e_seed2/plda", "other/plda")
     figures = [
         figure("b2", "aligned", eer, 0.0, 0.5, evaluator=name)
         for name, eer in zip(seeds, (0.10, 0.18, 0.14, 0.4), strict=True)

@@ -183,10 +183,11 @@ def face(index: int) -> str:
 
 
 def slug(*parts: str) -> str:
-    """A file name of names: letters, digits, and `-` for all else; what was lost so is told by a
-    digest, so that two names stay two."""
-    name = "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") or "x" for part in parts)
-    if all(re.fullmatch(r"[\w.-]+", part, re.ASCII) for part in parts):
+    """A file name of names: letters and digits, `-` for `_`, `+` for `/`; what else is lost is told
+    by a digest, so that two names stay two."""
+    parts = tuple(part.replace("/", "+") for part in parts)
+    name = "_".join(re.sub(r"[^A-Za-z0-9.+]", "-", part).strip("-.") or "x" for part in parts)
+    if all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+]*", part) for part in parts):
         return name
     return f"{name}_{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 

@@ -40,8 +40,9 @@ def page(
     utility: those of no one evaluator. Clips get the room that the rest leaves."""
 
     def whole(players: Players | None) -> str:
-        front = screen(results, first, players)
-        return _page(results, front, _details(results, sections, utility, players), players)
+        contents = Contents()
+        details = _details(results, sections, utility, players, contents)
+        return _page(results, screen(results, first, players, contents), details, players)
 
     silent = whole(None)
     if not with_audio or not results.clips:
@@ -67,9 +68,9 @@ def _details(
     sections: dict[str, list[Section]],
     utility: Section,
     players: Players | None,
+    contents: Contents,
 ) -> str:
-    """All that the first screen leaves out, folded."""
-    contents = Contents()
+    """All that the first screen leaves out, folded; its headings come to `contents`."""
     body = [_summary(results, contents)]
     for evaluator, drawn in sections.items():
         body += _evaluator(results, evaluator, drawn, contents, players)

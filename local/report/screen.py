@@ -7,7 +7,7 @@ from html import escape
 
 from local.report import html, verdict
 from local.report.draw import Picture
-from local.report.html import element, raw
+from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.players import SIDES, Players
 from local.report.systems import notes
@@ -15,12 +15,15 @@ from local.report.tables import Table
 
 TITLE = verdict.TITLE
 _LONG = 130  # letters of what a system says of itself here; all of it stands in the details
+LEGAL = "Legal criteria"
 NO_NOTE = "Whether these voices are real or synthetic was not recorded"
 NO_ATTACK = "No attack was measured, so nothing is said of privacy."
 
 
-def screen(results: Results, pictures: Sequence[Picture], players: Players | None) -> str:
-    """Everything before the details."""
+def screen(
+    results: Results, pictures: Sequence[Picture], players: Players | None, contents: Contents
+) -> str:
+    """Everything before the details, whose headings are `contents`."""
     found = verdict.verdict_table(results.figures, results.speakers)
     parts = [element("p", _whom(results), class_="whom")]
     if found.rows:
@@ -31,7 +34,19 @@ def screen(results: Results, pictures: Sequence[Picture], players: Players | Non
         parts.append(raw("div", "".join(map(html.figure, pictures)), class_="pictures three"))
     if players:
         parts.append(_clips(players))
+    parts.append(_more(contents))
     return raw("section", "\n".join(parts), class_="front", aria_label=TITLE)
+
+
+def _more(contents: Contents) -> str:
+    """Links into the details: to what is not of one evaluator of several, and to the criteria that
+    regulators name."""
+    found: dict[str, str] = {}
+    for level, title, anchor in contents.entries:
+        if (level == 2 and "(" not in title) or (level == 3 and title.startswith(LEGAL)):
+            found.setdefault(title.partition(":")[0], anchor)
+    links = (element("a", title, href=f"#{anchor}") for title, anchor in found.items())
+    return raw("p", f"In the details: {', '.join(links)}.", class_="terms")
 
 
 def _whom(results: Results) -> str:

@@ -44,7 +44,7 @@ RULES = (
     "from all that a person said. The worst-protected person is the one whom the attacker who does "
     "best on them links most surely.",
 )
-_TRAINING = re.compile(r"_seed\d+(?=_|$)")  # what sets trainings of one evaluator apart
+_TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 
 
 @dataclass(frozen=True)
