@@ -45,11 +45,12 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def _markdown(results: Results) -> str:
-    told = results.run.get("origin")
-    origin = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
+    found = results.run.get("origin")
+    origin = {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
     n_settings = len({figure.settings for figure in results.figures})
     origin["settings"] = Marked(f"{n_settings} digests, in the column `settings` of metrics.csv")
-    return render(results.figures, results.corpus, origin, notes(results), results.timings)
+    told = notes(results), results.timings, results.speakers
+    return render(results.figures, results.corpus, origin, *told)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -124,6 +124,15 @@ def test_trainings_of_one_evaluator_give_the_spread() -> None:
     )
 
 
+def test_forty_target_voices_need_one_row() -> None:
+    names = [f"const_{i:02d}" for i in range(40)]
+    figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
+    figures += [figure(n, "ignorant", 0.3 if n != names[7] else 0.2, 0.1, 0.4) for n in names]
+    rows = verdict_table(figures).rows
+    assert [row[0] for row in rows] == ["b2", "const_NN: worst of 40, const_07"]
+    assert rows[1][2].startswith("women 20.0")
+
+
 def test_without_any_attack_there_is_no_verdict() -> None:
     assert not verdict_table([bare()]).rows
     assert not verdict_table([figure("b2", "aligned", float("nan"), 0, 1)]).rows

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from local.report import doubts, strongest, tables, verdict
 from local.report.front import trades
 from local.report.recognisers import opinions
-from local.report.results import Figure, Timing
+from local.report.results import Figure, SpeakerFigure, Timing
 from local.report.words import UTILITY, absent, attacker, enumerate_words, plain
 
 READING = """\
@@ -48,14 +48,15 @@ def render(
     origin: Mapping[str, str],
     notes: Sequence[tuple[str, str]] = (),
     timings: Sequence[Timing] = (),
+    speakers: Sequence[SpeakerFigure] = (),
 ) -> str:
     """The whole report in Markdown. `origin`: lines of the provenance block, name to value; notes:
-    what systems say of themselves; timings: real-time factors."""
+    what systems say of themselves; timings: real-time factors; speakers: figures by person."""
     privacy = [f for f in figures if f.attacker != UTILITY]
     parts = [f"# Results on {plain(corpus)}", READING]
     if notes:
         parts.append("\n".join(f"- **{plain(system)}**: {plain(note)}" for system, note in notes))
-    if (table := verdict.verdict_table(figures)).rows:
+    if (table := verdict.verdict_table(figures, speakers)).rows:
         trusted, rules = (
             "\n".join(f"- {plain(text)}" for text in texts)
             for texts in (verdict.trust(figures), verdict.RULES)

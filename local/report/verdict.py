@@ -3,7 +3,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from local.report.doubts import WEAK
@@ -20,6 +20,7 @@ from local.report.words import (
     number,
     parse,
     percent,
+    target_series,
 )
 
 TITLE = "In short"
@@ -126,8 +127,9 @@ def verdict_table(figures: Sequence[Figure], speakers: Sequence[SpeakerFigure] =
     header += ["worst-protected person"] * bool(speakers)
     header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in kept]
     rows = []
-    for system, own in found.items():
-        row = [system, _said(own), "; ".join(map(_eer, own))]
+    for system, name in _rows(found).items():
+        own = found[system]
+        row = [name, _said(own), "; ".join(map(_eer, own))]
         if named:
             told = ((v, named.get((system, v.eer.split))) for v in own)
             row.append("; ".join(_named(v.group, f, figures) for v, f in told if f) or "–")
@@ -139,6 +141,18 @@ def verdict_table(figures: Sequence[Figure], speakers: Sequence[SpeakerFigure] =
         row += [_kept(kept[by].get(system), kept[by].get("original"), by[0]) for by in kept]
         rows.append(row)
     return Table(header, rows, 2)
+
+
+def _rows(found: Mapping[str, Sequence[Verdict]]) -> dict[str, str]:
+    """Systems with a row, and what it is called: of target voices of one experiment (001) the one
+    that protects worst stands for all."""
+    named = {system: system for system in found}
+    for series, targets in target_series(found).items():
+        worst = min(targets, key=lambda t: min(parse(v.eer.value) for v in found[t]))
+        for target in targets:
+            del named[target]
+        named[worst] = f"{series}: worst of {len(targets)}, {worst}"
+    return named
 
 
 def _eer(verdict: Verdict) -> str:
