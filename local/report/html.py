@@ -70,12 +70,14 @@ def table(
 
 
 def sheet(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts. Of a wide one, columns with one value in all rows are told above it."""
+    """A table of texts. Of a wide one, columns with one value in all rows are told above it, but
+    for those that only their place explains: chance levels, and headings that occur twice."""
     same = {
         i: rows[0][i]
         for i in range(1, len(header))
         if len(header) > _WIDE
         and len(rows) > 1
+        and header.count(header[i]) == 1
         and not header[i].startswith("chance")
         and len({own[i] for own in rows}) == 1
     }

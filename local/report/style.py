@@ -22,7 +22,7 @@ h1{font-size:1.5rem;line-height:1.2;margin:.2rem 0}
 .front .box{font-size:.92rem;margin:.6rem 0}
 .verdicts{margin:.5rem 0;line-height:1.3}.verdicts td span,.verdicts b{display:block}
 .verdicts small{display:block;color:var(--soft);line-height:1.2}
-.verdicts td:nth-child(2){min-width:15rem}
+.verdicts td:nth-child(2){width:21rem}
 .pair{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:center}
 .pair span{display:flex;gap:.4rem;align-items:center}
 .three{margin:.8rem 0}
@@ -31,7 +31,7 @@ h1{font-size:1.5rem;line-height:1.2;margin:.2rem 0}
  .verdicts,.verdicts tbody,.verdicts tr,.verdicts th,.verdicts td{display:block;padding:0;border:0}
  .verdicts thead{display:none}.verdicts tr{border-bottom:1px solid var(--grid);padding:.4rem 0}
  .verdicts tbody th,.verdicts td[data-label],.verdicts b,.verdicts td span{display:inline}
- .verdicts tbody th::after{content:": "}.verdicts td:nth-child(2){display:inline;min-width:0}
+ .verdicts tbody th::after{content:": "}.verdicts td:nth-child(2){display:inline}
  .verdicts td[data-label]::before{content:attr(data-label)": ";color:var(--soft)}
  .verdicts td[data-label]::after,.verdicts td span:not(:last-child)::after{content:"; "}
  .verdicts td[data-label]:last-child::after{content:""}
@@ -135,6 +135,9 @@ function reveal() {  // a link into what is folded opens it
     if (at.tagName === "DETAILS") { at.open = true; }
   }
   if (target) { target.scrollIntoView(); }
+}
+if (window.matchMedia("(max-width: 60rem)").matches) {
+  document.querySelector("nav details").open = false;
 }
 window.addEventListener("hashchange", reveal);
 reveal();
