@@ -21,7 +21,7 @@ from local.make_report import main as make_report
 from local.metrics.curves import attack, calibrations, empirical, prior_profile
 from local.metrics.verification import prepare
 from local.metrics.zebra import D_ECE_MAX
-from local.report import draw, pictures_disclosure
+from local.report import draw, pictures_disclosure, pictures_similarity
 from local.report.cards import TERMS, cards
 from local.report.draw import inline, slug
 from local.report.html import sheet
@@ -238,6 +238,44 @@ def test_a_bin_of_few_trials_has_no_point(tmp_path: Path, monkeypatch: pytest.Mo
     ((canvas, words),) = drawn
     assert list(canvas.axes[0].lines[1].get_xdata()) == [0.1, 0.9]
     assert "1 bins of fewer than 10 trials have no point." in words[2]
+
+
+def test_pictures_of_one_evaluator_share_their_axes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Histograms and zoo plots of two systems looked alike, whatever their scores were."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(draw, "finish", lambda canvas, *_: drawn.append(canvas.axes))
+    similar, attacks = [], []
+    for system, size in (("a", 1.0), ("b", 50.0)):
+        where = {"system": system, "split": "t_f", "evaluator": "e", "attacker": "ignorant"}
+        entry = {"where": where, "speakers": ["x", "y", "z"]}
+        for s in ("oo", "op", "pp"):
+            points = size * np.arange(6.0).reshape(3, 2)
+            entry |= {f"sim_{s}": np.eye(3).tolist(), f"zoo_{s}": points.tolist()}
+        similar.append(entry)
+        bins = {"edges": [0.0, size], "mated": [1.0], "non_mated": [1.0], "linkability": [0.0]}
+        attacks.append({"where": where, "histogram": bins})
+    results = Results(Path(), pictures={"similarity": similar, "attacks": attacks})
+    for one, other in zip(similar, attacks, strict=True):
+        pictures_similarity.similarity(results, one, tmp_path)
+        pictures_disclosure.histogram(results, other, tmp_path)
+    (_, zoo_a, *_), (scores_a, *_), (_, zoo_b, *_), (scores_b, *_) = drawn
+    assert zoo_a.get_xlim() == zoo_b.get_xlim() and zoo_a.get_ylim() == zoo_b.get_ylim()
+    assert scores_a.get_xlim() == scores_b.get_xlim() == (0.0, 50.0)
+
+
+@pytest.mark.parametrize("run", ['{"origin": [1], "systems": 3}', '{"origin": "x"}', "{}"])
+def test_run_json_of_another_shape_gives_a_page(tmp_path: Path, run: str) -> None:
+    figures = [
+        figure("original", "unprotected", "eer", (0.02, 0.01, 0.03)),
+        figure("<blink>", "ignorant", "eer", (0.3, 0.2, 0.4)),
+    ]
+    write_table(tmp_path / "metrics.csv", Figure, figures)
+    (tmp_path / "run.json").write_text(run)
+    text = page(load_results(tmp_path), [], {"e": []}, Section("Utility", "", []), with_audio=True)
+    assert "&lt;blink&gt;" in text and "<blink>" not in text
+    assert "Whether these voices are real or synthetic was not recorded." in text
 
 
 class TestCurves:

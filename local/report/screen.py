@@ -52,7 +52,8 @@ def _more(contents: Contents) -> str:
 def _whom(results: Results) -> str:
     """Whose speech, and when."""
     note = str(results.run.get("corpus_note") or NO_NOTE)
-    date = str((results.run.get("origin") or {}).get("date") or "")
+    origin = results.run.get("origin")
+    date = str(origin.get("date") or "") if isinstance(origin, dict) else ""
     people = verdict.people(results.figures)
     told = [f"Speech of {people}" if people else "", note, f"Measured on {date}" if date else ""]
     return " ".join(f"{text}." for text in told if text)
