@@ -369,5 +369,5 @@ class TestStrongest:
         assert strongest_table([]).rows == []
 
     def test_one_kind_of_an_attacker_is_enough(self) -> None:
-        known = ["unprotected", "ignorant", "lazy_informed", "semi_informed_backend"]
+        known = ["unprotected", "ignorant", "aligned", "lazy_informed", "semi_informed_backend"]
         assert absent(known) == ["white_box"]

@@ -516,7 +516,7 @@ class TestPage:
     def test_it_says_what_was_not_measured(self, report: Path) -> None:
         words = " ".join(Parser((report / "report.html").read_text()).words)
         assert "Utility (word error rate, emotion, quality)" in words
-        assert "no semi-informed and white-box attacker" in words
+        assert "no aligned, semi-informed and white-box attacker" in words
 
     def test_the_same_results_give_the_same_page(self, results: Path, tmp_path: Path) -> None:
         shutil.copytree(results, tmp_path / "results")
