@@ -1,6 +1,7 @@
 """The McAdams transform: against a plain loop over frames, acceptance, and what can go wrong."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from steps.anonymisers import poles
 from steps.anonymisers.burg import burg, burg_lattice
 from steps.anonymisers.formants import EPSILON, HOP, FrameOptions, transform
 from steps.anonymisers.loudness import OutputLevel
+from steps.anonymisers.mcadams import McAdams, Settings
 from utils.cli import UserError
 
 WHOLE_FRAMES = FrameOptions(pad_edges=False)
@@ -263,6 +265,17 @@ def test_match_energy_keeps_the_loudness_of_frames(speech) -> None:
     level = float(np.std(wave[1000:3000]))
     assert np.std(matched[1000:3000]) == pytest.approx(level, rel=0.2)
     assert np.std(plain[1000:3000]) != pytest.approx(level, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "each"),
+    [({"compat": "vpc24"}, "recording"), ({"compat": "vpc22"}, "person"),
+     ({"alpha_range": (0.7, 0.9), "level": "const"}, "run"), ({"alpha": 0.8}, "everybody alike")],
+)  # fmt: skip
+def test_each_kind_says_what_it_is(asked: dict[str, Any], each: str) -> None:
+    """The challenge of 2024 at the level of utterances had no words, and its protection ended."""
+    note = McAdams(Settings("mcadams", **asked)).settings()["note"]
+    assert str(note).endswith(f"{each}.")
 
 
 def test_output_levels() -> None:

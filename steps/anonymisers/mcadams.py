@@ -82,7 +82,7 @@ PRESETS = {
     "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
 }
 _MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
-_EACH = {"utt": "recording", "spk": "person", "perm": "person", "const": "set"}
+_EACH = {"spk": "person", "perm": "person", "const": "run"}  # else recording: what a draw is for
 
 
 class McAdams(Declared[Settings]):
@@ -133,9 +133,10 @@ class McAdams(Declared[Settings]):
         if self.alpha_range is None:
             return f"The McAdams coefficient {self.alpha} moves the formants, for everybody alike."
         low, high = self.alpha_range
+        each = _EACH.get(self.level, "recording")
         return (
             f"A McAdams coefficient between {low} and {high} moves the formants; it is drawn for "
-            f"each {_EACH[self.level]}."
+            f"each {each}."
         )
 
     def transform(
