@@ -63,7 +63,7 @@ def scatter(results: Results, evaluator: str, folder: Path | None) -> Picture | 
         draw.legend(canvas)
     return draw.finish(
         canvas,
-        draw.slug("deid-gvd", evaluator),
+        draw.slug("deid_gvd", evaluator),
         "De-identification against voice distinctiveness",
         _scatter_finding(points, left_out),
         folder,
@@ -141,7 +141,7 @@ def eer_by_attacker(
     if missing:
         alt += f" Not measured: {enumerate_words(missing)}, who may do better still."
     title = f"Equal error rate by attacker, {split}"
-    return draw.finish(canvas, draw.slug("eer-by-attacker", evaluator, split), title, alt, folder)
+    return draw.finish(canvas, draw.slug("eer_by_attacker", evaluator, split), title, alt, folder)
 
 
 def _eer_line(

@@ -256,5 +256,5 @@ def target_groups(
         f"{'; '.join(said)}. Bands: one standard deviation over speakers; dotted: original speech."
     )
     title = f"The same for badly and well protected speakers, {series}, {split}"
-    name = draw.slug("target-groups", evaluator, split, series, metric)
+    name = draw.slug("target_groups", evaluator, split, series, metric)
     return draw.finish(canvas, name, f"{title} ({_defined(metric)})", alt, folder)

@@ -109,4 +109,4 @@ def by_target(
     )
     alt += f"; original speech {use.say(before.value)}." if before is not None else "."
     title = f"{use.name.capitalize()} by target voice, {series}, {split}"
-    return draw.finish(canvas, draw.slug("by-target", *of, series), title, alt, folder)
+    return draw.finish(canvas, draw.slug("by_target", *of, series), title, alt, folder)
