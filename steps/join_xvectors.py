@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Put x-vectors of several runs of one set into one folder, told apart by a suffix.
+"""Put x-vectors of several sets, or of several runs of one set, into one folder.
 
-Each NAME=FOLDER (with xvector.scp) adds <utterance>-NAME. OUT/xvector.scp points at the archives of
+Each NAME=FOLDER (with xvector.scp) adds <utterance>-NAME, each FOLDER its utterances as they are
+called. OUT/xvector.scp points at the archives of
 the folders; nothing is copied.
 """
 
@@ -21,7 +22,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("folders", nargs="+", metavar="NAME=FOLDER")
+    parser.add_argument("folders", nargs="+", metavar="[NAME=]FOLDER")
     return parser
 
 
@@ -30,13 +31,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     joined: dict[str, str] = {}
     for word in args.folders:
-        name, given, folder = word.partition("=")
-        if not (name and given and folder):
-            raise UserError(f"{word!r}: NAME=FOLDER is expected")
+        name, _, folder = word.rpartition("=")
+        if not folder or word.startswith("="):
+            raise UserError(f"{word!r}: NAME=FOLDER or FOLDER is expected")
         for utt, place in read_map(Path(folder) / "xvector.scp", rest_of_line=True).items():
-            if f"{utt}-{name}" in joined:
-                raise UserError(f"{folder}: {utt}-{name} is there twice; give each folder a name")
-            joined[f"{utt}-{name}"] = place
+            new = f"{utt}-{name}" if name else utt
+            if new in joined:
+                raise UserError(f"{folder}: {new} is there twice; give each folder a name")
+            joined[new] = place
     write_map(args.out / "xvector.scp", joined)
     print(f"written {len(joined)} x-vectors of {len(args.folders)} folders")
     return 0

@@ -264,11 +264,22 @@ ASKED = {
 }
 
 
+def measured(corpus: Path, genders: str) -> str:
+    """As if run.sh had figures of `random`; returns their path."""
+    of = "random/similarity.e+plda/OO-OP-PP/e"
+    for gender in genders:
+        done = corpus / f"exp/metrics/{of}_{gender}"
+        done.mkdir(parents=True)
+        (done / ".done").touch()
+    return of
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) -> None:
     """And makes all of its plan by them; what it gives and no plan needs would be a riddle."""
     (corpus / "p").mkdir()
     protected(corpus, "b2r")
+    measured(corpus, "fm")
     script = TEMPLATE / f"{name}.sh"
     defaults = options_of(script) | {"evaluators": "e/plda", "targets": "1"}
     planned = {"run": plan_run, **STUDIES}[name](Asked(defaults | ASKED[name]))
@@ -287,6 +298,27 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
                         or (ROOT / "utils" / path).is_file()
                         or (path == "prepare.sh")
                     )
+
+
+def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:
+    """Where run.sh has the figures of each."""
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    results, pooled = "exp/generators/e/results", "exp/generators/e/pooled"
+
+    def planned() -> dict[str, str]:
+        return commands(STUDIES["generators"](Asked(asked | {"generators": "random"})))
+
+    of = measured(corpus, "f")
+    assert pooled not in planned()[results]
+    measured(corpus, "m")
+    made = planned()
+    both = f"--similarity exp/metrics/{of}_m --similarity {pooled}/metrics/{of}"
+    assert both in made[results]
+    trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"
+    assert made[f"{pooled}/e/random"].endswith(trials)
+    scored = made[f"{pooled}/random.e+plda/OP"]
+    assert f"--utt2spk {pooled}/data/utt2spk {pooled}/e/original {pooled}/e/random" in scored
+    assert made[f"{pooled}/data"].endswith("data/e_trials_f data/e_trials_m")
 
 
 def test_a_recipe_is_short_and_reads_its_options_only() -> None:

@@ -42,7 +42,11 @@ if in_stage 3 "time of a pseudo-speaker"; then
   make time steps/time_generator.py
 fi
 
-if in_stage 4 "tables and figure"; then
+if in_stage 4 "voices of both genders together; tables and figure"; then
+  make trials combine_data_dirs.py
+  make joined steps/join_xvectors.py
+  make similarity steps/score_pairs.py
+  make metrics local/compute_metrics.py
   make results local/collect_generators.py
 fi
 end_recipe 4 "results: $PWD/$(first_of results)/RESULTS.md"

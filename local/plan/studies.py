@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.plan.attacks import Listed, check_systems, list_attack
+from local.plan.attacks import Listed, check_systems, figures, list_attack
 from local.plan.evaluators import Evaluator, find_evaluator, label_of
 from local.plan.needs import Recipe
 from local.plan.options import Asked, need_folders, once
@@ -414,22 +414,58 @@ def plan_generators(asked: Asked) -> Planned:
         words = ("--vectors", vectors, *resources, conf, f"{time}/time.json")
         tables.job("time", 3, time, "%time_generator", *words)
         gather += ["--generator", name, capacity, time]
-        gather += _similarity(recipe, name)
+        gather += _similarity(study, name, out)
     results = f"{out}/results"
     words = ("%collect_generators", *gather, threshold, real, results)
     tables.job("results", 4, results, *words)
     return _planned(recipe)
 
 
-def _similarity(recipe: Recipe, system: str) -> list[str]:
-    """Figures of a system's speech, where run.sh has measured it."""
-    words = []
+def _similarity(study: Generators, system: str, out: str) -> list[str]:
+    """Figures of a system's speech, where run.sh has measured it; of both genders together, too."""
+    recipe, name, words = study.recipe, study.recipe.asked["evaluation"], []
     for evaluator in recipe.evaluators:
-        for gender in recipe.genders:
-            path = f"similarity.{evaluator.label}/OO-OP-PP/{recipe.asked['evaluation']}_{gender}"
-            folder = f"exp/metrics/{system}/{path}"
-            words += ["--similarity", folder] if Path(folder, ".done").is_file() else []
+        path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{name}"
+        own = [f"exp/metrics/{path}_{gender}" for gender in recipe.genders]
+        found = [folder for folder in own if Path(folder, ".done").is_file()]
+        if len(found) > 1:
+            found.append(_pooled(recipe, evaluator, system, out))
+        words += [word for folder in found for word in ("--similarity", folder)]
     return words
+
+
+def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
+    """Similarity of all voices, a matrix over both genders as in 004's Table II."""
+    tables, of_encoder = recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
+    trials, data = recipe.sets[1:], f"{out}/pooled/data"
+    tables.job("trials", 4, data, "%combine_data_dirs", data, *(f"data/{name}" for name in trials))
+
+    def join(of: str, tail: str) -> str:
+        parts = [f"{evaluator.encoder.xvectors}/{name}{tail}" for name in trials]
+        folder = f"{of_encoder}/{of}"
+        return tables.job("joined", 4, folder, "%join_xvectors", folder, *parts)
+
+    original, protected = join("original", ""), join(system, f"_{system}")
+    pairs: list[str] = []
+    for condition, rows, columns in (
+        ("OO", original, original),
+        ("OP", original, protected),
+        ("PP", protected, protected),
+    ):
+        who = "original" if condition == "OO" else system
+        folder = f"{out}/pooled/{who}.{evaluator.label}/{condition}"
+        lists = (f"{folder}/trials", f"{folder}/scores")
+        tables.job(
+            "similarity", 4, folder, "%score_pairs", "--backend", evaluator.scorer, "--asnorm",
+            evaluator.asnorm, "--utt2spk", f"{data}/utt2spk", rows, columns, *lists,
+        )  # fmt: skip
+        pairs += lists
+    path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{recipe.asked['evaluation']}"
+    options = ("--utt2spk", f"{data}/utt2spk", *recipe.intervals)
+    return figures(
+        recipe, 4, path, "%compute_metrics", "similarity", *options, *pairs,
+        folder=f"{out}/pooled/metrics",
+    )  # fmt: skip
 
 
 def plan_large(asked: Asked) -> Planned:
