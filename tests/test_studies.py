@@ -236,7 +236,7 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     space = [
         line
         for line in text.splitlines()
-        if line.startswith("| theirs | tiny_") and "0.0000" in line
+        if line.startswith("| theirs | tiny/") and "0.0000" in line
     ]
     assert len(space) == 1 and space[0].endswith(" | 100.0 |")
     assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
