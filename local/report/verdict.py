@@ -178,24 +178,17 @@ def _recordings(named: Iterable[Figure]) -> str:
 
 def _named(group: str, figure: Figure, figures: Sequence[Figure]) -> str:
     """How many people of a group are named, and how many by guessing and without protection."""
-    chance = next(
-        (
-            f
-            for f in figures
-            if f.metric == f"chance_{figure.metric}" and _place(f) == _place(figure)
-        ),
-        None,
-    )
     before = "original", figure.split, _NAMED
-    bare = [f for f in figures if (f.system, f.split, f.metric) == before]
+    of = f"chance_{figure.metric}", _place(figure)
+    found = {
+        "unprotected": [f for f in figures if (f.system, f.split, f.metric) == before],
+        "guessing": [f for f in figures if (f.metric, _place(f)) == of],
+    }
     n = parse(figure.n_speakers)
     beside = [
-        f"{word} {number(n * parse(f.value), digits)}"
-        for word, f, digits in (
-            ("unprotected", max(bare, key=lambda f: parse(f.value), default=None), 0),
-            ("guessing", chance, 0),
-        )
-        if f is not None
+        f"{word} {number(n * max(parse(f.value) for f in own), 0)}"
+        for word, own in found.items()
+        if own
     ]
     told = f"{number(n * parse(figure.value), 0)} of {figure.n_speakers} {group}"
     return f"{told} ({', '.join(beside)})" if beside else told
