@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from local.report import draw
+from local.report.published import published
 from local.report.results import read_table, tabulate
 from local.report.words import Marked, markdown_table, number
 from utils.cli import UserError
@@ -21,17 +22,7 @@ NOT_RUN = "not run"
 HERE, PAPER = "here", "004"
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs"}
 ABOVE = "share_above_threshold"
-# 004: Table II (speaker level; Gaussian indices), Table III, by system: DeID in %, G_VD in dB, RTF.
-PUBLISHED: Mapping[str, tuple[float, float, float | None]] = {
-    "random": (98.43, -1.684, None),
-    "average": (98.23, -3.056, 2.113e-4),
-    "psd": (99.24, 0.387, 3.384),
-    "wgan": (98.93, -0.137, 0.0419),
-    "idmap_mlp": (99.49, 0.412, 6.417e-4),
-    "idmap_diff": (99.76, 0.521, 2.43e-3),
-}
-# 004, Fig. 11: where the mean of all pairs ends, smallest and largest, up to 2,000,000 vectors.
-PUBLISHED_CAPACITY = {"idmap_mlp": (0.55, -0.35, 0.98), "idmap_diff": (0.51, -0.37, 0.97)}
+CAPACITY_OF_004 = 2_000_000  # vectors: the last of 004, Fig. 11
 
 
 @dataclass(frozen=True)
@@ -115,20 +106,14 @@ def similarity_rows(folders: Iterable[Path], corpus: str) -> list[Row]:
 
 
 def published_rows(generators: Iterable[str]) -> list[Row]:
-    """What 004 has of these generators."""
-    rows = []
-    for name in generators:
-        if name in PUBLISHED:
-            deid, g_vd, rtf = PUBLISHED[name]
-            rows += [Row(name, "deid", deid / 100, PAPER), Row(name, "g_vd", g_vd, PAPER)]
-            rows += [] if rtf is None else [Row(name, "rtf", rtf, PAPER)]
-        for figure, value in zip(
-            ("mean_cosine", "min_cosine", "max_cosine"),
-            PUBLISHED_CAPACITY.get(name, ()),
-            strict=False,
-        ):
-            rows.append(Row(name, figure, value, PAPER, n=2_000_000))
-    return rows
+    """What 004 has of these generators: Table II (speaker level), Table III, Fig. 11."""
+    tables = {"II": 0, "III": 0, "Fig. 11": CAPACITY_OF_004}
+    return [
+        Row(name, f.metric, f.number, PAPER, n=tables[f.table])
+        for name in generators
+        for f in published("004")
+        if f.ours == name and f.table in tables
+    ]
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:

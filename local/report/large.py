@@ -13,15 +13,12 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from local.report import draw
+from local.report.published import of_table
 from local.report.words import markdown_table, number
 from steps.large.populations import Row, columns, read_table
 from utils.tables import atomic_write
 
 REAL, ORIGINAL = "real", "original"
-# 004, section V-J: relative fall of the EER from 50 to 10,000 speakers, in %.
-PUBLISHED: Mapping[str, float] = {
-    "random": 61.8, "average": 62.9, "wgan": 40.5, "idmap_mlp": 21.1, "idmap_diff": 13.7,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,6 +104,7 @@ def table(points: Sequence[Point]) -> str:
 def falls(points: Sequence[Point]) -> str:
     """Relative fall of the mean EER from the smallest to the largest number, beside 004's."""
     lines = []
+    printed = {f.ours: f.value for f in of_table("004", "Fig. 9")}
     for system, voices in curves(points):
         sizes = by_size(points, system, voices)
         first, last = min(sizes), max(sizes)
@@ -114,8 +112,7 @@ def falls(points: Sequence[Point]) -> str:
             continue
         ends = [float(np.mean([p.eer for p in sizes[size]])) for size in (first, last)]
         fall = number(100 * (1 - ends[1] / ends[0]), 1) if ends[0] else "undefined (EER 0)"
-        published = PUBLISHED.get(system.removesuffix("_utt"))
-        theirs = "" if published is None else str(published)
+        theirs = printed.get(system.removesuffix("_utt"), "")
         lines.append([system, voices, f"{first:,}, {last:,}", fall, theirs])
     header = ["system", "voices", "from, to speakers", "EER falls by (%)", "004"]
     return markdown_table(header, lines)

@@ -5,46 +5,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from local.report.load import Value
+from local.report.published import Published, of_table
 from local.report.results import Figure
 from local.report.words import Marked, markdown_table, number, parse
 
 ORIGINAL = "original"
 RANKS = (1, 5, 10, 20, 50)
-# 003, Table 5: EER in %, trial set 1 then 2: TitaNet P1 P2, ECAPA P1 P2, Olive P1 P2.
-PUBLISHED_5: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "Baseline (kNN-VC)": (
-        (34.17, 34.78, 35.82, 38.76, 34.05, 32.24),
-        (1.14, 1.42, 1.28, 1.37, 1.09, 1.38),
-    ),
-    "VOXLET": (
-        (33.73, 33.58, 34.18, 33.58, 36.57, 36.06),
-        (42.39, 42.49, 44.29, 43.34, 41.95, 42.32),
-    ),
-    "RASP": ((33.01, 37.45, 38.02, 41.82, 29.97, 34.03), (6.10, 6.01, 9.46, 9.09, 5.82, 12.43)),
-    "SHADOW": (
-        (42.63, 43.44, 46.03, 44.77, 43.25, 43.10),
-        (26.06, 26.49, 26.47, 26.83, 21.94, 26.78),
-    ),
-    "PHORTRESS": (
-        (50.03, 49.12, 51.14, 47.86, 46.57, 46.78),
-        (19.23, 19.02, 22.89, 21.02, 24.90, 24.15),
-    ),
-}
-# 003, Tables 6 to 8. Cross-profile EER: TitaNet, ECAPA (%). CMC at 1, 5, 10, 20, 50 (%).
-PUBLISHED: Mapping[str, dict[str, tuple[float, ...]]] = {
-    "Random": {"auc": (0.015, 736), "cmc": (0.48, 2.39, 4.73, 9.22, 21.48)}
-    | {"space": (0.459, 0.008, 0.212)},
-    "Baseline (kNN-VC)": {"auc": (0.169, 274), "cross": (1.2, 1.4)}
-    | {"cmc": (3.01, 9.25, 12.32, 16.63, 24.80), "space": (0.875, 0.005, 0.502)},
-    "VOXLET": {"auc": (0.373, 158), "cross": (50.6, 49.9)}
-    | {"cmc": (12.29, 25.60, 31.15, 37.52, 45.05), "space": (0.627, 0.007, 0.330)},
-    "RASP": {"auc": (0.175, 273), "cross": (8.2, 11.3)}
-    | {"cmc": (3.02, 8.41, 11.27, 15.48, 24.89), "space": (0.854, 0.005, 0.488)},
-    "SHADOW": {"auc": (0.072, 547), "cross": (33.6, 33.8)}
-    | {"cmc": (0.86, 3.08, 4.29, 6.59, 11.39), "space": (0.597, 0.007, 0.316)},
-    "PHORTRESS": {"auc": (0.067, 540), "cross": (35.5, 36.2)}
-    | {"cmc": (0.72, 2.73, 4.07, 6.20, 10.53), "space": (0.760, 0.006, 0.394)},
-}
 CHANCES = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
 SEARCH = (
     ("auc_cmc", 3), ("chance_auc_cmc", 3), ("chance_clustered_auc_cmc", 3), ("mean_rank", 1),
@@ -84,8 +50,16 @@ def _cell(value: Value, scale: float = 1.0, digits: int = 1) -> str:
     return text
 
 
-def _published(name: str, values: Sequence[float], digits: Sequence[int]) -> list[str]:
-    cells = [number(value, d) for value, d in zip(values, digits, strict=True)]
+def _theirs(table: str, *kinds: str) -> dict[str, list[Published]]:
+    """Figures of a table of 003 by system, in its order; kinds: how their attackers begin."""
+    found: dict[str, list[Published]] = {}
+    for figure in of_table("003", table):
+        if figure.ours != ORIGINAL and figure.attacker.startswith(kinds):
+            found.setdefault(figure.system, []).append(figure)
+    return found
+
+
+def _published(name: str, cells: Sequence[str]) -> list[str]:
     return [Marked(f"*003 {name}*"), *cells]
 
 
@@ -94,7 +68,7 @@ def detection(
 ) -> str:
     """Table 5: EER (%) of trial sets 1 and 2 by evaluator and profile."""
     parts = []
-    for number_, trial in ((0, "trial1"), (1, "trial2")):
+    for trial in ("trial1", "trial2"):
         head = ["system", *(f"{e}, P{p}" for e in evaluators for p in profiles)]
         original = [_cell(_value(found, ORIGINAL, "trial2", e, "eer"), 100) for e in evaluators]
         rows = [["unprotected", *(cell for cell in original for _ in profiles)]]
@@ -111,7 +85,9 @@ def detection(
             else ("Trial set 2: consistency and collision")
         )
         heads = ["system", *(f"{e} P{p}" for e in ("TitaNet", "ECAPA", "Olive") for p in (1, 2))]
-        theirs = [_published(name, v[number_], [2] * 6) for name, v in PUBLISHED_5.items()]
+        theirs = [
+            _published(name, [f.value for f in own]) for name, own in _theirs("5", trial).items()
+        ]
         parts += [
             f"### {title}, EER (%)",
             markdown_table(head, rows),
@@ -137,8 +113,8 @@ def search(
         )
     heads = ["system", "AUC-CMC", "mean rank", "cross-profile EER: TitaNet", "ECAPA"]
     theirs = [
-        _published(name, (*v["auc"], *v.get("cross", (math.nan,) * 2)), [3, 0, 1, 1])
-        for name, v in PUBLISHED.items()
+        _published(name, [*(f.value for f in own), *["–"] * (len(heads) - 1 - len(own))])
+        for name, own in _theirs("6", "").items()
     ]
     return f"{markdown_table(head, rows)}\n\n{markdown_table(heads, theirs)}"
 
@@ -167,7 +143,7 @@ def hits(
             ]
             rows.append([system, f"{evaluator}, P{p}{name}", *values])
     heads = ["system", *(f"@{k}" for k in RANKS)]
-    theirs = [_published(name, v["cmc"], [2] * 5) for name, v in PUBLISHED.items()]
+    theirs = [_published(name, [f.value for f in own]) for name, own in _theirs("7", "").items()]
     return f"{markdown_table(head, rows)}\n\n{markdown_table(heads, theirs)}"
 
 
@@ -199,11 +175,14 @@ def space(
             cells.append(_cell(Value(_above(value, chance)), 100))
         rows.append([system, evaluator, f"P{p}", figure.n_segments if figure else "–", *cells])
     heads = ["system", "CCA top 10", "P-MSE", "P-cosine", *head[-2:]]
+    printed = _theirs("8", "")
+    chances = {f.metric: f.number for f in printed["Random"]}
     theirs = []
-    for name, published in PUBLISHED.items():
-        random = PUBLISHED["Random"]["space"]
-        above = [100 * _above(published["space"][i], random[i]) for i in (0, 2)]
-        theirs.append(_published(name, [*published["space"], *above], [3, 3, 3, 1, 1]))
+    for name, own in printed.items():
+        above = [
+            number(100 * _above(f.number, chances[f.metric]), 1) for f in own if f.metric != "p_mse"
+        ]
+        theirs.append(_published(name, [*(f.value for f in own), *above]))
     return f"{markdown_table(head, rows)}\n\n{markdown_table(heads, theirs)}"
 
 

@@ -209,7 +209,7 @@ def tabulate_all(
     return figures, speakers, missing
 
 
-def read_table(path: Path, kind: type[Row]) -> Iterator[Row]:
+def read_table(path: Path, kind: type[Row], delimiter: str = ",") -> Iterator[Row]:
     """The rows of a metrics.csv (Figure), per_speaker.csv (SpeakerFigure), rtf.csv (Timing), ...:
     words, whatever `kind` says that they are.
 
@@ -218,7 +218,7 @@ def read_table(path: Path, kind: type[Row]) -> Iterator[Row]:
     names = [f.name for f in fields(kind)]
     try:
         text = read_bytes(path).decode("utf-8")
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         if reader.fieldnames != names:
             raise UserError(f"{path}:1: other columns than this version writes; run stage 11 again")
         for row in reader:

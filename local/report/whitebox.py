@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from local.report.load import NOTHING, Results, Value
+from local.report.published import of_table
 from local.report.tables import PROSODY_COLUMNS, Column, Table
 from local.report.words import UTILITY, UTILITY_METRICS, number, parse, target_series
 from utils.cli import UserError
@@ -18,13 +19,8 @@ FIGURES = (
     Column("D_sys", "linkability", 1, 2),
     Column("D_ECE (bit)", "d_ece", 1, 3),
 )
-# 001 on LibriSpeech test-clean (B1 of VoicePrivacy 2020, x-vector and PLDA retrained for each of 40
-# targets): D_sys and EER (%) of women, then of men; mean and standard deviation over targets.
-PUBLISHED = (
-    ("original", "0.90", "7.66", "0.96", "1.11"),
-    ("constant, pitch unchanged", "0.72 ± 0.01", "12.1 ± 0.6", "0.77 ± 0.01", "9.5 ± 0.6"),
-    ("constant, pitch of the target", "0.74 ± 0.01", "11.6 ± 0.6", "0.75 ± 0.01", "10.6 ± 0.8"),
-)
+# 001, Table 2, on LibriSpeech test-clean: B1 of VoicePrivacy 2020, x-vector and PLDA retrained for
+# each of 40 targets; mean and standard deviation over targets.
 PUBLISHED_HEADER = ["001", "women: D_sys", "EER (%)", "men: D_sys", "EER (%)"]
 NOTES = """\
 Everybody speaks with one constant voice, target NN of the series `const_NN`; with `_f0` pitch is
@@ -36,6 +32,15 @@ speakers. A speaker's linkability is measured twice: the mean of D↔ over their
 densities of all trials (001's text), and D_sys of their trials alone on a fixed number of bins
 (001's code), which tends to 1 where they have few trials (docs/metrics/linkability_per_speaker.md).
 """
+
+
+def _published() -> Table:
+    """Table 2 of 001: a row a kind of speech, in the order of PUBLISHED_HEADER."""
+    rows: dict[str, list[str]] = {}
+    for f in of_table("001", "2"):
+        text = f"{f.value} ± {f.spread}" if f.spread else f.value
+        rows.setdefault(f.system, [f.system]).append(text)
+    return Table(PUBLISHED_HEADER, list(rows.values()))
 
 
 def read_target(data: Path) -> tuple[str, str]:
@@ -219,7 +224,7 @@ def render(results: Results, voices: Mapping[str, tuple[str, str]]) -> str:
         NOTES.strip(),
         "## Over targets, beside 001",
         over_targets(results, series).markdown(),
-        Table(PUBLISHED_HEADER, [list(row) for row in PUBLISHED]).markdown(),
+        _published().markdown(),
         "001's figures are of other speakers, another system and an x-vector network retrained "
         "from scratch: compare the pattern, not values.",
         "## Utility over targets",
