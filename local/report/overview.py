@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
+from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
@@ -246,6 +247,9 @@ KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
     "attackers": _of_block(attackers_table),
     "trainings": _of_block(trainings_table),
     "voices": voices_table,
+    "paper": paper_table,
+    "claims": claims_table,
+    "verdicts": verdicts_table,
 }
 
 

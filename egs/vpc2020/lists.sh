@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The figures of 002's Tables 2 to 4 from the challenge's own scores of its baseline B1, on its enrolment-trial lists:
+# no audio is needed, and no evaluator of ours.
+#   ./lists.sh /data/vpc2020_libri_test      a folder with data/<set>/trials and results/ASV-<enrol>-<trial>/scores
+# Results: exp/lists/results/metrics.csv.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+. ./path.sh
+[[ $# -eq 1 && -d $1/results ]] || {
+  echo "usage: lists.sh DIR    DIR holds data/ and results/ of VoicePrivacy 2020" >&2
+  exit 2
+}
+corpus=$(cd -- "$1" && pwd)
+evaluator=x-vector+plda
+folders=()
+
+figures() { # SYSTEM ATTACKER CONDITION SPLIT COMMAND...
+  local out=exp/lists/metrics/$1/$2.$evaluator/$3/$4 status=0
+  shift 4
+  mkdir -p "$out"
+  utils/stamps.py begin "$out" -- "$@" "$out/metrics.json" || status=$?
+  case $status in
+    0 | 10) ;;
+    *) exit "$status" ;;
+  esac
+  if [[ $status -eq 10 ]]; then
+    "$@" "$out/metrics.json"
+    utils/stamps.py finish "$out" -- "$@" "$out/metrics.json"
+  fi
+  folders+=("$out")
+}
+
+for g in f m; do
+  enrol=libri_test_enrolls trial=libri_test_trials_$g
+  OO=("$corpus/data/$trial/trials" "$corpus/results/ASV-$enrol-$trial/scores")
+  OA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-$enrol-${trial}_anon/scores")
+  AA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-${enrol}_anon-${trial}_anon/scores")
+  spk=(--utt2spk "$corpus/data/$trial/utt2spk" --bootstrap 1000)
+  figures original unprotected OO "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OO[@]}"
+  figures B1 ignorant OA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OA[@]}"
+  figures B1 lazy_informed AA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
+  figures B1 gains OO-OA-AA "libri_test_$g" local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
+done
+local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The papers table by table: printed figures beside ours, and what became of each claim."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from local.report.published import FOLDER, Published, of_table
+from local.report.results import Figure, read_table
+from local.report.tables import (
+    ATTACK_COLUMNS,
+    CALIBRATION_COLUMNS,
+    LEAKAGE_COLUMNS,
+    SIMILARITY_COLUMNS,
+    Column,
+    Table,
+    cell,
+)
+from local.report.words import UTILITY, Marked, code
+from utils.cli import UserError
+
+VERDICTS = ("holds", "holds in kind", "does not hold", "not decided here", "cannot be run here")
+# Of a metric in two tables the first has the title.
+_TITLES = {
+    column.metric: column.title.rpartition(" (")[0] or column.title
+    for column in reversed(
+        tuple(
+            chain(ATTACK_COLUMNS, SIMILARITY_COLUMNS, CALIBRATION_COLUMNS, LEAKAGE_COLUMNS)
+        )
+    )
+} | {
+    "d_ece_oa_oo": "D_ECE avoided", "cllr_min_oa_oo": "min Cllr avoided",
+    "g_d_ece_lists": "gain of D_ECE", "g_cllr_min_lists": "gain of min Cllr",
+    "deid_2020": "DeID of 000", "g_vd_2020": "G_VD of 000", "wer": "words wrong",
+    "uar": "emotions right", "p_mse": "P-MSE", "eer_fall": "fall of the EER", "rtf": "RTF",
+    "cosine_x": "cosine of x", "cosine_phi_1": "of φ1", "cosine_phi_2": "of φ2",
+    "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
+    "max_cosine": "largest",
+}  # fmt: skip
+_OPTIONS = ("sets", "evaluators", "systems")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper. place: where it stands there; verdict: one of VERDICTS; why: what was
+    seen here, or what is missing, with a link to the row that carries it (relative to docs/papers).
+    """
+
+    paper: str
+    place: str
+    claim: str
+    verdict: str
+    why: str
+
+
+def claims() -> list[Claim]:
+    """All of docs/published/claims.tsv; UserError for a verdict that is none."""
+    path = FOLDER / "claims.tsv"
+    found = list(read_table(path, Claim, delimiter="\t"))
+    for line, claim in enumerate(found, 2):
+        if claim.verdict not in VERDICTS:
+            raise UserError(
+                f"{path}:{line}: {claim.verdict} is no verdict; known: {', '.join(VERDICTS)}"
+            )
+    return found
+
+
+def claims_table(words: Sequence[str], page: Path) -> Table:
+    """`<!-- table: claims 002 -->`: a row a claim of the paper."""
+    own = [claim for claim in claims() if [claim.paper] == list(words)]
+    if not own:
+        raise UserError(f"{page}: a table of claims names one paper, 000 to 004")
+    rows: list[list[str]] = [
+        [Marked(c.claim), c.place, Marked(f"**{c.verdict}**"), Marked(c.why)] for c in own
+    ]
+    return Table(["claim", "where", "here", "why"], rows, 2)
+
+
+def verdicts_table(words: Sequence[str], page: Path) -> Table:
+    """`<!-- table: verdicts -->`: how many claims of each paper have which verdict."""
+    if words:
+        raise UserError(f"{page}: a table of verdicts takes no words")
+    found = claims()
+    rows: list[list[str]] = [
+        [
+            Marked(f"[{paper}]({paper}.md)"),
+            *(str(sum((c.paper, c.verdict) == (paper, v) for c in found)) for v in VERDICTS),
+        ]
+        for paper in sorted({claim.paper for claim in found})
+    ]
+    return Table(["paper", *VERDICTS], rows, 1)
+
+
+Key = tuple[str, str, str]  # metric, and evaluator and attacker where a table has several
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What stands beside printed figures. splits: ours, by the paper's name of a set."""
+
+    figures: Sequence[Figure]
+    splits: Mapping[str, str]
+    evaluators: Sequence[str]
+
+    def find(self, row: Published) -> Figure | None:
+        own = [
+            f
+            for f in self.figures
+            if (f.system, f.split, f.metric) == (f.system, self.splits.get(row.set), row.metric)
+            and f.system in (row.ours, row.system)
+            and f.attacker == row.attacker
+            and (row.attacker == UTILITY or f.evaluator in self.evaluators)
+        ]
+        return own[0] if own else None
+
+
+def _keys(rows: Sequence[Published]) -> dict[Published, Key]:
+    """The column of each figure: its metric, and what else is needed to tell it from others."""
+    evaluators = {row.evaluator for row in rows}
+    by_evaluator = {r: (r.metric, r.evaluator if len(evaluators) > 1 else "") for r in rows}
+    seen: dict[tuple[str, ...], set[str]] = {}
+    for row, key in by_evaluator.items():
+        seen.setdefault((row.system, row.set, *key), set()).add(row.attacker)
+    several = any(len(attackers) > 1 for attackers in seen.values())
+    return {r: (*key, r.attacker if several else "") for r, key in by_evaluator.items()}
+
+
+def _decimals(text: str) -> int:
+    return 0 if "e" in text else len(text.partition(".")[2])
+
+
+def paper_table(words: Sequence[str], page: Path) -> Table:
+    """`<!-- table: paper 002:2 [FOLDER... sets=THEIRS:OURS,... evaluators=A,B] [systems=B1] -->`:
+    a table of a paper; of the FOLDERs' metrics.csv, beside each figure ours of the same metric.
+
+    A figure of ours is of the split that `sets` names for the paper's set, by the first of
+    `evaluators` that has it. systems: only these of the paper's.
+    """
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    named, *folders = [word for word in words if "=" not in word] or [""]
+    paper, _, table = named.partition(":")
+    if options.keys() - set(_OPTIONS) or (folders and not {"sets", "evaluators"} <= options.keys()):
+        raise UserError(
+            f"{page}: table: paper takes PAPER:TABLE, folders with sets= and evaluators=, systems="
+        )
+    rows = of_table(paper, table.replace("_", " "))
+    if "systems" in options:
+        rows = [row for row in rows if row.system in options["systems"].split(",")]
+    tables = [page.parent / folder / "metrics.csv" for folder in folders]
+    beside = _Beside(
+        list(chain.from_iterable(read_table(path, Figure) for path in tables)),
+        dict(pair.split(":", 1) for pair in options.get("sets", "").split(",") if ":" in pair),
+        options.get("evaluators", "").split(","),
+    )
+    return _render(paper, rows, beside)
+
+
+def _render(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
+    """A row a system and set, a column a figure; ours after each column that we have any of."""
+    keys = _keys(rows)
+    ours = {row: beside.find(row) for row in rows}
+    header = ["system", "set"]
+    columns: list[tuple[Key, Column | None]] = []
+    for key in dict.fromkeys(keys.values()):
+        own = [row for row in rows if keys[row] == key]
+        unit = f" ({own[0].unit})" if own[0].unit else ""
+        title = " ".join(filter(None, (_TITLES.get(key[0], key[0]), *key[1:])))
+        header.append(f"{title}{unit}")
+        columns.append((key, None))
+        if any(ours[row] for row in own):
+            digits = min(max(_decimals(row.value) for row in own), 3)
+            scale = 100 if own[0].unit == "%" else 1
+            header.append("here")
+            columns.append((key, Column("here", key[0], scale, digits)))
+    lines: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        line = lines.setdefault((row.system, row.set), [row.system, row.set, *[""] * len(columns)])
+        for place, (key, column) in enumerate(columns, 2):
+            if key == keys[row] and column is None:
+                line[place] = f"{row.value} ± {row.spread}" if row.spread else row.value
+            elif key == keys[row] and column is not None and ours[row] is not None:
+                line[place] = cell(ours[row], column)
+    header[0] = f"{paper}'s system"
+    if not any(ours.values()) and len({row.set for row in rows}) == 1:
+        return Table([header[0], *header[2:]], [[line[0], *line[2:]] for line in lines.values()], 1)
+    return Table(header, [[line[0], code(line[1]), *line[2:]] for line in lines.values()], 2)
