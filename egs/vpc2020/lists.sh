@@ -41,4 +41,4 @@ for g in f m; do
   figures B1 lazy_informed AA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
   figures B1 gains OO-OA-AA "libri_test_$g" local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
 done
-local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"
+PSEUDOVOX_COMMAND="./lists.sh $1" local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"

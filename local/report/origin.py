@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the figures came from: command, commit, machine, versions, settings."""
 
+import json
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -11,9 +13,10 @@ from pathlib import Path
 
 from local.report.results import Json, Missing, lacks
 from utils.cli import UserError
+from utils.digests import sha256
 from utils.jsonfiles import read_json_object
 from utils.stamps import provenance, read_stamp
-from utils.tables import is_there, read_bytes, read_map
+from utils.tables import atomic_write, is_there, read_bytes, read_map
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
@@ -136,3 +139,31 @@ def settings_of_systems(
     for system, remarked in remarks.items():
         found[system]["remarks"] = sorted(remarked)
     return found, missing
+
+
+def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> None:
+    """Copy a run's figures to a folder that is committed, with command.txt and origin.json.
+
+    names: what to write for a path of this machine, in the command. UserError where the run has no
+    command, or one with an absolute path that has no name: the page would not say what to run.
+    """
+    run = read_json_object(results / "run.json", "run stage 11")
+    origin = run.get("origin")
+    told = dict(origin) if isinstance(origin, dict) else {}
+    said = str(told.pop("command", ""))
+    text = command or ("" if said == "not recorded" else said)
+    for path in sorted(names, key=len, reverse=True):
+        text = text.replace(path, names[path])
+    if not text:
+        raise UserError(f"{results}/run.json: no command was recorded; give --command")
+    if left := [word for word in re.split(r"[\s='\"]+", text) if word.startswith("/")]:
+        raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
+    table = read_bytes(results / "metrics.csv")
+    out.mkdir(parents=True, exist_ok=True)
+    with atomic_write(out / "metrics.csv", "wb") as stream:
+        stream.write(table)
+    with atomic_write(out / "command.txt") as lines:
+        lines.write(text + "\n")
+    told["metrics.csv"] = f"sha256:{sha256(table)}"
+    with atomic_write(out / "origin.json") as lines:
+        lines.write(json.dumps(told, indent=1) + "\n")

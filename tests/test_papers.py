@@ -1,0 +1,129 @@
+"""The papers' printed figures as data, beside ours, and the verdicts on their claims."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from local.keep_results import main as keep
+from local.report.papers import VERDICTS, claims, paper_table
+from local.report.published import FOLDER, of_table, published
+from utils.cli import UserError
+from utils.digests import sha256
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADER = (
+    "corpus,split,gender,system,attacker,evaluator,condition,metric,value,low,high,"
+    "n_speakers,n_segments,n_target,n_nontarget,settings"
+)
+
+
+@pytest.mark.parametrize("paper", sorted(path.stem for path in FOLDER.glob("00*.tsv")))
+def test_every_printed_figure_is_a_number_or_a_tag(paper: str) -> None:
+    for row in published(paper):
+        assert row.metric == "tag" or math.isfinite(row.number), row
+
+
+def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
+    found = {(r.system, r.set, r.metric): r.number for r in of_table("002", "2")}
+    assert found["B1", "libri_test_trials_f", "deid"] == pytest.approx(0.9785)
+    assert found["B1", "libri_test_trials_f", "g_vd"] == -10.45
+    with pytest.raises(UserError, match=r"002\.tsv: no table 9; known: 2, 3, 4"):
+        of_table("002", "9")
+
+
+def test_means_of_004_are_those_of_its_rows() -> None:
+    rows = [r for r in of_table("004", "I") if r.metric == "eer"]
+    for system in {r.system for r in rows}:
+        *four, mean = [r.number for r in rows if r.system == system]
+        assert mean == pytest.approx(sum(four) / 4, abs=6e-5), system
+
+
+def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None:
+    with (ROOT / "egs/vpc2020/results/lists/metrics.csv").open(encoding="utf-8") as stream:
+        ours = {(r["split"], r["system"], r["attacker"], r["metric"]): r["value"]
+                for r in csv.DictReader(stream)}  # fmt: skip
+    for row in of_table("002", "2"):
+        split = row.set.replace("_trials", "")
+        if row.system == "original" and split.startswith("libri") and row.metric != "tag":
+            value = float(ours[split, "original", "unprotected", row.metric])
+            assert round(value, 3) == pytest.approx(row.number, abs=1.1e-3)
+
+
+def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.csv").write_text(
+        f"{HEADER}\nc,own_f,f,mcadams,similarity,e/cosine,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
+    )
+    words = [
+        "002:2",
+        "run",
+        "sets=libri_test_trials_f:own_f",
+        "evaluators=e/cosine",
+        "systems=B1,B2",
+    ]
+    table = paper_table(words, tmp_path / "page.md")
+    at = table.header.index("here")
+    assert table.header[at - 1] == "DeID (%)"
+    rows = {(row[0], str(row[1])): row for row in table.rows}
+    assert rows["B2", "`libri_test_trials_f`"][at - 1 : at + 1] == ["45.02", "50.00 [40.00, 60.00]"]
+    assert rows["B1", "`libri_test_trials_f`"][at] == ""
+    assert table.header.count("here") == 1
+
+
+def test_a_bad_mark_of_a_paper_is_named(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for words in (["002:2", "run"], ["002:2", "colour=red"]):
+        with pytest.raises(UserError, match="page.md: table: paper takes"):
+            paper_table(words, page)
+    with pytest.raises(UserError, match="no published figures of 009; known: 000 001"):
+        paper_table(["009:1"], page)
+
+
+def test_every_claim_has_a_verdict_and_a_reason() -> None:
+    found = claims()
+    assert {c.paper for c in found} == {"000", "001", "002", "003", "004"}
+    for claim in found:
+        assert claim.verdict in VERDICTS and claim.why, claim.claim
+        assert claim.verdict == "cannot be run here" or "](" in claim.why, claim.claim
+
+
+def run_folder(tmp_path: Path, command: str) -> Path:
+    (tmp_path / "metrics.csv").write_text(HEADER + "\n")
+    told = {"origin": {"command": command, "commit": "abc", "date": "2026-01-01"}}
+    (tmp_path / "run.json").write_text(json.dumps(told))
+    return tmp_path
+
+
+def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path) -> None:
+    run = run_folder(tmp_path, "./run.sh --corpus /data/x/LibriSpeech --nj 2")
+    assert keep(["--name", "/data/x/LibriSpeech=LIBRISPEECH", str(run), str(tmp_path / "o")]) == 0
+    assert (tmp_path / "o/command.txt").read_text() == "./run.sh --corpus LIBRISPEECH --nj 2\n"
+    origin = json.loads((tmp_path / "o/origin.json").read_text())
+    table = (tmp_path / "o/metrics.csv").read_bytes()
+    assert origin["commit"] == "abc" and origin["metrics.csv"] == f"sha256:{sha256(table)}"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [("./run.sh --corpus /data/x", "/data/x: a path of this machine"),
+     ("not recorded", "no command was recorded; give --command")],
+)  # fmt: skip
+def test_a_run_that_nobody_could_repeat_is_not_kept(
+    tmp_path: Path, command: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        keep([str(run_folder(tmp_path, command)), str(tmp_path / "o")])
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    "table", sorted(ROOT.glob("egs/*/results/**/metrics.csv")), ids=lambda p: str(p.parent.name)
+)
+def test_committed_figures_say_where_they_came_from(table: Path) -> None:
+    assert (table.parent / "command.txt").read_text().strip()
+    origin = json.loads((table.parent / "origin.json").read_text())
+    assert origin["commit"] and origin["date"]
+    assert origin["metrics.csv"] == f"sha256:{sha256(table.read_bytes())}"
