@@ -3,8 +3,8 @@
 """Keep the figures of a finished run as data beside a page: what is committed of a run.
 
 RESULTS is what collect_results.py wrote (exp/results). OUT, for example egs/an4/results/words,
-becomes metrics.csv as it is, command.txt (the run's command) and origin.json (commit, date, machine,
-versions, the digest of metrics.csv). Tables are rendered from it by render_tables.py.
+becomes metrics.csv as it is, command.txt (the run's command) and origin.json (commit, date,
+machine, versions, the digest of metrics.csv). Tables are rendered from it by render_tables.py.
 """
 
 import argparse

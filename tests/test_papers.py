@@ -76,7 +76,7 @@ def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
 def test_a_bad_mark_of_a_paper_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for words in (["002:2", "run"], ["002:2", "colour=red"]):
-        with pytest.raises(UserError, match="page.md: table: paper takes"):
+        with pytest.raises(UserError, match=r"page\.md: table: paper takes"):
             paper_table(words, page)
     with pytest.raises(UserError, match="no published figures of 009; known: 000 001"):
         paper_table(["009:1"], page)

@@ -156,32 +156,53 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     return _render(paper, rows, beside)
 
 
+def _title(key: Key, unit: str, more: str = "") -> str:
+    words = filter(None, (_TITLES.get(key[0], key[0]), *key[1:], more))
+    return ", ".join(words) + (f" ({unit})" if unit else "")
+
+
+def _printed(row: Published) -> str:
+    text = row.value.replace("-", "−", 1) if row.value.startswith("-") else row.value
+    return f"{text} ± {row.spread}" if row.spread else text
+
+
+def _alone(paper: str, rows: Sequence[Published]) -> Table:
+    """A row a system, a column a figure and set: where nothing of ours stands beside it."""
+    keys = _keys(rows)
+    several = len({row.set for row in rows}) > 1
+    places = dict.fromkeys((keys[row], row.set if several else "", row.unit) for row in rows)
+    lines: dict[str, dict[tuple[Key, str, str], str]] = {}
+    for row in rows:
+        place = keys[row], row.set if several else "", row.unit
+        lines.setdefault(row.system, {})[place] = _printed(row)
+    header = [f"{paper}'s system", *(_title(key, unit, of) for key, of, unit in places)]
+    return Table(header, [[s, *(own.get(p, "") for p in places)] for s, own in lines.items()], 1)
+
+
 def _render(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
     """A row a system and set, a column a figure; ours after each column that we have any of."""
     keys = _keys(rows)
     ours = {row: beside.find(row) for row in rows}
-    header = ["system", "set"]
+    if not any(ours.values()):
+        return _alone(paper, rows)
+    header = [f"{paper}'s system", "set"]
     columns: list[tuple[Key, Column | None]] = []
     for key in dict.fromkeys(keys.values()):
         own = [row for row in rows if keys[row] == key]
-        unit = f" ({own[0].unit})" if own[0].unit else ""
-        title = " ".join(filter(None, (_TITLES.get(key[0], key[0]), *key[1:])))
-        header.append(f"{title}{unit}")
+        header.append(_title(key, own[0].unit))
         columns.append((key, None))
         if any(ours[row] for row in own):
             digits = min(max(_decimals(row.value) for row in own), 3)
-            scale = 100 if own[0].unit == "%" else 1
             header.append("here")
-            columns.append((key, Column("here", key[0], scale, digits)))
+            columns.append((key, Column("here", key[0], 100 if own[0].unit == "%" else 1, digits)))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        line = lines.setdefault((row.system, row.set), [row.system, row.set, *[""] * len(columns)])
+        named: list[str] = [row.system, code(row.set)]
+        line = lines.setdefault((row.system, row.set), [*named, *[""] * len(columns)])
         for place, (key, column) in enumerate(columns, 2):
-            if key == keys[row] and column is None:
-                line[place] = f"{row.value} ± {row.spread}" if row.spread else row.value
-            elif key == keys[row] and column is not None and ours[row] is not None:
-                line[place] = cell(ours[row], column)
-    header[0] = f"{paper}'s system"
-    if not any(ours.values()) and len({row.set for row in rows}) == 1:
-        return Table([header[0], *header[2:]], [[line[0], *line[2:]] for line in lines.values()], 1)
-    return Table(header, [[line[0], code(line[1]), *line[2:]] for line in lines.values()], 2)
+            if key == keys[row]:
+                found = ours[row]
+                line[place] = (
+                    _printed(row) if column is None else cell(found, column) if found else ""
+                )
+    return Table(header, list(lines.values()), 2)
