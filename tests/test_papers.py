@@ -38,7 +38,7 @@ def test_means_of_004_are_those_of_its_rows() -> None:
     rows = [r for r in of_table("004", "I") if r.metric == "eer"]
     for system in {r.system for r in rows}:
         *four, mean = [r.number for r in rows if r.system == system]
-        assert mean == pytest.approx(sum(four) / 4, abs=6e-5), system
+        assert mean == pytest.approx(sum(four) / 4, abs=1e-4), system  # cut off, not rounded
 
 
 def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None:

@@ -37,7 +37,7 @@ _TITLES = {
     "cosine_x": "cosine of x", "cosine_phi_1": "of φ1", "cosine_phi_2": "of φ2",
     "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
     "max_cosine": "largest",
-}  # fmt: skip
+} | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
 _OPTIONS = ("sets", "evaluators", "systems")
 
 
