@@ -18,6 +18,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.plan.evaluators import train_again
 from local.plan.options import Asked
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
@@ -43,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     values = dict(word.split("=", 1) for word in args.options if "=" in word)
     if len(values) < len(args.options):
         raise UserError("NAME=VALUE is expected, each once; see --help")
-    planned = RECIPES[args.recipe](Asked(values))
+    asked = Asked(values)
+    again = train_again(asked.words("evaluators"), asked.number("trainings"))
+    planned = RECIPES[args.recipe](asked.changed({"evaluators": " ".join(again)}))
     planned.tables.write(args.folder)
     with atomic_write(args.folder / "options.json") as stream:
         json.dump(planned.remembered, stream, indent=1)

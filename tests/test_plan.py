@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from local.plan.evaluators import train_again
 from local.plan.needs import Recipe
 from local.plan.options import Asked
 from local.plan.remembered import FILE, what_counts
@@ -111,6 +112,22 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     assert "--backend exp/backends/hub:a+b --asnorm 100" in of_hub
     given = "exp/xvectors/given:later/e_enrolls"
     assert made[given].startswith(f"job_then_job {given} %import_xvectors data/later/e_enrolls")
+
+
+def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:
+    words = train_again(["e/plda", "e/cosine", "resemblyzer/cosine"], 3)
+    assert " ".join(words) == (
+        "e/plda e_seed1/plda e_seed2/plda e/cosine e_seed1/cosine e_seed2/cosine resemblyzer/cosine"
+    )
+    made = commands(plan(evaluators=" ".join(words), attackers="ignorant semi_informed", seed="7"))
+    first, again = made["exp/encoders/e"], made["exp/encoders/e_seed2"]
+    assert again == first.replace("exp/encoders/e", "exp/encoders/e_seed2").replace("d 7", "d 9")
+    informed = made["exp/encoders/e_seed2.train_b2r_utt.scratch"]
+    assert "--seed 9 " in informed and "conf/encoders/e.yaml data/train_b2r_utt" in informed
+    assert "exp/scores/b2r/ignorant.e_seed2+plda/OA/e_f" in made
+    for wrong in ("0", "two", "2 3"):
+        with pytest.raises(UserError, match="a whole number above 0 is expected"):
+            Asked({"trainings": wrong}).number("trainings")
 
 
 def test_two_encoders_of_one_name_shared_their_xvectors(plan: Plan, corpus: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who listens: encoders and back ends, and the folders where what is made of them stands."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +25,15 @@ class Encoder:
     """An encoder. word: as --evaluators spells it. title: the same, of a path only its last part;
     it stands in tables. name: of its folders. model: what steps call
     it. xvectors: their folder. conf: settings by which the recipe trains it; empty: it comes
-    trained. given: the folder of x-vectors that another toolkit made."""
+    trained. given: the folder of x-vectors that another toolkit made. training: which of several
+    trainings it is (<encoder>_seed<N>), which differ in their seed; 0: the first."""
 
     word: str
     title: str
     model: str
     conf: str = ""
     given: str = ""
+    training: int = 0
 
     @property
     def name(self) -> str:
@@ -43,10 +46,36 @@ class Encoder:
         return f"exp/xvectors/{self.name}"
 
 
+_AGAIN = re.compile(r"(?P<of>.+)_seed(?P<number>[1-9][0-9]*)")
+
+
+def _settings_of(word: str) -> tuple[str, int]:
+    """The settings of an encoder that the recipe trains, and which training of them the word names;
+    none for one that it does not train."""
+    conf = "conf/encoders/{}.yaml"
+    if Path(conf.format(word)).is_file():
+        return conf.format(word), 0
+    again = _AGAIN.fullmatch(word)
+    if again and Path(conf.format(again["of"])).is_file():
+        return conf.format(again["of"]), int(again["number"])
+    return "", 0
+
+
+def train_again(words: Sequence[str], trainings: int) -> list[str]:
+    """The evaluators of --evaluators, and after each the further trainings of those whose encoder
+    the recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1."""
+    found: list[str] = []
+    for word in words:
+        encoder, _, backend = word.rpartition("/")
+        found.append(word)
+        if _settings_of(encoder) == (f"conf/encoders/{encoder}.yaml", 0):
+            found += [f"{encoder}_seed{n}/{backend}" for n in range(1, trainings)]
+    return list(dict.fromkeys(found))
+
+
 def find_encoder(word: str) -> Encoder:
     """The encoder that a word names; UserError where there is none."""
-    conf = f"conf/encoders/{word}.yaml"
-    settings = conf if Path(conf).is_file() else ""
+    settings, training = _settings_of(word)
     known = any(
         word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
     )
@@ -64,7 +93,7 @@ def find_encoder(word: str) -> Encoder:
     elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
         title = Path(word).name
     model = f"exp/encoders/{word}" if settings else word
-    return Encoder(word, title, model, settings, given)
+    return Encoder(word, title, model, settings, given, training)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,12 @@ class Recipe:
     @property
     def learning(self) -> tuple[str, ...]:
         """Options of trainings."""
-        return ("--seed", self.asked["seed"], "--device", self.asked["device"])
+        return self._learning(0)
+
+    def _learning(self, training: int) -> tuple[str, ...]:
+        """The same of one of several trainings, which differ in their seed."""
+        seed = str(int(self.asked["seed"]) + training)
+        return ("--seed", seed, "--device", self.asked["device"])
 
     @property
     def intervals(self) -> tuple[str, ...]:
@@ -141,8 +146,9 @@ class Recipe:
         """A speaker encoder, where the recipe trains it."""
         if encoder.conf:
             self.tables.job(
-                "encoders", stage, encoder.model, "%train_encoder", *self.learning, *self.unseen,
-                encoder.conf, f"data/{self.train}", encoder.model,
+                "encoders", stage, encoder.model, "%train_encoder",
+                *self._learning(encoder.training), *self.unseen, encoder.conf,
+                f"data/{self.train}", encoder.model,
             )  # fmt: skip
         return encoder.model
 
@@ -349,8 +355,9 @@ class Recipe:
         conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
         self.tables.job(
-            "encoders", stage, encoder.model, "%train_encoder", *self.learning, *start,
-            *self.unseen, conf, f"data/{evaluator.training}", encoder.model,
+            "encoders", stage, encoder.model, "%train_encoder",
+            *self._learning(base.training), *start, *self.unseen, conf,
+            f"data/{evaluator.training}", encoder.model,
         )  # fmt: skip
 
     def informed_backend(self, stage: int, evaluator: Evaluator, table: str) -> None:

@@ -58,6 +58,13 @@ class Asked:
         """The whole numbers above 0 of an option."""
         return self.choice(name, NUMBER, A_NUMBER)
 
+    def number(self, name: str) -> int:
+        """The one whole number above 0 of an option."""
+        first, *more = self.numbers(name)
+        if more:
+            raise UserError(f"--{name.replace('_', '-')}: '{self[name]}'; {A_NUMBER}")
+        return int(first)
+
     def sizes(self, follow: str = "", expected: str = "") -> tuple[str, ...]:
         """The sizes of --sizes; follow: expression of what may follow a size."""
         words = self.choice(

@@ -12,11 +12,11 @@ from utils.stamps import MEMORY, is_current
 FILE = Path("exp/plan/options.json")  # of finished runs
 LISTS = ("systems", "attackers", "evaluators", "genders", "asr", "emotion")
 FLAGS = ("prosody", "quality")
-# Those that change no figure, or none but what they name.
+# Those that change no figure, or none but what they name (trainings: evaluators).
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line",
+    "drop", "command_line", "trainings",
 )  # fmt: skip
 
 
