@@ -2,7 +2,9 @@
 """Speech of another program as a system of a recipe."""
 
 import json
+import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +15,9 @@ from conftest import MakeDataDir
 
 from local.protocols.attack_record import Side, compare_draws
 from steps.anonymise import main
-from steps.anonymisers.external import NOTE
+from steps.anonymisers.external import NOTE, find_names, find_suffix
 from steps.anonymisers.registry import describe_system
+from steps.protect_by_command import main as by_command
 from utils.cli import LossError, UserError
 from utils.tables import read_map
 
@@ -97,7 +100,7 @@ def silence(theirs: Path, data: Path) -> None:
     ("break_it", "said"),
     [
         (lose, "1 of 3 utterances could not be protected.*has no audio of utterance s1-001"),
-        (repeat, "s1-001 is there twice"),
+        (repeat, "s1-001_anon is there twice"),
         (empty, "holds neither audio nor a wav.scp"),
         (shutil.rmtree, "no such folder"),
         (keep_original, "s1-000_anon.flac is the original speech, not protected"),
@@ -112,3 +115,146 @@ def test_bad_input_is_one_line(
         protect(tmp_path, data, theirs)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out/wav.scp").exists()
+
+
+def test_another_length_is_another_utterance(tmp_path: Path, data: Path, theirs: Path) -> None:
+    soundfile.write(theirs / "deep/s1-000_anon.flac", np.full(1600, 0.1), 16000)
+    with pytest.raises(LossError, match=r"s1-000_anon\.flac is 0\.1 s long, the original"):
+        protect(tmp_path, data, theirs)
+
+
+def test_paths_of_their_own_recipe_are_found_beside_their_table(
+    tmp_path: Path, data: Path, theirs: Path
+) -> None:
+    (theirs / "wav.scp").write_text(
+        "".join(f"{p.stem} deep/{p.name}\n" for p in (theirs / "deep").iterdir())
+    )
+    assert len(read_map(protect(tmp_path, data, theirs) / "wav.scp")) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "suffix"),
+    [
+        (["s1-1_anon", "s1-10_anon", "x"], "_anon"),  # s1-10 is not s1-1 with the suffix 0_anon
+        (["s1-1", "s1-10"], ""),
+    ],
+)
+def test_a_suffix_is_found(names: list[str], suffix: str) -> None:
+    assert find_suffix(Path("f"), names, ["s1-1", "s1-10"]) == suffix
+
+
+def test_names_of_another_corpus_are_refused() -> None:
+    with pytest.raises(UserError, match="found x1, expected such as s1-1"):
+        find_suffix(Path("f"), ["x1"], ["s1-1"])
+
+
+IDMAP = Path(__file__).resolve().parents[2] / "shared/corpora/idmap_samples"
+NINE = ("RS", "Average", "PSD", "GAN-N", "GAN-U", "MLP-N", "MLP-U", "Diff-N", "Diff-U")
+
+
+@pytest.mark.skipif(not IDMAP.is_dir(), reason="../shared/corpora/idmap_samples is absent")
+@pytest.mark.parametrize("system", NINE)
+def test_the_nine_systems_of_004_are_taken_as_they_are(tmp_path: Path, system: str) -> None:
+    original = find_names(IDMAP / "Original")
+    theirs = find_names(IDMAP / system)
+    assert find_suffix(IDMAP / system, theirs, original) == ""
+    data = tmp_path / "set"
+    data.mkdir()
+    for name, row in (("wav.scp", "{0} {1}"), ("utt2spk", "{0} s"), ("spk2utt", "")):
+        few = sorted(original.items())[:2]
+        lines = [row.format(*one) for one in few] if row else ["s " + " ".join(u for u, _ in few)]
+        (data / name).write_text("".join(f"{line}\n" for line in lines))
+    out = protect(tmp_path, data, IDMAP / system, suffix="")
+    assert len(read_map(out / "wav.scp")) == 2
+
+
+PROGRAM = """
+import pathlib, sys, soundfile
+data, out, seed = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
+for line in (data / "wav.scp").read_text().splitlines()[: int(sys.argv[4])]:
+    utt, path = line.split()
+    samples, rate = soundfile.read(path)
+    soundfile.write(out / f"{utt}.wav", samples * (1 + seed % 97) / 200, rate)
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[..., Path]:
+    def with_words(words: str = "{in} {out} {seed} 99") -> Path:
+        program, conf = tmp_path / "program.py", tmp_path / "mine.yaml"
+        program.write_text(PROGRAM)
+        conf.write_text(f"anonymiser: command\ncommand: {sys.executable} {program} {words}\n")
+        return conf
+
+    return with_words
+
+
+def test_a_command_protects_a_set_and_another_draw(
+    tmp_path: Path, data: Path, command: Callable[..., Path]
+) -> None:
+    conf, made = command(), {}
+    for draw in ("0", "1"):
+        folder, out = tmp_path / f"made{draw}", tmp_path / f"out{draw}"
+        assert by_command([str(w) for w in ("--draw", draw, conf, data, folder)]) == 0
+        words = ("--draw", draw, "--external", folder, conf, data, out, out / "wav")
+        assert main([str(w) for w in words]) == 0
+        made[draw] = soundfile.read(out / "wav/s1-000.wav")[0]
+    assert not np.array_equal(made["0"], made["1"])
+    told = json.loads((tmp_path / "out1/conf.json").read_text())
+    assert told["is_random"] is True and told["system"]["anonymiser"] == "command"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("{in} {out} {seed} 1", "wrote no audio of 2 of 3 utterances: s1-001 s2-000"),
+        ("{in} {out} no 9", "ended with status 1; its messages are above"),
+        ("{in} there", "has no {out}"),
+    ],
+)
+def test_a_command_that_fails_leaves_nothing(
+    tmp_path: Path, data: Path, command: Callable[..., Path], words: str, said: str
+) -> None:
+    with pytest.raises(UserError, match=re.escape(said)):
+        by_command([str(command(words)), str(data), str(tmp_path / "made")])
+    assert not (tmp_path / "made").exists()
+
+
+def hub(
+    tmp_path: Path, more: str = "", body: str = "return lambda wave: wave.flip(-1) / 2"
+) -> Path:
+    folder, conf = tmp_path / "hub", tmp_path / "hub.yaml"
+    folder.mkdir()
+    (folder / "hubconf.py").write_text(f"dependencies = []\ndef speak(scale=1):\n    {body}\n")
+    conf.write_text(
+        f"anonymiser: torch_hub\nrepository: {folder}\nentry: speak\nlicence: MIT\n{more}"
+    )
+    return conf
+
+
+def test_a_system_of_torch_hub_protects(tmp_path: Path, data: Path) -> None:
+    out = tmp_path / "out"
+    assert main([str(w) for w in (hub(tmp_path), data, out, out / "wav")]) == 0
+    wave = soundfile.read(read_map(data / "wav.scp")["s1-000"])[0]
+    assert np.allclose(soundfile.read(out / "wav/s1-000.wav")[0], wave[::-1] / 2, atol=1e-4)
+    assert "(licence: MIT)" in (out / "notes.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "body", "said"),
+    [
+        ("licence: ''\n", "return 1", "licence"),
+        ("repository: a/b\nrevision: main\n", "return 1", "revision: 'main'; the commit"),
+        ("entry: none\n", "return 1", "torch.hub: "),
+        ("", "return lambda wave: wave[..., None].repeat(1, 1, 2)", "no waveform"),
+    ],
+)
+def test_what_a_hub_cannot_give_is_one_line(
+    tmp_path: Path, data: Path, more: str, body: str, said: str
+) -> None:
+    conf = hub(tmp_path, body=body)
+    lines = dict(line.split(": ", 1) for line in (conf.read_text() + more).splitlines())
+    conf.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
+    with pytest.raises((UserError, LossError), match=said) as error:
+        main([str(w) for w in (conf, data, tmp_path / "out", tmp_path / "wav")])
+    assert "\n" not in str(error.value)

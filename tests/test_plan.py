@@ -130,6 +130,87 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
             Asked({"trainings": wrong}).number("trainings")
 
 
+@pytest.fixture
+def theirs(corpus: Path) -> Path:
+    """Names end in _x; the enrolment is in another folder, with the second draw."""
+    for name, utts in (("e_enrolls", "a"), ("e_trials_f", "b c"), ("e_trials_m", "d"),
+                       ("train", "t1 t2")):  # fmt: skip
+        lines = "".join(f"{utt} s\n" for utt in utts.split())
+        (corpus / "data" / name / "utt2spk").write_text(lines)
+    for folder, utts in (("one", "b c d strange"), ("two", "a b c d"), ("train", "t1 t2")):
+        (corpus / "theirs" / folder).mkdir(parents=True)
+        for utt in utts.split():
+            (corpus / "theirs" / folder / f"{utt}_x.wav").touch()
+    return corpus / "theirs"
+
+
+def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(
+    plan: Plan, theirs: Path
+) -> None:
+    planned = plan(
+        systems="b2", external=f"theirs={theirs}/one", attackers="ignorant lazy_informed aligned "
+        "semi_informed",
+    )  # fmt: skip
+    made = commands(planned)
+    assert f"--external {theirs}/one exp/external/theirs.yaml" in made["data/e_trials_f_theirs"]
+    assert "data/e_enrolls_theirs" not in made and "data/e_enrolls_b2" in made
+    assert "exp/scores/theirs/ignorant.e+plda/OA/e_f" in made
+    assert not [out for out in made if "theirs/lazy" in out or "theirs/aligned" in out]
+    assert "exp/metrics/b2/gains.e+plda/OO-OA-AA/e_f" in made
+    assert not [out for out in made if "theirs/gains" in out]
+    told = "\n".join(planned.notes)
+    assert "theirs: names end in _x behind the utterance" in told
+    assert "1 of 4 files are of no utterance of these sets: strange" in told
+    assert "lazy_informed on theirs with e/plda: there is no enrolment speech" in told
+    assert "semi_informed on theirs with e/plda: there is no" in told
+
+
+def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(
+    plan: Plan, theirs: Path
+) -> None:
+    word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
+    made = commands(
+        plan(systems="b2", external=word, attackers="ignorant lazy_informed semi_informed")
+    )
+    enrolment = made["data/e_enrolls_theirs"]
+    assert "--draw 1" in enrolment and f"--external {theirs}/two " in enrolment
+    assert f"--external {theirs}/one " in made["data/e_trials_f_theirs"]
+    assert f"--external {theirs}/train " in made["data/train_theirs_utt"]
+    assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in made
+
+
+def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, theirs: Path) -> None:
+    planned = plan(systems="b2", external_command="mine=prog {in} {out} {seed}",
+                   attackers="semi_informed")  # fmt: skip
+    made = commands(planned)
+    assert "--external exp/external/mine/train.0 " in made["data/train_mine_utt"]
+    assert "%protect_by_command --dataset train" in made["exp/external/mine/train.0"]
+    stages = [(row.stage, row.outs[0]) for row in planned.tables.rows["commanded"]]
+    assert (5, "exp/external/mine/e_trials_f.0") in stages
+    assert (6, "exp/external/mine/train.0") in stages
+
+
+def test_speech_of_others_that_cannot_be_taken_is_refused(
+    plan: Plan, theirs: Path, corpus: Path
+) -> None:
+    (theirs / "half").mkdir()
+    for utt in "bd":
+        (theirs / "half" / f"{utt}_x.wav").touch()
+    (theirs / "none").mkdir()
+    for message, word in (
+        (f"b3: {theirs}/half lacks 1 of 2 utterances of data/e_trials_f: c", f"b3={theirs}/half"),
+        (f"{theirs}/none: holds neither audio", f"b3={theirs}/none"),
+        ("there is no folder 'gone'", "b3=gone"),
+        ("b2 is the name of original speech or of another system", f"b2={theirs}/one"),
+        ("conf/systems/knnvc.yaml is another system", f"knnvc={theirs}/one"),
+        ("has letters, digits, _ and - only", f"b.3={theirs}/one"),
+        ("<name>=<folder>[,<folder>]", f"b3=train={theirs}/one"),
+        ("is named twice", f"b3={theirs}/one,{theirs}/one"),
+    ):
+        refused(message, plan, systems="b2", external=word)
+    refused("has no {out}", plan, systems="b2", external_command="b3=prog {in}")
+
+
 def test_two_encoders_of_one_name_shared_their_xvectors(plan: Plan, corpus: Path) -> None:
     for name in ("mine/e", "theirs/e"):
         (corpus / name).mkdir(parents=True)

@@ -42,8 +42,10 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
 fi
 
 if in_stage 2 "protect: the profiles tested"; then
+  make commanded steps/protect_by_command.py
   make protected steps/anonymise.py
   plan_again # a system that draws nothing has one profile
+  make commanded steps/protect_by_command.py
   make protected steps/anonymise.py
   make external local/check_external.py
 fi

@@ -13,6 +13,8 @@ stop_stage=11                              # last stage to run
 corpus=                                    # folder of the corpus, where it needs one (egs/<corpus>/README.md)
 download=false                             # fetch the corpus first, where its prepare.sh can
 systems="b2 b2r"                           # what protects: conf/systems/<system>.yaml
+external=                                  # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
+external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 prepare_options=                           # further options of prepare.sh
@@ -67,8 +69,10 @@ if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
 fi
 
 if in_stage 5 "anonymise the evaluation sets"; then
+  make commanded steps/protect_by_command.py
   make protected steps/anonymise.py
   plan_again # now it is known which systems draw something
+  make commanded steps/protect_by_command.py
   make drawn_again steps/anonymise.py
 fi
 
@@ -76,6 +80,7 @@ if in_stage 6 "informed attackers: train evaluators on protected speech"; then
   make f0 steps/extract_f0.py steps/compute_f0_stats.py
   make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
   make averages steps/average_xvectors.py
+  make commanded steps/protect_by_command.py
   make protected steps/anonymise.py
   make_along encoders steps/train_encoder.py
   make informed_xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
@@ -104,6 +109,7 @@ if in_stage 10 "utility"; then
   make f0 steps/extract_f0.py steps/compute_f0_stats.py # and what protects the speech that recognisers learn from
   make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
   make averages steps/average_xvectors.py
+  make commanded steps/protect_by_command.py
   make protected steps/anonymise.py
   make functionals steps/extract_functionals.py
   make emotions steps/recognise_emotion.py

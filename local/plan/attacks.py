@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local.plan.evaluators import Evaluator, inform
+from local.plan.external import settings_of
 from local.plan.needs import Recipe
 from local.plan.options import need_conf
 from local.protocols.attackers import ALIGNED, Attack, System, plan_attacks
@@ -125,7 +126,10 @@ class Attacks:
         described = [(system, recipe.describe(system)) for system in systems]
         self.plan = plan_attacks(
             self.attackers,
-            [System(system, of.level, of.levels) for system, of in described],
+            [
+                System(system, of.level, of.levels, recipe.found(system).lacks)
+                for system, of in described
+            ],
             [evaluator.word for evaluator in recipe.evaluators],
             recipe.asked["informed_level"],
         )
@@ -173,7 +177,7 @@ class Attacks:
         recipe = self.recipe
         for evaluator in recipe.evaluators:
             for system in self.systems:
-                names = [side(name, system) for name in recipe.sets]
+                names = [side(name, system) for name in recipe.sets_of(system)]
                 if recipe.is_random(system):
                     names += [f"{side(name, system)}_{DRAW}" for name in recipe.sets[1:]]
                 for name in names:
@@ -246,7 +250,8 @@ class Attacks:
             pairs += [f"{folder}/trials", f"{folder}/scores"]
         path = f"{system}/similarity.{label}/OO-OP-PP/{split}"
         figures(recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
-        if {"ignorant", "lazy_informed"} <= {*self.attackers}:
+        run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
+        if {"ignorant", "lazy_informed"} <= run:
             lists: list[str] = []
             for who, condition in (
                 ("original/unprotected", "OO"),
@@ -295,4 +300,5 @@ class Attacks:
 def check_systems(systems: Sequence[str]) -> None:
     """UserError where the settings of one are missing."""
     for system in systems:
-        need_conf("systems", system)
+        if not settings_of(system):
+            need_conf("systems", system)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from local.plan.evaluators import Encoder, Evaluator, check_names, find_encoder, find_evaluator
+from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
 from local.plan.options import Asked, need_conf
 from local.plan.tables import Tables
 from local.protocols.attackers import FINETUNED
@@ -46,6 +47,7 @@ class Recipe:
     tables: Tables = field(default_factory=Tables)
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    _found: dict[str, Found] = field(default_factory=dict)
 
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
@@ -128,16 +130,27 @@ class Recipe:
 
     def conf(self, system: str) -> str:
         """The settings of a system; UserError where they are missing."""
-        return self.conf_of.get(system) or need_conf("systems", system)
+        return self.conf_of.get(system) or settings_of(system) or need_conf("systems", system)
 
     def describe(self, system: str) -> Description:
         """What a system needs."""
         return _describe(self.conf(system))
 
+    def found(self, system: str) -> Found:
+        """What there is of a system's speech, where others made it."""
+        if system not in self._found:
+            self._found[system] = look_at(self.conf(system), self.sets, self.train)
+        return self._found[system]
+
+    def sets_of(self, system: str) -> tuple[str, ...]:
+        """The sets that a system protects: all, but for enrolment that is not there."""
+        lacks = len(self.sets) > 1 and ENROLMENT in self.found(system).lacks
+        return self.sets[1:] if lacks else self.sets
+
     def is_random(self, system: str) -> bool:
         """Whether another run of a system gives other speech; known once its first set is
         protected."""
-        path = Path("data", f"{self.sets[0]}_{system}", "conf.json")
+        path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
     # Each of the following plans steps in a stage and returns the folder that they make.
@@ -288,8 +301,9 @@ class Recipe:
         for need in self.describe(system).needs:
             self.need(stage, need)
 
-    def give(self, system: str, name: str) -> list[str]:
-        """The options of steps/anonymise.py that give a set's speakers what a system needs."""
+    def give(self, system: str, name: str, speech: str = "") -> list[str]:
+        """The options of steps/anonymise.py that give a set's speakers what a system needs.
+        speech: the folder of what others made of the set."""
         description, voice = self.describe(system), self.voice
         words: list[str] = []
         for need in description.needs:
@@ -308,7 +322,7 @@ class Recipe:
                 case "synthesiser" | "generator":
                     words += [f"--{kind}", f"exp/{kind}s/{voice.name}/{of}"]
                 case "external":
-                    words += ["--external", of]
+                    words += ["--external", speech or of]
                 case "model":
                     folder = of if "/" in of else f"steps/../models/{of}"
                     words += ["--model", folder, *self.unseen]
@@ -325,10 +339,33 @@ class Recipe:
     ) -> str:
         """A set, protected by a system: data/OUT."""
         data, out = f"data/{name}", f"data/{out}"
+        speech, more = self._speech(stage, system, name, options)
+        seed = ("--dataset", name, "--seed", self.asked["seed"])
         return self.tables.over(
-            table, stage, data, out, "%anonymise", "--dataset", name, "--seed", self.asked["seed"],
-            *options, *self.give(system, name), self.conf(system), "%data", "%out", f"{out}/wav",
+            table, stage, data, out, "%anonymise", *seed, *more, *self.give(system, name, speech),
+            self.conf(system), "%data", "%out", f"{out}/wav",
         )  # fmt: skip
+
+    def _speech(
+        self, stage: int, system: str, name: str, options: Sequence[str]
+    ) -> tuple[str, Sequence[str]]:
+        """Where speech of a set is that something else protects, and the options with the draw that
+        it is of: attackers have the enrolment of the second one. A command makes it first."""
+        if not any(need.startswith("external:") for need in self.describe(system).needs):
+            return "", options
+        conf = self.conf(system)
+        first, second = (folder_for(conf, name, train=self.train, draw=d) for d in ("0", "1"))
+        if name == self.sets[0] and len(self.sets) > 1 and first != second:
+            options = ("--draw", "1")
+        draw = options[1] if options[:1] == ("--draw",) else "0"
+        if folder := folder_for(conf, name, train=self.train, draw=draw):
+            return folder, options
+        made = f"exp/external/{system}/{name}.{draw}"
+        self.tables.job(
+            "commanded", stage, made, "%protect_by_command", "--dataset", name,
+            "--seed", self.asked["seed"], "--draw", draw, conf, f"data/{name}", made,
+        )  # fmt: skip
+        return made, options
 
     def needs_for_training(self, stage: int, system: str) -> None:
         """All that a system needs to protect the training set, too."""

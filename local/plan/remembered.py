@@ -12,11 +12,12 @@ from utils.stamps import MEMORY, is_current
 FILE = Path("exp/plan/options.json")  # of finished runs
 LISTS = ("systems", "attackers", "evaluators", "genders", "asr", "emotion")
 FLAGS = ("prosody", "quality")
-# Those that change no figure, or none but what they name (trainings: evaluators).
+# Those that change no figure, or none but what they name (trainings: evaluators;
+# external: systems).
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line", "trainings",
+    "drop", "command_line", "trainings", "external", "external_command",
 )  # fmt: skip
 
 

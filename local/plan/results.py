@@ -65,7 +65,7 @@ class Results:
 
     def _shows(self, system: str) -> bool:
         """Whether a system is this run's, or has a figure that is shown."""
-        if f"data/{self.recipe.sets[0]}_{system}" in self.own or not speech_of(system):
+        if f"data/{self.recipe.sets[-1]}_{system}" in self.own or not speech_of(system):
             return True
         return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
 
@@ -126,7 +126,7 @@ class Results:
 
     def _time_protection(self, system: str) -> None:
         recipe = self.recipe
-        voice, pool, sets = recipe.voice, recipe.pool, recipe.sets
+        voice, pool, sets = recipe.voice, recipe.pool, recipe.sets_of(system)
         for need in recipe.describe(system).needs:
             kind, _, name = need.partition(":")
             match kind:
@@ -155,7 +155,8 @@ class Results:
                 continue
             if not encoder.given:
                 stage = f"attack: x-vectors by {encoder.title}"
-                self._time("once", system, stage, recipe.sets, f"{encoder.xvectors}/{{}}_{system}")
+                sets = recipe.sets_of(system)
+                self._time("once", system, stage, sets, f"{encoder.xvectors}/{{}}_{system}")
             for one in self.attacks.listed(evaluator, recipe.genders[0]):
                 made = one.hears.encoder
                 if one.attack.system == system and made != encoder:

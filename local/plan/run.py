@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.plan.attacks import DRAW, Attacks, check_systems
+from local.plan.external import take_external
 from local.plan.needs import Recipe
 from local.plan.options import Asked
 from local.plan.remembered import what_counts, widen
@@ -31,6 +32,7 @@ class Planned:
 
 def plan_run(asked: Asked) -> Planned:
     """The plan of run.sh with these options."""
+    asked = take_external(asked)
     recipe, attacks, utility = _plan_all(asked)
     if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
@@ -71,7 +73,8 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         recipe.evaluator(XVECTORS, evaluator, encoder_stage=ENCODERS)
     for system in systems:
         recipe.needs(SYSTEMS, system)
-        for name in recipe.sets:
+        recipe.notes += recipe.found(system).notes
+        for name in recipe.sets_of(system):
             recipe.protect("protected", PROTECT, system, name, f"{name}_{system}")
         for name in recipe.sets[1:] if recipe.is_random(system) else ():
             out = f"{name}_{system}_{DRAW}"

@@ -10,7 +10,8 @@ from utils.tables import atomic_write
 
 TABLES = (
     "prepare", "audio", "encoders", "xvectors", "informed_xvectors", "averages", "backends", "f0",
-    "world", "wavlm", "pools", "synthesisers", "generators", "protected", "drawn_again",
+    "world", "wavlm", "pools", "synthesisers", "generators", "commanded", "protected",
+    "drawn_again",
     "aligned", "scores", "similarity", "metrics", "prosody", "quality_samples", "quality",
     "functionals", "emotions", "lang", "recognisers", "searches", "decoded", "results", "report",
     "trials", "external", "joined", "threshold", "capacity", "time", "curves",

@@ -73,11 +73,13 @@ LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attacker
 
 @dataclass(frozen=True)
 class System:
-    """A system as far as attackers care. level: of its keys; levels: those it could have, too."""
+    """A system as far as attackers care. level: of its keys; levels: those it could have, too.
+    lacks: what of its speech is not there: `enrolment`, `training`."""
 
     name: str
     level: str
     levels: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,12 @@ def plan_attacks(
 def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> str:
     """Why an attack does not exist; nothing where it does."""
     encoder, _, backend = evaluator.rpartition("/")
+    if "enrolment" in system.lacks and (
+        attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
+    ):
+        return "there is no enrolment speech that it protected"
+    if "training" in system.lacks and attacker.evaluator in (SCRATCH, FINETUNED, BACKEND):
+        return "there is no training set that it protected"
     if attacker.knows_target and system.level != "const":
         return f"only systems of level const have a target to know; this one is {system.level}"
     if attacker.evaluator == BACKEND and backend == "cosine":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speech that something else protected, taken as it is, so that it can be measured beside ours."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -24,16 +25,22 @@ NOTE = (
     "not known here."
 )
 _SAME_LENGTH = 0.01  # part of the original's length
+_FRAME = 400  # samples: 25 ms
+_OTHER_LENGTH = 2.0  # times as long, or as short: this is not the same utterance
 
 
 @dataclass(frozen=True)
 class Settings:
     """folder: holds the audio, or data directories. suffix: stands behind the utterance's id in the
-    name of a file, or in an id of wav.scp (such as _anon)."""
+    name of a file, or in an id of wav.scp (such as _anon).
+    second_draw: the same speech, protected once more, with the enrolment that attackers protect
+    themselves. train: the protected training set. Recipes give the folder that a set needs."""
 
     anonymiser: str
     folder: str
     suffix: str = ""
+    second_draw: str = ""
+    train: str = ""
 
 
 def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
@@ -41,16 +48,47 @@ def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
 
     UserError for a folder that is none or holds no audio, and for an utterance that is there twice.
     """
+    found: dict[str, str] = {}
+    for name, path in find_names(folder).items():
+        utt = name.removesuffix(suffix) if suffix else name
+        if found.setdefault(utt, path) != path:
+            raise UserError(f"{folder}: {utt} is there twice: {found[utt]} and {path}; remove one")
+    return found
+
+
+def find_names(folder: Path) -> dict[str, str]:
+    """The same by the names as they stand there, suffix and all."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; it holds the speech of an external system")
     found: dict[str, str] = {}
     for name, path in _named(folder):
-        utt = name.removesuffix(suffix) if suffix else name
-        if found.setdefault(utt, path) != path:
-            raise UserError(f"{folder}: {utt} is there twice: {found[utt]} and {path}; remove one")
+        if found.setdefault(name, path) != path:
+            raise UserError(
+                f"{folder}: {name} is there twice: {found[name]} and {path}; remove one"
+            )
     if not found:
         raise UserError(f"{folder}: holds neither audio nor a wav.scp")
     return found
+
+
+def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
+    """What stands behind utterances in most names, such as _anon; empty where names are utterances.
+
+    UserError where no name begins with an utterance: it says both.
+    """
+    known = set(utts)
+    behind: Counter[str] = Counter()
+    for name in names:
+        ends = (end for end in range(len(name), 0, -1) if name[:end] in known)
+        if end := next(ends, 0):  # the longest: spk-10_anon is not of spk-1
+            behind[name[end:]] += 1
+    if not behind:
+        theirs = next(iter(names), "none")
+        raise UserError(
+            f"{folder}: no name begins with an utterance's id: found {theirs}, expected such as "
+            f"{min(known, default='none')}"
+        )
+    return behind.most_common(1)[0][0]
 
 
 def _named(folder: Path) -> Iterator[tuple[str, str]]:
@@ -58,7 +96,9 @@ def _named(folder: Path) -> Iterator[tuple[str, str]]:
         path for path in (folder / "wav.scp", *sorted(folder.glob("*/wav.scp"))) if path.is_file()
     ]
     for table in tables:
-        yield from read_map(table, rest_of_line=True).items()
+        for name, file in read_map(table, rest_of_line=True).items():
+            beside = table.parent / file  # where it is not relative to the current directory
+            yield name, str(beside) if not Path(file).exists() and beside.exists() else file
     if tables:
         return
     known = {f".{name.lower()}" for name in soundfile.available_formats()}
@@ -71,15 +111,16 @@ class External(Declared[Settings]):
     """One configured system; see `registry.Anonymiser`."""
 
     kind = Settings
-    level, is_random, output = "utt", None, AsItIs()
+    level, output = "utt", AsItIs()
 
     def __init__(self, settings: Settings, speech: dict[str, str]) -> None:
         self._settings, self._speech = settings, speech
         self.notes: list[str] = [NOTE]
+        self.is_random: bool | None = True if settings.second_draw else None
 
     @classmethod
     def make(cls, settings: Settings, run: Run) -> Self:
-        """Of the folder --external; seed and draw change nothing."""
+        """Of the folder --external; of a draw from 1 on that is another folder."""
         return cls(settings, find_speech(run.folder("external"), settings.suffix))
 
     @classmethod
@@ -102,12 +143,34 @@ class External(Declared[Settings]):
         utt = key.names[-1]
         if utt not in self._speech:
             raise UserError(f"{self._settings.folder}: has no audio of utterance {utt}")
-        made = read_audio(utt, self._speech[utt]).samples
+        path = self._speech[utt]
+        audio = read_audio(utt, path)
+        made = audio.samples
         if wave.any() and np.array_equal(made, wave):
-            raise UserError(f"{utt}: {self._speech[utt]} is the original speech, not protected")
-        longer = len(made) / len(wave) - 1
+            raise UserError(f"{utt}: {path} is the original speech, not protected")
+        ratio = len(made) / len(wave)
+        if not 1 / _OTHER_LENGTH <= ratio <= _OTHER_LENGTH:
+            raise UserError(
+                f"{utt}: {path} is {len(made) / audio.rate:.1f} s long, the original "
+                f"{len(wave) / audio.rate:.1f} s; give the protected speech of this utterance"
+            )
+        longer = ratio - 1
         if abs(longer) > _SAME_LENGTH and len(self.notes) == 1:
             self.notes.append(
                 "Some utterances are longer or shorter than the original by over 1 %."
             )
-        return made, {"longer": f"{longer:.4f}"}
+        return made, {
+            "longer": f"{longer:.4f}",
+            "rate": audio.file_rate,
+            "silence": f"{_silence(made):.3f}",
+            "silence_before": f"{_silence(wave):.3f}",
+        }
+
+
+def _silence(wave: Float64) -> float:
+    """Share of frames of 25 ms that lie over 40 dB below the loudest one."""
+    n = len(wave) // _FRAME
+    if not n:
+        return 0.0
+    energy = (wave[: n * _FRAME].reshape(n, _FRAME) ** 2).sum(axis=1)
+    return float((energy < 1e-4 * energy.max()).mean())

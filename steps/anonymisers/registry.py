@@ -22,7 +22,7 @@ class Description:
     "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
     conf/generators/idmap_mlp.yaml. "model:bn" is models/bn. "external:<folder>" is that
-    folder.
+    folder; "external:" one that a command of the user's fills (steps/protect_by_command.py).
     """
 
     level: str
@@ -65,6 +65,8 @@ KINDS = {
     "voice_conversion": "steps.anonymisers.b1:VoiceConversion",
     "model": "steps.anonymisers.model:Model",
     "external": "steps.anonymisers.external:External",
+    "command": "steps.anonymisers.command:Command",
+    "torch_hub": "steps.anonymisers.torch_hub:TorchHub",
 }
 
 

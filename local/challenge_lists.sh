@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# The figures of 002's Tables 2 to 4 from the challenge's own scores of its baseline B1, on its enrolment-trial lists:
-# no audio is needed, and no evaluator of ours.
-#   ./lists.sh /data/vpc2020_libri_test      a folder with data/<set>/trials and results/ASV-<enrol>-<trial>/scores
+# The figures of 002's Tables 2 to 4 from scores that VoicePrivacy 2020's own recipe wrote of its baseline B1, on its
+# enrolment-trial lists: no audio is needed, and no evaluator of ours. In egs/vpc2020:
+#   local/challenge_lists.sh /data/vpc2020_libri_test   with data/<set>/trials and results/ASV-<enrol>-<trial>/scores
 # Results: exp/lists/results/metrics.csv.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 . ./path.sh
 [[ $# -eq 1 && -d $1/results ]] || {
-  echo "usage: lists.sh DIR    DIR holds data/ and results/ of VoicePrivacy 2020" >&2
+  echo "usage: local/challenge_lists.sh DIR    DIR holds data/ and results/ of VoicePrivacy 2020" >&2
   exit 2
 }
 corpus=$(cd -- "$1" && pwd)
@@ -41,4 +40,4 @@ for g in f m; do
   figures B1 lazy_informed AA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
   figures B1 gains OO-OA-AA "libri_test_$g" local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
 done
-PSEUDOVOX_COMMAND="./lists.sh $1" local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"
+PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"
