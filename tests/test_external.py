@@ -42,7 +42,7 @@ def theirs(data: Path, tmp_path: Path) -> Path:
 
 def protect(tmp_path: Path, data: Path, folder: Path, suffix: str = "_anon") -> Path:
     conf, out = tmp_path / "theirs.yaml", tmp_path / "out"
-    conf.write_text(f"anonymiser: external\nfolder: {folder}\nsuffix: {suffix}\n")
+    conf.write_text(f"anonymiser: external\nfolder: {folder}\nsuffix: '{suffix}'\n")
     assert describe_system(conf).needs == (f"external:{folder}",)
     assert main([str(w) for w in ("--external", folder, conf, data, out, out / "wav")]) == 0
     return out
@@ -234,7 +234,8 @@ def hub(
 
 def test_a_system_of_torch_hub_protects(tmp_path: Path, data: Path) -> None:
     out = tmp_path / "out"
-    assert main([str(w) for w in (hub(tmp_path), data, out, out / "wav")]) == 0
+    conf = hub(tmp_path, "arguments: {scale: 2}\n", "return lambda wave: wave.flip(-1) / scale")
+    assert main([str(w) for w in (conf, data, out, out / "wav")]) == 0
     wave = soundfile.read(read_map(data / "wav.scp")["s1-000"])[0]
     assert np.allclose(soundfile.read(out / "wav/s1-000.wav")[0], wave[::-1] / 2, atol=1e-4)
     assert "(licence: MIT)" in (out / "notes.txt").read_text()
@@ -246,6 +247,7 @@ def test_a_system_of_torch_hub_protects(tmp_path: Path, data: Path) -> None:
         ("licence: ''\n", "return 1", "licence"),
         ("repository: a/b\nrevision: main\n", "return 1", "revision: 'main'; the commit"),
         ("entry: none\n", "return 1", "torch.hub: "),
+        ("arguments: 3\n", "return 1", "arguments: 3; names with values are expected"),
         ("", "return lambda wave: wave[..., None].repeat(1, 1, 2)", "no waveform"),
     ],
 )

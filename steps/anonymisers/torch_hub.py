@@ -6,7 +6,7 @@ the licence must be named. Not tested against a published repository: that needs
 """
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from steps.sources import Run, Source
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import derive_seed
-from utils.settings import Declared
+from utils.settings import Declared, parse_settings
 from utils.tables import StrPath
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -68,6 +68,15 @@ class TorchHub(Declared[Settings]):
             f"The code of {settings.repository} {settings.revision} was run (licence: "
             f"{settings.licence})."
         ]
+
+    @classmethod
+    def parse(cls, values: object, path: StrPath) -> Settings:
+        """Checked settings; what is in `arguments` is for the entry to check."""
+        given = dict(values) if isinstance(values, dict) else {}
+        arguments = given.pop("arguments", {})
+        if not isinstance(arguments, dict):
+            raise UserError(f"{path}: arguments: {arguments!r}; names with values are expected")
+        return replace(parse_settings(Settings, given, path), arguments=arguments)
 
     @classmethod
     def make(cls, settings: Settings, run: Run) -> Self:
