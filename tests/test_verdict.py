@@ -124,6 +124,15 @@ def test_trainings_of_one_evaluator_give_the_spread() -> None:
     )
 
 
+def test_a_system_that_fewer_attackers_were_run_on_is_named() -> None:
+    """Speech that others protected may come without what the informed attackers learn from."""
+    ours = [figure("b2", who, 0.3, 0.2, 0.4) for who in ("ignorant", "lazy_informed")]
+    theirs = figure("theirs", "ignorant", 0.45, 0.4, 0.5)
+    told = "Not run on theirs, where other systems were attacked by them: lazy-informed."
+    assert told in trust([bare(), *ours, theirs])
+    assert not [said for said in trust([bare(), *ours]) if said.startswith("Not run on")]
+
+
 def test_forty_target_voices_need_one_row() -> None:
     names = [f"const_{i:02d}" for i in range(40)]
     figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]

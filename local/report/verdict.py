@@ -12,6 +12,7 @@ from local.report.speakers import worst_of
 from local.report.strongest import EER, best_unprotected, no_better, strongest, unprotected
 from local.report.tables import Table, cell
 from local.report.words import (
+    CORE,
     UTILITY,
     UTILITY_METRICS,
     absent,
@@ -277,8 +278,26 @@ def trust(figures: Sequence[Figure]) -> list[str]:
     if missing:
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
+    said += _fewer(figures)
     said.append(_trainings(figures))
     return said
+
+
+def _fewer(figures: Sequence[Figure]) -> list[str]:
+    """Systems that some attackers of others were not run on: they look better for it."""
+    found: dict[str, set[str]] = {}
+    for f in figures:
+        if f.metric == "eer" and f.system != "original":
+            found.setdefault(f.system, set()).add(f.attacker)
+    core = {system: {c for c in CORE if any(a.startswith(c) for a in own)}
+            for system, own in found.items()}  # fmt: skip
+    every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
+    return [
+        f"Not run on {system}, where other systems were attacked by them: "
+        f"{', '.join(attacker(name) for name in CORE if name in every - own)}."
+        for system, own in core.items()
+        if every - own
+    ]
 
 
 def _trainings(figures: Iterable[Figure]) -> str:
