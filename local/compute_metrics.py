@@ -77,6 +77,12 @@ def get_parser() -> argparse.ArgumentParser:
 
 def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.ArgumentParser:
     command = add_command(commands, run, text)
+    if "SCORES" in files:
+        command.add_argument(
+            "--format", choices=("auto", "kaldi", "speechbrain", "voxceleb", "csv"), default="auto",
+            help="The format of trials and scores (utils/convert_trials.py has examples); auto: "
+            "found for each file, and said where it is not kaldi",
+        )  # fmt: skip
     for file in files.split():
         command.add_argument(file.lower(), type=Path, metavar=file)
     command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")
@@ -100,16 +106,31 @@ def _read_utt2spk(path: Path) -> dict[str, str]:
     return utt2spk
 
 
-def _read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
-    """Trials with targets and nontargets, and the score of each in each score file."""
-    from utils.trials import join_scores, read_scores, read_trials
+def _read(path: Path, kind: str, what: str) -> Any:
+    """Trials or scores in a format of --format; says which, where it is not ours."""
+    from utils.trial_formats import EXAMPLES, guess_format, read_any
+    from utils.trials import read_scores, read_trials
 
-    trials = read_trials(trials_path)
+    if kind == "auto" and (kind := guess_format(path)) != "kaldi":
+        print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
+    if kind == "kaldi":
+        return read_trials(path) if what == "trials" else read_scores(path)
+    found = dict(zip(("trials", "scores"), read_any(path, kind)[1:], strict=True))[what]
+    if found is None:
+        raise UserError(f"{path}: has no {'labels' if what == 'trials' else 'scores'}")
+    return found
+
+
+def _read_scored(kind: str, trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
+    """Trials with targets and nontargets, and the score of each in each score file."""
+    from utils.trials import join_scores
+
+    trials = _read(trials_path, kind, "trials")
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
     return trials, *(
-        join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
+        join_scores(trials, _read(path, kind, "scores"), trials_path=trials_path, scores_path=path)
         for path in scores_paths
     )
 
@@ -133,7 +154,7 @@ def _verification(args: argparse.Namespace) -> Report:
     _check_bootstrap(args)
     if args.bins and not args.utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    trials, score = _read_scored(args.trials, args.scores)
+    trials, score = _read_scored(args.format, args.trials, args.scores)
     speakers = None
     if args.utt2spk:
         speakers = _find_speakers(args, trials, args.trials)
@@ -146,7 +167,7 @@ def _verification(args: argparse.Namespace) -> Report:
 def _calibration(args: argparse.Namespace) -> Report:
     from local.metrics.calibration import calibration
 
-    trials, f0, f1 = _read_scored(args.trials, args.scores_f0, args.scores_f1)
+    trials, f0, f1 = _read_scored(args.format, args.trials, args.scores_f0, args.scores_f1)
     figures = calibration(trials.target, f0, f1)
     if not args.utt2spk:
         return figures
@@ -161,7 +182,7 @@ def _gains(args: argparse.Namespace) -> Report:
     scored, speakers = {}, {}
     for setting in SETTINGS:
         path = getattr(args, f"trials_{setting}")
-        scored[setting] = _read_scored(path, getattr(args, f"scores_{setting}"))
+        scored[setting] = _read_scored(args.format, path, getattr(args, f"scores_{setting}"))
         if args.utt2spk:
             speakers[setting] = _find_speakers(args, scored[setting][0], path)
     return gains(scored, speakers or None, n_bootstrap=args.bootstrap, seed=args.seed)
@@ -174,7 +195,9 @@ def _similarity(args: argparse.Namespace) -> Report:
     utt2spk, sets, paths = _read_utt2spk(args.utt2spk), {}, {}
     for setting in SETTINGS:
         paths[setting] = getattr(args, f"trials_{setting}")
-        trials, score = _read_scored(paths[setting], getattr(args, f"scores_{setting}"))
+        trials, score = _read_scored(
+            args.format, paths[setting], getattr(args, f"scores_{setting}")
+        )
         sets[setting] = segment_pairs(
             trials, score, utt2spk, trials_path=paths[setting], utt2spk_path=args.utt2spk
         )

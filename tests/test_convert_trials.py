@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from local.compute_metrics import main as compute_metrics
 from utils.cli import UserError
 from utils.convert_trials import main
 
@@ -51,3 +52,38 @@ def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], sa
     with pytest.raises(UserError, match=said) as error:
         main([*options, str(tmp_path / "theirs"), str(tmp_path / "out")])
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("trials", "scores", "said"),
+    [
+        ("1 a a-1\n0 a b-1\n", SCORES, "voxceleb, such as: 1 ann ann-01"),
+        (TRIALS, "a b-1 0 -1\na a-1 1 0.5\n", "speechbrain, such as: ann ann-01 1 0.73"),
+        ("a b-1 0 -1\na a-1 1 0.5\n", None, "speechbrain"),  # one file has both
+        (TRIALS, "test,enroll,score\na-1,a,0.5\nb-1,a,-1\n", "csv"),
+    ],
+)
+def test_metrics_take_lists_of_other_toolkits(
+    tmp_path: Path, trials: str, scores: str | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / "trials", tmp_path / "scores"]
+    for path, text in zip(paths, (trials, scores or trials), strict=True):
+        path.write_text(text)
+    figures = []
+    for options in ([], ["--format", "kaldi"]):
+        out = tmp_path / "out.json"
+        if options:  # what the formats stand for
+            for path, text in zip(paths, (TRIALS, SCORES), strict=True):
+                path.write_text(text)
+        words = ["verification", *options, *map(str, paths), str(out)]
+        assert compute_metrics(words) == 0
+        figures.append(out.read_text())
+        assert options or said in capsys.readouterr().err
+    assert figures[0] == figures[1]
+
+
+def test_scores_without_labels_are_no_trials(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_text("enrol,trial,score\na,b,1\n")
+    with pytest.raises(UserError, match="list: has no labels"):
+        compute_metrics(["verification", str(path), str(path), "-"])

@@ -12,138 +12,30 @@ there are labels and `scores` where there are scores (higher: more alike), sorte
 """
 
 import argparse
-import csv
-import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import make_parser, run_program
 from utils.options import add_paths
-from utils.tables import read_lines
-from utils.trials import Scores, Trials, write_scores, write_trials
-
-LABELS = {
-    name: value
-    for value, names in ((True, "target 1 true same"), (False, "nontarget 0 false different"))
-    for name in names.split()
-}
-COLUMNS = {  # what a header may call them
-    "enrol": "enrol enroll enrolment enrollment enrol_id enroll_id model reference ref utt1 file1",
-    "trial": "trial test probe trial_id test_id utt2 file2",
-    "label": "label target key same is_target",
-    "score": "score similarity llr",
-}
-FORMATS: dict[str, tuple[tuple[str, ...], ...]] = {  # which column of a line is what
-    "kaldi": (("enrol", "trial", "label"), ("enrol", "trial", "score")),
-    "speechbrain": (("enrol", "trial", "label", "score"),),
-    "voxceleb": (("label", "enrol", "trial"), ("label", "enrol", "trial", "score")),
-}
-EXAMPLES = {
-    "kaldi": "ann ann-01 target",
-    "speechbrain": "ann ann-01 1 0.73",
-    "voxceleb": "1 ann ann-01",
-    "csv": "enrol,trial,label,score",
-}
-Row = dict[str, str]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return np.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
-def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
-    """The columns of a line, where it has that shape."""
-    if len(shape) != len(values):
-        return None
-    row = dict(zip(shape, values, strict=True))
-    label = row.get("label", "target").lower()
-    known = label in (("target", "nontarget") if kind == "kaldi" else LABELS)
-    right = known and ("score" not in row or _is_number(row["score"]))
-    return row if right and row["enrol"] and row["trial"] else None
-
-
-def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
-    """The one format that all lines have; UserError for none, and for more than one."""
-    if not lines:
-        raise UserError(f"{path}:1: the file is empty")
-    if len(_header(lines[0][1])) > 1:
-        return "csv"
-    rows = [line.split() for _, line in lines]
-    found = [
-        name
-        for name, shapes in FORMATS.items()
-        for shape in shapes
-        if all(_fits(name, shape, row) for row in rows)
-    ]
-    if len(found) != 1:
-        known = "; ".join(f"{name}: {EXAMPLES[name]}" for name in EXAMPLES)
-        what = f"may be {' or '.join(found)}" if found else "is in no format that is known"
-        raise UserError(f"{path}:{lines[0][0]}: {what}; give --format ({known})")
-    return found[0]
-
-
-def _header(line: str) -> dict[int, str]:
-    """Places of the columns that a header names."""
-    known = {alias: name for name, aliases in COLUMNS.items() for alias in aliases.split()}
-    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
-    return {i: known[n.strip().lower()] for i, n in enumerate(names) if n.strip().lower() in known}
-
-
-def _delimiter(line: str) -> str:
-    return max(",;\t", key=line.count)
-
-
-def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
-    """The columns of all lines. UserError names the first line that has not the format."""
-    shapes = FORMATS.get(kind, ())
-    if kind == "csv":
-        header = _header(lines[0][1])
-        if not {"enrol", "trial"} <= set(header.values()) or len(header) < 3:
-            known = "; ".join(f"{name}: {words}" for name, words in COLUMNS.items())
-            raise UserError(
-                f"{path}:{lines[0][0]}: the header names no enrol, trial and label or score; "
-                f"known names: {known}"
-            )
-        text = "\n".join(line for _, line in lines)
-        found = csv.reader(io.StringIO(text), delimiter=_delimiter(lines[0][1]))
-        next(found)
-        fields = [[row[i] if i < len(row) else "" for i in header] for row in found]
-        shapes, lines = (tuple(header.values()),), lines[1:]
-    else:
-        fields = [line.split() for _, line in lines]
-    shape = next((s for s in shapes if fields and _fits(kind, s, fields[0])), shapes[0])
-    for (number, line), values in zip(lines, fields, strict=True):
-        row = _fits(kind, shape, values)
-        if row is None:
-            example = f"{kind}; an example: {EXAMPLES[kind]}"
-            raise UserError(f"{path}:{number}: {line.strip()!r} is not as in {example}")
-        yield row
+from utils.trial_formats import EXAMPLES, read_any
+from utils.trials import write_scores, write_trials
 
 
 def convert(path: Path, out: Path, kind: str) -> str:
     """Write OUT/trials and OUT/scores, as far as there are labels and scores; says what."""
-    lines = [(number, line.rstrip("\n")) for number, line in read_lines(path) if line.strip()]
-    kind = find_format(path, lines) if kind == "auto" else kind
-    rows = list(read_rows(path, lines, kind))
-    enrol, trial = ([row[name] for row in rows] for name in ("enrol", "trial"))
+    kind, trials, scores = read_any(path, kind)
     out.mkdir(parents=True, exist_ok=True)
     made = []
-    if all("label" in row for row in rows):
-        target = np.array([LABELS[row["label"].lower()] for row in rows])
-        write_trials(out / "trials", Trials(enrol, trial, target))
-        made.append(f"{target.sum()} target and {(~target).sum()} nontarget trials")
-    if all("score" in row for row in rows):
-        score = np.array([float(row["score"]) for row in rows])
-        write_scores(out / "scores", Scores(enrol, trial, score))
-        made.append(f"{len(score)} scores")
+    if trials is not None:
+        write_trials(out / "trials", trials)
+        n = int(trials.target.sum())
+        made.append(f"{n} target and {len(trials.target) - n} nontarget trials")
+    if scores is not None:
+        write_scores(out / "scores", scores)
+        made.append(f"{len(scores.score)} scores")
     return f"{path}: {kind}; {' and '.join(made)} in {out}"
 
 

@@ -96,7 +96,7 @@ def read_trials(path: StrPath) -> Trials:
     fields = read_fields(path, 3)
     target = _parse_labels(path, fields)
     pairs = Trials(_ids(fields, 0), _ids(fields, 1), target)
-    _check_pairs_once(path, pairs, "listed")
+    check_pairs_once(path, pairs, "listed")
     return pairs
 
 
@@ -106,7 +106,7 @@ def read_scores(path: StrPath) -> Scores:
     fields = read_fields(path, 3)
     values = _parse_scores(path, fields)
     pairs = Scores(_ids(fields, 0), _ids(fields, 1), values)
-    _check_pairs_once(path, pairs, "scored")
+    check_pairs_once(path, pairs, "scored")
     return pairs
 
 
@@ -167,7 +167,7 @@ def _write(path: StrPath, pairs: Trials | Scores, values: Sequence[str], verb: s
     for name in (*Ids.of(pairs.enrol).names, *Ids.of(pairs.trial).names):
         if name.split() != [name]:
             raise UserError(f"{path}: {name!r} cannot be an id: ids have no blanks")
-    _check_pairs_once(path, pairs, verb)
+    check_pairs_once(path, pairs, verb)
     rows = (f"{e} {t} {v}\n" for e, t, v in zip(pairs.enrol, pairs.trial, values, strict=True))
     with atomic_write(path, "wb") as stream:
         stream.writelines(sorted(row.encode("utf-8") for row in rows))
@@ -216,7 +216,8 @@ def _keys(pairs: Trials | Scores) -> Int64:
     return enrol.codes * len(trial.names) + trial.codes
 
 
-def _check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
+def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
+    """UserError that names the second line of a pair; verb: what was done to it twice."""
     keys = _keys(pairs)
     ordered = np.sort(keys)
     if not (ordered[1:] == ordered[:-1]).any():
