@@ -20,12 +20,18 @@ from local.metrics.output import write_figures
 from local.metrics.uar import recall_figures
 from local.options import add_figures
 from local.protocols.recognised import read_recognised
-from utils.cli import make_parser, run_program
+from utils.cli import UserError, make_parser, run_program
+from utils.tables import read_map
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--folds", type=Path, metavar="FILE",
+        help="A table `<utterance> <fold>` of a cross-validation: adds uar_vpc24, the mean over "
+        "folds of each fold's mean recall",
+    )  # fmt: skip
     add_figures(parser, "DATA", "EMOTIONS", also=True)
     return parser
 
@@ -35,9 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     named = [(args.data, args.emotions), *args.also]
     sets = read_recognised(named, "utt2emotion", "recognise them again")
+    folds = read_map(args.folds) if args.folds else None
+    if folds is not None and (missing := sets.reference.keys() - folds.keys()):
+        raise UserError(f"{args.folds}: has no fold of utterance {min(missing)}")
     figures = recall_figures(
-        sets.reference, sets.said, sets.utt2spk, n_bootstrap=args.bootstrap, seed=args.seed
-    )
+        sets.reference, sets.said, sets.utt2spk, folds=folds, n_bootstrap=args.bootstrap,
+        seed=args.seed,
+    )  # fmt: skip
     write_figures(args.out, figures)
     return 0
 

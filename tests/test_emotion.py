@@ -292,3 +292,18 @@ def test_a_hub_that_cannot_be_reached_is_one_line(run_process, data: Path) -> No
     assert "Traceback" not in done.stderr
     assert "hub:nobody/no-such-model: cannot be loaded (" in done.stderr.splitlines()[-1]
     assert not (data / "out").exists()
+
+
+def test_vpc24_averages_over_folds_by_hand() -> None:
+    """Fold 1: one of two calm, wild 1: 0.75; fold 2: calm 1, wild 0: 0.5. Pooled: (2/3 + 1/2)/2."""
+    felt = {"a": "calm", "b": "calm", "c": "wild", "d": "calm", "e": "wild"}
+    heard = {"a": "calm", "b": "wild", "c": "wild", "d": "calm", "e": "calm"}
+    folds = {"a": "1", "b": "1", "c": "1", "d": "2", "e": "2"}
+    speakers = {"a": "s", "b": "s", "c": "t", "d": "s", "e": "t"}
+    found = recall_figures(felt, heard, speakers, folds=folds, n_bootstrap=50)
+    assert found["uar_vpc24"] == pytest.approx(0.625)
+    assert found["uar"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert "uar_vpc24" in found["intervals"]  # type: ignore[operator]
+    one = recall_figures(felt, heard, speakers, folds=dict.fromkeys(felt, "1"))
+    assert one["uar_vpc24"] == one["uar"]
+    assert "uar_vpc24" not in recall_figures(felt, heard, speakers)

@@ -11,6 +11,7 @@ from local.compute_prosody import main as compute_prosody
 from local.metrics.prosody import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
+from steps.synthesis.pitch_vpc22 import correlate_hz, pitch_correlation
 from steps.synthesis.prosody import COLUMNS, compare, compare_contours
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
@@ -77,7 +78,7 @@ def test_columns_are_those_that_are_read() -> None:
 
 
 def row(correlation: float, change: float = 0.0) -> np.ndarray:
-    return np.array([correlation, 1.0, change, 0.0, 0.0, 0.0, 10, 5])
+    return np.array([correlation, 1.0, change, 0.0, 0.0, 0.0, 10, 5, math.nan])
 
 
 def test_means_over_utterances_and_intervals_over_speakers() -> None:
@@ -133,7 +134,7 @@ def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixtur
 
 
 HEADER = f"# utterance {' '.join(KEYS)}"
-LINE = "u 1 1 0 0 0 0 5 5"
+LINE = "u 1 1 0 0 0 0 5 5 -"
 
 
 @pytest.mark.parametrize(
@@ -141,9 +142,9 @@ LINE = "u 1 1 0 0 0 0 5 5"
     [
         ("", "lists no utterance"),
         ("# other\n", ":1: not a table"),
-        (f"{HEADER}\nf1-1 1 1\n", ":2: 3 fields where 9"),
-        (f"{HEADER}\nf1-1 x 1 0 0 0 0 5 5\n", ":2: could not convert"),
-        (f"{HEADER}\nf1-1 inf 1 0 0 0 0 5 5\n", ":2: 'inf' is not a finite number"),
+        (f"{HEADER}\nf1-1 1 1\n", ":2: 3 fields where 10"),
+        (f"{HEADER}\nf1-1 x 1 0 0 0 0 5 5 -\n", ":2: could not convert"),
+        (f"{HEADER}\nf1-1 inf 1 0 0 0 0 5 5 -\n", ":2: 'inf' is not a finite number"),
         (f"{HEADER}\n{LINE}\n{LINE}\n", ":3: u is listed"),
     ],
 )
@@ -159,3 +160,23 @@ def test_an_utterance_of_nobody(data: Path) -> None:
     (data / "utt2spk").write_text("f1-1 f1\n")
     with pytest.raises(UserError, match="has no utterance f1-2"):
         compute_prosody(["--utt2spk", str(data / "utt2spk"), str(data / "out/prosody"), "-"])
+
+
+def test_the_challenges_pitch_correlation_by_hand() -> None:
+    """VoicePrivacy 2022: Hz, 0 where unvoiced, after the best delay; so it is not ours."""
+    a = np.array([0.0, 100, 110, 120, 0, 0, 0, 0])
+    assert correlate_hz(a, np.roll(a, 2)) == pytest.approx(1)
+    b = np.array([0.0, 100, 110, 120, 0, 600, 50, 0])  # beyond 75 to 500 Hz there is no voice
+    assert correlate_hz(a, b) == pytest.approx(1)
+    inverted = np.array([0.0, 120, 110, 100, 0, 0, 0, 0])
+    by_hand = np.corrcoef(a, inverted)[0, 1]
+    assert correlate_hz(a, inverted) == pytest.approx(by_hand) and by_hand > 0.9  # voicing alone
+    assert compare_contours(a, inverted, **NOTHING).f0_correlation == pytest.approx(-1, abs=0.01)
+    assert correlate_hz(a, np.zeros(8)) == 0
+    assert correlate_hz(a, np.repeat(a, 2)) > 0.9
+
+
+def test_praat_hears_the_same_melody() -> None:
+    pytest.importorskip("parselmouth", reason="praat-parselmouth is not installed")
+    assert pitch_correlation(sung(), sung()) == pytest.approx(1)
+    assert math.isnan(pitch_correlation(sung()[:100], sung()[:100]))

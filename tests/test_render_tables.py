@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from local.export_latex import main as export_latex
 from local.render_tables import main
 from utils.cli import UserError
 
@@ -147,3 +148,32 @@ def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
     (folder / "generators.csv").write_text(head + "a,mean_cosine,x,here,keys,3,,\n")
     with pytest.raises(UserError, match=r"generators\.csv: not a table of generators"):
         main([str(page)])
+
+
+def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
+    page = tmp_path / "P.md"
+    page.write_text(
+        "# A & B\n\n| a_1 | EER (%) |\n|---|---|\n| `b2r` | **−1.2** ± 3 |\n| x\\|y |  |\n\n"
+        "```\n| no | table |\n|---|---|\n```\n\n## Next\n\n| [c](d.md) |\n| --- |\n| 1 |\n"
+    )
+    assert export_latex([str(page), str(tmp_path / "tex")]) == 0
+    first, second = ((tmp_path / f"tex/P_{n}.tex").read_text() for n in (1, 2))
+    assert r"\caption{A \& B}" in first and r"a\_1 & EER (\%) \\" in first
+    assert r"\texttt{b2r} & \textbf{$-$1.2} $\pm$ 3 \\" in first and "x|y &  \\\\" in first
+    assert "\\midrule\n1 \\\\" in second and r"\caption{Next}" in second and "c \\\\" in second
+    assert not (tmp_path / "tex/P_3.tex").exists()
+
+
+def test_the_committed_pages_can_be_had_as_latex(tmp_path: Path) -> None:
+    """LaTeX itself is not installed here: braces balance, and nothing of Markdown is left."""
+    page = ROOT / "egs/librispeech/RESULTS.md"
+    export_latex([str(page), str(tmp_path)])
+    for path in tmp_path.iterdir():
+        text = path.read_text()
+        assert text.count("{") == text.count("}") and "`" not in text and "](" not in text
+
+
+def test_a_page_without_tables_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "P.md").write_text("words\n")
+    with pytest.raises(UserError, match=r"P\.md: has no table"):
+        export_latex([str(tmp_path / "P.md"), str(tmp_path / "out")])

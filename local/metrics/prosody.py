@@ -13,13 +13,15 @@ from utils.tables import StrPath, invert, read_lines
 
 KEYS = (  # columns of the table that steps/compare_prosody.py writes
     "f0_correlation", "voicing_agreement", "duration_change", "level_change", "clipping",
-    "clipping_original", "n_frames", "n_voiced_both",
+    "clipping_original", "n_frames", "n_voiced_both", "f0_correlation_vpc22",
 )  # fmt: skip
-FIGURES = (*KEYS[:6], "duration_drift")  # duration_drift: mean size of the change
+VPC22 = len(KEYS) - 1
+# duration_drift: mean size of the change.
+FIGURES = (*KEYS[:6], "duration_drift", "f0_correlation_vpc22")
 
 
 def read_prosody(path: StrPath) -> dict[str, Float64]:
-    """utterance -> its figures (8,) in the order of KEYS, NaN where undefined.
+    """utterance -> its figures (9,) in the order of KEYS, NaN where undefined.
 
     UserError naming file and line for another header, a ragged line, no number, an id twice.
     """
@@ -63,19 +65,21 @@ def prosody_figures(
     """
     spk2utt = invert({utt: utt2spk[utt] for utt in table})
     values = {
-        speaker: np.array([[*table[u][:6], abs(table[u][2])] for u in utts])
+        speaker: np.array([[*table[u][:6], abs(table[u][2]), table[u][VPC22]] for u in utts])
         for speaker, utts in spk2utt.items()
     }
     total = np.array([np.nansum(v, axis=0) for v in values.values()])
     count = np.array([(~np.isnan(v)).sum(axis=0) for v in values.values()])
 
+    names = FIGURES if count[:, -1].any() else FIGURES[:-1]  # the last wants Praat
+
     def evaluate(drawn: Float64) -> Figures:
         n = drawn @ count
         mean = np.divide(drawn @ total, n, out=np.full(len(FIGURES), np.nan), where=n > 0)
-        return dict(zip(FIGURES, mean.tolist(), strict=True))
+        return dict(zip(names, mean.tolist(), strict=False))
 
     figures = evaluate(np.ones(len(values)))
-    undefined = dict(zip(FIGURES, (len(table) - count.sum(axis=0)).tolist(), strict=True))
+    undefined = dict(zip(names, (len(table) - count.sum(axis=0)).tolist(), strict=False))
     for name, value in figures.items():
         if math.isnan(value):
             logger.warning("%s is undefined: no utterance has it", name)

@@ -42,19 +42,24 @@ def recall_figures(
     recognised: Mapping[str, str],
     utt2spk: Mapping[str, str],
     *,
+    folds: Mapping[str, str] | None = None,
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
     """`uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
-    reference, recognised, utt2spk: by utterance; all of `reference` are in the others. The mean of
+    reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
+    folds there is `uar_vpc24`, too: the mean over folds of each one's mean recall. The mean of
     `uar` is over the emotions that occur in `reference`. A single one has no UAR: NaN, with a
     warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
     of it; `interval_report` counts these.
     """
     speakers, emotions, said, counts = count_confusions(reference, recognised, utt2spk)
+    parts = _count_folds(folds, reference, recognised, utt2spk) if folds else None
+    everybody = np.ones(len(speakers))
     report: dict[str, object] = {
         **_figures(counts.sum(axis=0), emotions),
+        **({} if parts is None else {"uar_vpc24": _over_folds(parts, everybody)}),
         "chance_uar": 1 / len(emotions) if len(emotions) > 1 else math.nan,
         "n_speakers": len(speakers),
         "n_segments": len(reference),
@@ -69,10 +74,36 @@ def recall_figures(
     if n_bootstrap:
 
         def evaluate(drawn: Float64) -> Figures:
-            return _figures(np.tensordot(drawn, counts, 1), emotions)
+            found = _figures(np.tensordot(drawn, counts, 1), emotions)
+            return found if parts is None else found | {"uar_vpc24": _over_folds(parts, drawn)}
 
         report |= interval_report(evaluate, len(speakers), n_bootstrap, seed)
     return report
+
+
+def _count_folds(
+    folds: Mapping[str, str],
+    reference: Mapping[str, str],
+    recognised: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+) -> list[Float64]:
+    """Confusions of each fold (S, K, L), K emotions of the fold, S all speakers."""
+    found = []
+    speakers = list(invert({utt: utt2spk[utt] for utt in reference}))
+    for utts in invert({utt: folds[utt] for utt in reference}).values():
+        own, _, _, counts = count_confusions({u: reference[u] for u in utts}, recognised, utt2spk)
+        every = np.zeros((len(speakers), *counts.shape[1:]))
+        every[[speakers.index(speaker) for speaker in own]] = counts
+        found.append(every)
+    return found
+
+
+def _over_folds(parts: Sequence[Float64], drawn: Float64) -> float:
+    """VoicePrivacy 2024: the mean over folds of the mean recall of the emotions in a fold; a fold
+    without any speaker of a resample does not count."""
+    each = [recalls(np.tensordot(drawn, counts, 1)) for counts in parts]
+    means = [float(np.nanmean(e)) for e in each if not np.isnan(e).all()]
+    return float(np.mean(means)) if means else math.nan
 
 
 def _figures(counts: Float64, emotions: Sequence[str]) -> Figures:

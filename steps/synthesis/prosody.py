@@ -15,6 +15,7 @@ import numpy as np
 
 from steps.audio import read_audio
 from steps.synthesis.f0 import VOICED_HZ
+from steps.synthesis.pitch_vpc22 import pitch_correlation
 from steps.synthesis.world import F0_RANGE, extract_f0
 from utils.arrays import Float64
 from utils.cli import LossError, UserError
@@ -33,7 +34,7 @@ class Prosody:
     voicing_agreement: share of the `n_frames` frames of the original with the same decision voiced
     or unvoiced. duration_change: relative, 0.1 is 10 % longer. level_change: of the root mean
     square, dB; NaN where one is silent. clipping, clipping_original: share of samples at full
-    scale.
+    scale. f0_correlation_vpc22: see pitch_vpc22.
     """
 
     f0_correlation: float
@@ -44,6 +45,7 @@ class Prosody:
     clipping_original: float
     n_frames: int
     n_voiced_both: int
+    f0_correlation_vpc22: float = math.nan
 
 
 COLUMNS = tuple(field.name for field in fields(Prosody))
@@ -60,6 +62,7 @@ def compare(
         level_change=_level(protected) - _level(original),
         clipping=clipped_share(protected),
         clipping_original=clipped_share(original),
+        f0_correlation_vpc22=pitch_correlation(original, protected),
     )
 
 
