@@ -19,7 +19,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.plan.evaluators import train_again
-from local.plan.options import Asked
+from local.plan.options import Asked, follow_protocol
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import UserError, make_parser, run_program
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     values = dict(word.split("=", 1) for word in args.options if "=" in word)
     if len(values) < len(args.options):
         raise UserError("NAME=VALUE is expected, each once; see --help")
-    asked = Asked(values)
+    asked = follow_protocol(Asked(values))
     again = train_again(asked.words("evaluators"), asked.number("trainings"))
     planned = RECIPES[args.recipe](asked.changed({"evaluators": " ".join(again)}))
     planned.tables.write(args.folder)

@@ -12,6 +12,7 @@ stage=0                                    # first stage to run
 stop_stage=11                              # last stage to run
 corpus=                                    # folder of the corpus, where it needs one (egs/<corpus>/README.md)
 download=false                             # fetch the corpus first, where its prepare.sh can
+protocol=                                  # a challenge whose attackers and evaluators are taken: conf/protocols/<protocol>.yaml (docs/protocols.md)
 systems="b2 b2r"                           # what protects: conf/systems/<system>.yaml
 external=                                  # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
 external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"

@@ -160,7 +160,7 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
     folders = {sets[0]: second, **dict.fromkeys(sets[1:], first)}
     folders[train] = Path(str(values.get("train", first)))
     wanted = {one: list(read_map(f"data/{one}/utt2spk")) for one in folders if _there(one)}
-    names = {folder: find_names(folder) for folder in dict.fromkeys(folders.values())}
+    names = {folder: find_names(folder, suffix) for folder in dict.fromkeys(folders.values())}
     every = [utt for utts in wanted.values() for utt in utts]
     notes, lacks = [], []
     behind = suffix or find_suffix(first, names[first], every)

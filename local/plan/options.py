@@ -2,9 +2,11 @@
 """What a recipe was asked, checked before anything is made."""
 
 import re
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from local.protocols.challenge import read_protocol
 from utils.cli import UserError
 
 NUMBER = "[1-9][0-9]*"
@@ -74,6 +76,26 @@ class Asked:
         )
         once("--sizes", [word.partition(":")[0] for word in words])
         return words
+
+
+def given(command: str) -> Collection[str]:
+    """The names of the options of a command."""
+    words = (word.partition("=")[0] for word in shlex.split(command))
+    return {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+
+
+def follow_protocol(asked: Asked) -> Asked:
+    """The options as --protocol has them, but for those that the command gives itself."""
+    if not (name := asked.get("protocol")):
+        return asked
+    protocol = read_protocol(Path(need_conf("protocols", name)))
+    values = {
+        "attackers": protocol.attackers,
+        "evaluators": protocol.evaluators,
+        "informed_level": protocol.informed_level,
+    }
+    own = given(asked["command_line"])
+    return asked.changed({name: value for name, value in values.items() if name not in own})
 
 
 def once(option: str, words: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
     "drop", "command_line", "trainings", "external", "external_command",
+    "protocol",
 )  # fmt: skip
 
 

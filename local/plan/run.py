@@ -2,14 +2,13 @@
 """The plan of run.sh."""
 
 import shlex
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from local.plan.attacks import DRAW, Attacks, check_systems
 from local.plan.external import take_external
 from local.plan.needs import Recipe
-from local.plan.options import Asked
+from local.plan.options import Asked, given
 from local.plan.remembered import what_counts, widen
 from local.plan.results import Results
 from local.plan.tables import Tables
@@ -108,23 +107,17 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     them, and says so. Options of another corpus than this command's are left alone."""
     asked = recipe.asked
     corpus, options = asked["corpus"], asked["prepare_options"].split()
-    given = _given(asked["command_line"])
+    named = given(asked["command_line"])
     words = made_by(Path("data", recipe.train))[3:]  # after ./prepare.sh --seed SEED
     known = words[1] if words[:1] == ["--corpus"] else ""
     words = words[2:] if known else words
     told = []
-    if not corpus and "corpus" not in given and known:
+    if not corpus and "corpus" not in named and known:
         corpus = known
         told += ["--corpus", shlex.quote(corpus)]
-    if corpus == known and not options and "prepare_options" not in given and words:
+    if corpus == known and not options and "prepare_options" not in named and words:
         options = words
         told.append(f"--prepare-options={shlex.quote(' '.join(words))}")
     if told and int(asked["stage"]) == PREPARE:
         recipe.notes.append(f"as stage 0 was finished before: {' '.join(told)}")
     return corpus, options
-
-
-def _given(command: str) -> Collection[str]:
-    """The names of the options of a command."""
-    words = (word.partition("=")[0] for word in shlex.split(command))
-    return {word[2:].replace("-", "_") for word in words if word.startswith("--")}

@@ -49,19 +49,20 @@ def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
     UserError for a folder that is none or holds no audio, and for an utterance that is there twice.
     """
     found: dict[str, str] = {}
-    for name, path in find_names(folder).items():
+    for name, path in find_names(folder, suffix).items():
         utt = name.removesuffix(suffix) if suffix else name
         if found.setdefault(utt, path) != path:
             raise UserError(f"{folder}: {utt} is there twice: {found[utt]} and {path}; remove one")
     return found
 
 
-def find_names(folder: Path) -> dict[str, str]:
-    """The same by the names as they stand there, suffix and all."""
+def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
+    """The same by the names as they stand there, suffix and all. Where sub-folders end in the
+    suffix (libri_test_enrolls_anon), what is in others is not theirs."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; it holds the speech of an external system")
     found: dict[str, str] = {}
-    for name, path in _named(folder):
+    for name, path in _named(folder, suffix):
         if found.setdefault(name, path) != path:
             raise UserError(
                 f"{folder}: {name} is there twice: {found[name]} and {path}; remove one"
@@ -91,10 +92,10 @@ def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
     return behind.most_common(1)[0][0]
 
 
-def _named(folder: Path) -> Iterator[tuple[str, str]]:
-    tables = [
-        path for path in (folder / "wav.scp", *sorted(folder.glob("*/wav.scp"))) if path.is_file()
-    ]
+def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
+    own = [path for path in sorted(folder.glob(f"*{suffix}")) if suffix and path.is_dir()]
+    tables = [path / "wav.scp" for path in own or (folder, *sorted(folder.glob("*")))]
+    tables = [path for path in tables if path.is_file()]
     for table in tables:
         for name, file in read_map(table, rest_of_line=True).items():
             beside = table.parent / file  # where it is not relative to the current directory
@@ -102,7 +103,7 @@ def _named(folder: Path) -> Iterator[tuple[str, str]]:
     if tables:
         return
     known = {f".{name.lower()}" for name in soundfile.available_formats()}
-    for path in sorted(folder.rglob("*")):
+    for path in (path for root in own or (folder,) for path in sorted(root.rglob("*"))):
         if path.suffix.lower() in known and path.is_file():
             yield path.stem, str(path)
 
