@@ -21,7 +21,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from local.metrics.output import write_figures
 from local.options import add_intervals
 from utils.cli import UserError, add_command, make_parser, natural, run_program
-from utils.options import add_utt2spk
+from utils.options import add_trial_format, add_utt2spk
 from utils.tables import read_map
 
 Report = Mapping[str, object]
@@ -78,11 +78,7 @@ def get_parser() -> argparse.ArgumentParser:
 def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.ArgumentParser:
     command = add_command(commands, run, text)
     if "SCORES" in files:
-        command.add_argument(
-            "--format", choices=("auto", "kaldi", "speechbrain", "voxceleb", "csv"), default="auto",
-            help="The format of trials and scores (utils/convert_trials.py has examples); auto: "
-            "found for each file, and said where it is not kaldi",
-        )  # fmt: skip
+        add_trial_format(command)
     for file in files.split():
         command.add_argument(file.lower(), type=Path, metavar=file)
     command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")

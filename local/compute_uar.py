@@ -28,7 +28,7 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--folds", type=Path, metavar="FILE",
+        "--utt2fold", type=Path, metavar="FILE",
         help="A table `<utterance> <fold>` of a cross-validation: adds uar_vpc24, the mean over "
         "folds of each fold's mean recall",
     )  # fmt: skip
@@ -41,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     named = [(args.data, args.emotions), *args.also]
     sets = read_recognised(named, "utt2emotion", "recognise them again")
-    folds = read_map(args.folds) if args.folds else None
+    folds = read_map(args.utt2fold) if args.utt2fold else None
     if folds is not None and (missing := sets.reference.keys() - folds.keys()):
-        raise UserError(f"{args.folds}: has no fold of utterance {min(missing)}")
+        raise UserError(f"{args.utt2fold}: has no fold of utterance {min(missing)}")
     figures = recall_figures(
         sets.reference, sets.said, sets.utt2spk, folds=folds, n_bootstrap=args.bootstrap,
         seed=args.seed,

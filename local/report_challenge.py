@@ -35,7 +35,10 @@ def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--system", metavar="NAME", help="The system of the recipe whose figures are written"
+        "--of-system",
+        dest="system",
+        metavar="NAME",
+        help="The system of the recipe whose figures are written",
     )
     parser.add_argument(
         "--evaluator", metavar="NAME", help="Who listened (left out: the protocol's own)"
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     scores = [score for path in files for score in read_results(path)]
     if folders:
         if not args.system:
-            raise UserError("--system: name the system of the recipe whose figures are wanted")
+            raise UserError("--of-system: name the system of the recipe whose figures are wanted")
         tables = [read_table(folder / "metrics.csv", Figure) for folder in folders]
         scores += scores_of(chain.from_iterable(tables), protocol, args.system, evaluator)
     if not any(score.protected for score in scores):

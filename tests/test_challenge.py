@@ -85,7 +85,7 @@ def test_a_result_file_is_read_and_written_again(
     assert by["eer", "libri_dev_f", True].high == pytest.approx(0.52489)
     assert by["uar", "IEMOCAP_dev", True].value == pytest.approx(0.556146)
     words = [str(PROTOCOLS / "vpc2024.yaml"), str(path), "--out", str(tmp_path / "out")]
-    assert main([*words, "--system", "mcadams"]) == 0
+    assert main([*words, "--of-system", "mcadams"]) == 0
     again = read_results(tmp_path / "out/result_for_rank_mcadams")
     assert {(s.what, s.split, s.protected, round(s.value, 9)) for s in again} == {
         (s.what, s.split, s.protected, round(s.value, 9)) for s in scores
@@ -113,7 +113,7 @@ def test_figures_of_a_recipe_become_a_result_file(
             for split, system, who, by, metric, value in rows
         )
     )  # fmt: skip
-    words = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--system", "theirs"]
+    words = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "theirs"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     assert "libri_test: average EER 32.000 %, category 3 of 4 (at least 30 %)" in (
         capsys.readouterr().out
@@ -127,7 +127,7 @@ def test_figures_of_a_recipe_become_a_result_file(
         ("wer", "libri_test", True): pytest.approx(0.06),
     }
     with pytest.raises(UserError, match="no figure of b3 that VoicePrivacy 2024 asks for"):
-        main([str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--system", "b3"])
+        main([str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "b3"])
 
 
 def test_categories() -> None:

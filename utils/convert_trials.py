@@ -19,8 +19,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import make_parser, run_program
-from utils.options import add_paths
-from utils.trial_formats import EXAMPLES, read_any
+from utils.options import add_paths, add_trial_format
+from utils.trial_formats import read_any
 from utils.trials import write_scores, write_trials
 
 
@@ -42,10 +42,7 @@ def convert(path: Path, out: Path, kind: str) -> str:
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--format", choices=("auto", *EXAMPLES), default="auto",
-        help="The format of FILE; auto: the one that all of its lines have",
-    )  # fmt: skip
+    add_trial_format(parser)
     add_paths(parser, "file", "out")
     return parser
 

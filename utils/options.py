@@ -42,3 +42,12 @@ def add_utt2spk(parser: argparse.ArgumentParser, *, required: bool = True) -> No
         "--utt2spk", type=Path, required=required, metavar="F",
         help="The table of the utterances' speakers",
     )  # fmt: skip
+
+
+def add_trial_format(parser: argparse.ArgumentParser) -> None:
+    """The option --format of what reads trials and scores (utils/trial_formats.py)."""
+    parser.add_argument(
+        "--format", choices=("auto", "kaldi", "speechbrain", "voxceleb", "csv"), default="auto",
+        help="The format of trials and scores (utils/convert_trials.py has examples); auto: the "
+        "one that all lines of a file have",
+    )  # fmt: skip
