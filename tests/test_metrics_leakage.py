@@ -7,7 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.alignment import alignment, basis, cca_top10, procrustes_cosine
+from local.metrics.alignment import (
+    alignment,
+    basis,
+    cca_top10,
+    held_out_cosine,
+    procrustes_cosine,
+)
 from local.metrics.leakage import (
     RANKS,
     Embeddings,
@@ -18,6 +24,7 @@ from local.metrics.leakage import (
     rank_figures,
     search,
 )
+from local.metrics.permutation import holm, leakage_sums, permutation_tests
 from utils.archives import read_vectors
 from utils.cli import UserError
 from utils.tables import read_map
@@ -295,6 +302,84 @@ def test_undefined_alignments(caplog: pytest.LogCaptureFixture) -> None:
     found = alignment(np.zeros((0, 3)), np.zeros((0, 3)))
     assert math.isnan(found["p_cos"])  # type: ignore[arg-type]
     assert "no utterance is in both sets" in caplog.text
+
+
+def test_held_out_cosine() -> None:
+    """A rotation is found again in others' rows; noise is not, however many dimensions."""
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=(60, 40))
+    turn = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    speaker = np.repeat(np.arange(30), 2)
+    found = alignment(x, x @ turn, speaker)
+    assert found["p_cos_held_out"] == pytest.approx(1.0)
+    noise = alignment(x, rng.normal(size=x.shape), speaker)
+    assert noise["p_cos"] > 0.5  # type: ignore[operator]
+    assert abs(noise["p_cos_held_out"]) < 0.06  # type: ignore[arg-type]
+    # By hand, of two speakers: each is turned as the other was, here by 90° where -90° is right.
+    a, b = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.0, -1.0]])
+    right, left = np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([[0.0, -1.0], [1.0, 0.0]])
+    pairs = np.vstack((a, b)), np.vstack((a @ right, b @ left))
+    assert held_out_cosine(*pairs, np.array([0, 0, 1, 1])) == pytest.approx(-1.0)
+    assert math.isnan(alignment(x, x, np.zeros(60, int))["p_cos_held_out"])  # type: ignore[arg-type]
+
+
+# --- permutation tests ---
+
+
+def test_permutation_sums_are_the_figures() -> None:
+    rng = np.random.default_rng(12)
+    speaker = np.repeat(np.arange(8), 5)
+    found = search(
+        make(rng.normal(size=(40, 3)), speaker), make(rng.normal(size=(40, 3)), speaker),
+        same_utt=False,
+    )  # fmt: skip
+    sums, figures, chance = leakage_sums(found), rank_figures(found), chance_figures(found)
+    assert figures is not None
+    names = [*(f"cmc_{k}" for k in RANKS), "auc_cmc"]
+    for place, name in enumerate(names):
+        assert np.trace(sums[place]) / 40 == pytest.approx(figures[name]), name
+        assert sums[place].sum() / 8 / 40 == pytest.approx(chance[f"chance_clustered_{name}"]), name
+    assert -np.trace(sums[-1]) / 40 == pytest.approx(figures["mean_rank"])
+
+
+def test_p_values_by_hand() -> None:
+    """Three speakers, found under their own names alone: 1 of the 6 permutations is as good."""
+    side = make(np.eye(3), [0, 1, 2])
+    found = permutation_tests(search(side, side, same_utt=True))
+    assert found["p_value_cmc_1"] == pytest.approx(1 / 6, abs=0.015)
+    assert found["p_value_cmc_5"] == 1.0  # three of three are always among five
+    # Each is found as the next one: 2 permutations of 6 hit nobody, 3 hit one: all are as good.
+    turned = make(np.roll(np.eye(3), 1, axis=0), [0, 1, 2])
+    assert permutation_tests(search(side, turned, same_utt=True))["p_value_cmc_1"] == 1.0
+
+
+def test_p_values_hold_under_the_null_and_do_not_depend_on_names() -> None:
+    rng = np.random.default_rng(13)
+    speaker = np.repeat(np.arange(10), 4)
+    small = 0
+    for _ in range(60):
+        sides = [make(rng.normal(size=(10, 4))[speaker], speaker) for _ in range(2)]
+        small += permutation_tests(search(*sides, same_utt=True), 199)["p_value_auc_cmc"] <= 0.1
+    assert small <= 13  # 6 expected; more than 13 has a probability below 0.003
+    voice = rng.normal(size=(10, 8))[speaker]
+    clear = make(voice, speaker), make(voice + 0.1 * rng.normal(size=voice.shape), speaker)
+    assert permutation_tests(search(*clear, same_utt=True))["p_value_mean_rank"] < 0.001
+
+
+def test_p_values_of_one_speaker_are_undefined(caplog: pytest.LogCaptureFixture) -> None:
+    side = make(np.eye(3), [0, 0, 0])
+    found = permutation_tests(search(side, side, same_utt=True))
+    assert all(math.isnan(value) for value in found.values())
+    assert "p_value_* is undefined" in caplog.text
+
+
+def test_holm() -> None:
+    """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.9; none below a smaller one, none above 1."""
+    assert holm([0.9, 0.02, 0.01, 0.03]) == pytest.approx([0.9, 0.06, 0.04, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    once = holm([math.nan, 0.01])
+    assert math.isnan(once[0]) and once[1] == 0.01
+    assert holm([]) == []
 
 
 # --- what is refused or left out ---

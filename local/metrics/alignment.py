@@ -11,26 +11,29 @@ import math
 
 import numpy as np
 
-from utils.arrays import Float64
+from utils.arrays import Float64, Int64
 from utils.seeds import make_rng
 
 N_CORRELATIONS = 10
 N_PERMUTATIONS = 5
+N_FOLDS = 5  # of the speakers, for what is held out
 
 logger = logging.getLogger(__name__)
 
 
-def alignment(x: Float64, y: Float64) -> dict[str, object]:
-    """cca_top10, p_cos, p_mse and their chance levels for n paired rows.
+def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str, object]:
+    """cca_top10, p_cos, p_mse, p_cos_held_out and their chance levels for n paired rows.
 
-    x, y: (n, D), no zero rows. Undefined figures are NaN, with a warning.
+    x, y: (n, D), no zero rows. speaker: (n,) of the rows, for what is held out; None: every row is
+    somebody else. Undefined figures are NaN, with a warning.
     """
-    names = ("cca_top10", "p_cos", "p_mse")
+    names = ("cca_top10", "p_cos", "p_mse", "p_cos_held_out")
     undefined = dict.fromkeys((*names, *(f"chance_{name}" for name in names)), math.nan)
     report: dict[str, object] = {"n_paired": len(x), **undefined}
     if len(x) == 0:
         logger.warning("cca_top10, p_cos and p_mse are undefined: no utterance is in both sets")
         return report
+    who = np.arange(len(x)) if speaker is None else speaker
     rng = make_rng(0, "chance pairing of x-vectors")
     permutations = [rng.permutation(len(x)) for _ in range(N_PERMUTATIONS)]
     u, v = basis(x), basis(y)
@@ -44,6 +47,12 @@ def alignment(x: Float64, y: Float64) -> dict[str, object]:
     for name, cosine in cosines.items():
         report[f"{name}_cos"] = cosine
         report[f"{name}_mse"] = 2.0 * (1.0 - cosine) / x.shape[1]  # of unit rows, mean of elements
+    if len(np.unique(who)) < 2:
+        logger.warning("p_cos_held_out is undefined: there is one speaker, and nobody to hold out")
+        return report
+    report["p_cos_held_out"] = held_out_cosine(xn, yn, who)
+    chances = [held_out_cosine(xn, yn[rows], who) for rows in permutations]
+    report["chance_p_cos_held_out"] = float(np.mean(chances))
     return report
 
 
@@ -70,6 +79,22 @@ def procrustes_cosine(x: Float64, y: Float64) -> float:
     is the sum of the singular values.
     """
     return float(np.linalg.svd(x.T @ y, compute_uv=False).sum() / len(x))
+
+
+def held_out_cosine(x: Float64, y: Float64, speaker: Int64) -> float:
+    """Mean cosine of rows after the orthogonal map that fits other speakers' rows best.
+
+    x, y: (n, D) unit rows; speaker: (n,), two speakers or more. The speakers are dealt to folds in
+    their order, at most N_FOLDS, and the map for a fold's rows comes from all other folds.
+    """
+    _, place = np.unique(speaker, return_inverse=True)
+    fold = place % N_FOLDS
+    total = 0.0
+    for number in np.unique(fold):
+        held = fold == number
+        left, _, right = np.linalg.svd(x[~held].T @ y[~held])
+        total += float(np.vecdot(x[held] @ (left @ right), y[held]).sum())
+    return total / len(x)
 
 
 def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:

@@ -15,12 +15,13 @@ import numpy as np
 
 from local.metrics.alignment import alignment
 from local.metrics.intervals import Figures, interval_report
+from local.metrics.permutation import permutation_tests
+from local.metrics.ranks import RANKS, Search
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
 from utils.tables import StrPath, sort_ids
 
-RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc goes to the last
 _DECIMALS = 12  # of cosines: what differs less is a tie (x-vectors have seven digits)
 _QUERIES_AT_ONCE = 512
 
@@ -35,23 +36,6 @@ class Embeddings:
     x: Float64
     speaker: Int64
     names: list[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Where each query finds each speaker in the gallery; S speakers.
-
-    best: (n_queries, S) 1 + the number of other people's segments that are as near as the nearest
-    one of the speaker or nearer; inf for a speaker without segments. own: (n_queries,) the query's
-    speaker; mates: (n_queries,) segments of it in the gallery; mate_ranks: (n_queries,) sum of
-    their ranks in the whole gallery, ties at mid-rank; gallery: (n_queries,) segments in it.
-    """
-
-    best: Float64
-    own: Int64
-    mates: Int64
-    mate_ranks: Float64
-    gallery: Int64
 
 
 def embeddings(
@@ -228,6 +212,8 @@ def leakage(
     for suffix, found in searches.items():
         figures = _figures_or_undefined(found, suffix, protected)
         report |= {f"{name}{suffix}": value for name, value in figures.items()}
+        tests = permutation_tests(found, seed=seed)
+        report |= {f"{name}{suffix}": value for name, value in tests.items()}
     report |= alignment(*_paired(original, protected))
     report["cmc_curve"] = curves(searches[""])
     if n_bootstrap:
@@ -291,8 +277,8 @@ def check_same_space(
     return original, Embeddings(protected.ids, protected.x, renumbered, original.names)
 
 
-def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float64]:
-    """Rows of the same utterance ids, (n_pairs, D) each."""
+def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float64, Int64]:
+    """Rows of the same utterance ids, (n_pairs, D) each, and their speakers (n_pairs,)."""
     row = {key: i for i, key in enumerate(original.ids)}
     pairs = [(row[key], i) for i, key in enumerate(protected.ids) if key in row]
     if difference := describe_difference(protected.ids, original.ids, "utterance"):
@@ -302,4 +288,4 @@ def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float
             *(difference, len(pairs)),
         )
     at = np.array(pairs, np.int64).reshape(-1, 2)
-    return original.x[at[:, 0]], protected.x[at[:, 1]]
+    return original.x[at[:, 0]], protected.x[at[:, 1]], protected.speaker[at[:, 1]]
