@@ -216,8 +216,8 @@ def significance(
                     _value(found, system, f"leakage_p{p}", evaluator, f"p_value_{metric}").value
                     for system in systems
                 ]
-                for system, value in zip(systems, holm(values), strict=True):
-                    corrected[system, evaluator, p, metric] = value
+                for system, one in zip(systems, holm(values), strict=True):
+                    corrected[system, evaluator, p, metric] = one
     rows = []
     for system, evaluator, p in _all(systems, evaluators, profiles):
         cells = []
