@@ -19,6 +19,7 @@ from steps.generators.registry import describe_generator, load_generator
 from steps.keys import LEVELS, Key
 from steps.sources import NEEDS, Run, Source
 from steps.synthesis.base import REMAINS, SOURCE_SHARE, F0Map, Synthesiser, Target
+from steps.synthesis.changes import ContentChange, Ranges
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.registry import load_synthesiser
@@ -70,8 +71,14 @@ class Settings:
     f0_step: Annotated[float, Number(least=0.01, most=10)] = STEP
     f0_noise: Annotated[float, Number(least=0, most=10)] = NOISE
     peak: Part = 0.95
+    content: ContentChange | None = None
+    ranges: Ranges | None = None
 
     def __post_init__(self) -> None:
+        if self.content and not self.synthesiser.startswith("bn"):
+            raise ValueError("content: it is of synthesiser: bn_<name>")
+        if self.ranges and (not self.synthesiser.startswith("bn") or self.f0 == "none"):
+            raise ValueError("ranges: it is of synthesiser: bn_<name>, and f0 must not be none")
         if self.keep and not self.synthesiser.startswith("bn"):
             raise ValueError(f"keep: {self.keep[0]}: it is of synthesiser: bn_<name>")
         if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
@@ -112,7 +119,11 @@ class VoiceConversion:
         generator.fit(pool.xvectors, pool.speakers, self._genders)
         self.level = str(settings.level)
         self.output = OutputLevel(peak=settings.peak)
-        self.is_random = generator.is_random or settings.gender == "random" or _bends(settings)
+        self.is_random = (
+            generator.is_random or settings.gender == "random" or _bends(settings)
+            or settings.ranges is not None
+            or (settings.content is not None and settings.content.is_random)
+        )  # fmt: skip
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
 
@@ -180,10 +191,20 @@ class VoiceConversion:
             y, drawn = self._generator.generate(key, source.xvector, source.gender, gender, exclude)
         voices, weights = self._nearest(y, gender, exclude)
         f0 = self._f0_stats(drawn, voices, weights)
-        warp = self._warp(key)
+        warp, (f0, energy) = self._warp(key), self._ranges(key, f0)
+        content = self._settings.content
+        change = None if content is None else content.make(self._seed, self._draw)
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         info = {"pseudo": _digest(y), "target_gender": gender or "-", "voices": named, **drawn}
-        return Pseudo(Target(y, voices, weights, f0, warp), info)
+        return Pseudo(Target(y, voices, weights, f0, warp, change, energy), info)
+
+    def _ranges(self, key: Key, f0: F0Stats) -> tuple[F0Stats, float]:
+        """Pitch of a pseudo-speaker, and factor of their energy, with ranges of their own."""
+        if self._settings.ranges is None:
+            return f0, 1.0
+        rng = make_rng(self._seed, "voice_conversion ranges", f"draw {self._draw}", *key.parts)
+        shift, pitch, energy = self._settings.ranges.draw(rng)
+        return f0.shifted(shift).spread(pitch), energy
 
     def _warp(self, key: Key) -> Float64 | None:
         """The change of vocal tract that comes with a pseudo-speaker, so that few formants stay."""

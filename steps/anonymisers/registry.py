@@ -62,6 +62,7 @@ KINDS = {
     "mcadams": "steps.anonymisers.mcadams:McAdams",
     "copy_synthesis": "steps.anonymisers.copy_synthesis:CopySynthesis",
     "knn_vc": "steps.anonymisers.knn_vc:KnnVc",
+    "articulation": "steps.anonymisers.articulation:Articulation",
     "voice_conversion": "steps.anonymisers.b1:VoiceConversion",
     "model": "steps.anonymisers.model:Model",
     "external": "steps.anonymisers.external:External",

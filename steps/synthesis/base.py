@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from steps.synthesis.changes import ContentMap
 from steps.synthesis.f0 import F0Stats
 from utils.arrays import Float64
 
@@ -23,7 +24,8 @@ class Target:
     xvector: (d,) float64. voices: the real voices nearest to it, R pool speakers. weights: (R,)
     of the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker. warp: (40, 40) change of the
     vocal tract that the content of whoever is converted to him is seen through, or None; see
-    `content.draw_warp`.
+    `content.draw_warp`. content: change of the recogniser's content, energy: factor of its log
+    power's deviation, both of synthesisers on a recogniser's content alone.
     """
 
     xvector: Float64
@@ -31,6 +33,8 @@ class Target:
     weights: Float64
     f0: F0Stats
     warp: Float64 | None = None
+    content: ContentMap | None = None
+    energy: float = 1.0
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.voices),):

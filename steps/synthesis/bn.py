@@ -8,7 +8,7 @@ to what the x-vector's speaker would have (global variance, Toda et al. 2007).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from steps.content.units import make_units
 from steps.learning.settings import read_config
 from steps.synthesis.base import REMAINS, F0Map, Target
 from steps.synthesis.bn_config import BnConfig
+from steps.synthesis.changes import ContentMap
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
 from steps.synthesis.world import (
@@ -179,12 +180,16 @@ def mean_level(power: Float64) -> float:
 
 @dataclass(frozen=True)
 class Source:
-    """What is taken of the source, T frames; energy and aperiodicity where they are kept."""
+    """What is taken of the source, T frames; energy and aperiodicity where they are kept.
+
+    energy_range: factor of the deviation of log power, where the network says what that is.
+    """
 
     f0: Float64
     sounds: Bool
     energy: Float64 | None
     aperiodicity: Float64 | None
+    energy_range: float = 1.0
 
 
 class BnSynthesiser:
@@ -241,10 +246,13 @@ class BnSynthesiser:
         """See Synthesiser. Of the target the x-vector counts, and F0 where that is the network's
         own; the mean power stays."""
         unit = speaker_input(target.xvector, self.network.n_xvector, self.where)
-        source = self._analyse(wave)
+        source = replace(self._analyse(wave), energy_range=target.energy)
         if not source.sounds.any():
             return np.zeros(len(wave))
-        content = at_frames(self.extractor(wave), self.extractor, len(source.f0), HOP)
+        heard = self.extractor(wave)
+        if target.content is not None:
+            heard = self._changed(heard, target.content)
+        content = at_frames(heard, self.extractor, len(source.f0), HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
         else:
@@ -255,6 +263,12 @@ class BnSynthesiser:
         if power > 0:
             out *= np.sqrt(float(np.mean(wave**2)) / power)
         return limit_peak(out, self.where)
+
+    def _changed(self, heard: Float32, change: ContentMap) -> Float32:
+        """Content (T, d) after a change that knows it in deviations from its mean."""
+        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
+        made: Float32 = (mean + sd * change((heard - mean) / sd)).astype(np.float32)
+        return made
 
     @torch.no_grad()
     def _say(
@@ -297,6 +311,7 @@ class BnSynthesiser:
         network = self.network
         if source.energy is not None:
             made[:, 0] = source.energy
+        made[:, 0] *= source.energy_range
         out = made * network.statistic("out_sd") + network.statistic("out_mean")
         envelope = out[:, :CODE_DIM]
         envelope[:, 0] += network.statistic("level")[0]

@@ -44,6 +44,11 @@ class F0Stats:
             return self
         return replace(self, mean=self.mean + by, quantiles=self.quantiles + by)
 
+    def spread(self, factor: float) -> "F0Stats":
+        """The same about its mean, so many times as wide in log F0."""
+        quantiles = self.mean + factor * (self.quantiles - self.mean)
+        return replace(self, sd=factor * self.sd, quantiles=quantiles) if self.n else self
+
 
 def compute_f0_stats(contours: Sequence[npt.NDArray[np.floating]]) -> F0Stats:
     """Statistics over the voiced frames of F0 contours (T,) in Hz."""

@@ -63,11 +63,11 @@ def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFra
     """
     samples = _checked(wave)
     f0, times = _extract_f0(samples, f0_range)
-    spectrum = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
     noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, _D4C_THRESHOLD, _FFT_SIZE)
     return WorldFrames(
         f0,
-        pyworld.code_spectral_envelope(spectrum, SAMPLE_RATE, CODE_DIM),
+        spectrum_code(power),
         pyworld.code_aperiodicity(noise, SAMPLE_RATE),
     )
 
@@ -85,20 +85,32 @@ def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
     finite; ValueError for shapes that are not those of WorldFrames.
     """
     _check_frames(frames)
-    spectrum = pyworld.decode_spectral_envelope(
-        np.ascontiguousarray(frames.envelope, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
-    )
+    power = spectrum(frames.envelope)
     noise = pyworld.decode_aperiodicity(
         np.ascontiguousarray(frames.aperiodicity, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
     )
     f0 = np.ascontiguousarray(frames.f0, dtype=np.float64)
-    wave = pyworld.synthesize(f0, spectrum, noise, SAMPLE_RATE, FRAME_SHIFT * 1000)[:n_samples]
+    wave = pyworld.synthesize(f0, power, noise, SAMPLE_RATE, FRAME_SHIFT * 1000)[:n_samples]
     if not np.isfinite(wave).all():
         raise UserError("WORLD synthesis gave samples that are not finite")
     silent = silent_frames(frames.envelope)
     if silent.any():
         wave *= np.interp(np.arange(len(wave)) / HOP, np.arange(len(silent)), ~silent)
     return np.pad(wave, (0, n_samples - len(wave)))
+
+
+def spectrum(envelope: Float64) -> Float64:
+    """Power spectra (T, 513) of codes (T, 40)."""
+    codes = np.ascontiguousarray(envelope, dtype=np.float64)
+    power: Float64 = pyworld.decode_spectral_envelope(codes, SAMPLE_RATE, _FFT_SIZE)
+    return power
+
+
+def spectrum_code(power: Float64) -> Float64:
+    """Codes (T, 40) of power spectra (T, 513) above 0."""
+    values = np.ascontiguousarray(power, dtype=np.float64)
+    codes: Float64 = pyworld.code_spectral_envelope(values, SAMPLE_RATE, CODE_DIM)
+    return codes
 
 
 def silent_frames(envelope: Float64) -> Bool:

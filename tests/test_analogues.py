@@ -1,0 +1,231 @@
+"""Open analogues of paper 003's closed systems: noise, ranges, tubes, and who speaks how."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_bn import no_recogniser, settings, target, train
+from test_nsf import pool, voice
+
+from steps.anonymisers.articulation import (
+    Articulation,
+    log_areas,
+    reflections,
+    smoothed,
+    tube_power,
+)
+from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
+from steps.keys import Key
+from steps.sources import Resources, Source
+from steps.synthesis import bn, bn_content
+from steps.synthesis.changes import ContentChange, Ranges, draw_noise, gaussian_sd
+from steps.synthesis.f0 import compute_f0_stats
+from utils.arrays import Float64
+from utils.cli import UserError
+
+SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
+NAMES = ("voxlet_like", "rasp_like", "shadow_like", "phortress_like")
+__all__ = ["no_recogniser", "pool"]  # fixtures
+RASP = (
+    "f0: linear\nkeep: [energy]\ncontent: {step: 1.0}\n"
+    "ranges: {pitch_shift: 0.15, pitch: [0.7, 1.4], energy: [0.7, 1.3]}\n"
+)
+VOXLET = "level: const\nf0: none\ncontent: {clip: 2, noise: %s, epsilon: 5, offset: 0.3}\n"
+
+
+# --- changes of content, ranges ---
+
+
+def test_noise_has_its_mechanism_s_deviation() -> None:
+    """Laplace of scale s / epsilon: deviation √2 s / epsilon. Gaussian: (epsilon, delta) holds with
+    equality, and at epsilon 1, delta 1e-5 the classical √(2 ln(1.25 / delta)) is an upper bound."""
+    rng = np.random.default_rng(0)
+    laplace = draw_noise(rng, "laplace", 4.0, 2.0, (400, 500))
+    assert laplace.std() == pytest.approx(math.sqrt(2) / 2, rel=0.02)
+    gaussian = draw_noise(rng, "gaussian", 4.0, 2.0, (400, 500))
+    assert gaussian.std() == pytest.approx(gaussian_sd(4.0, 2.0), rel=0.02)
+    sd = gaussian_sd(1.0)
+    assert 0.7 * math.sqrt(2 * math.log(1.25e5)) < sd < math.sqrt(2 * math.log(1.25e5))
+
+    def phi(x: float) -> float:
+        return 0.5 * math.erfc(-x / math.sqrt(2))
+
+    delta = phi(0.5 / sd - sd) - math.e * phi(-0.5 / sd - sd)
+    assert delta == pytest.approx(1e-5, rel=1e-6)
+    assert gaussian_sd(1.0, 3.0) == pytest.approx(3 * sd)
+    assert gaussian_sd(2.0) < sd
+
+
+def test_content_is_clipped_shifted_and_rounded() -> None:
+    content = np.array([[-5.0, 0.2], [0.7, 3.0]])
+    assert (ContentChange(clip=2.0).make(0, 0)(content) == [[-2, 0.2], [0.7, 2]]).all()
+    assert (ContentChange(step=1.0).make(0, 0)(content) == [[-5, 0], [1, 3]]).all()
+    moved = ContentChange(offset=0.5).make(0, 0)(content) - content
+    assert moved[0] == pytest.approx(moved[1]) and moved.any()
+    other = ContentChange(offset=0.5).make(0, 1)(content) - content
+    assert (other != moved).all()  # another profile
+    noisy = ContentChange(clip=2.0, noise="laplace").make(0, 0)
+    assert (noisy(content) == noisy(content)).all()
+    assert (noisy(content)[:1] != noisy(content[:1])).all()  # other content, other noise
+    assert not ContentChange(clip=2.0, step=1.0).is_random
+
+
+def test_ranges_stay_within_theirs() -> None:
+    ranges = Ranges(0.2, (0.5, 2.0), (0.8, 1.2))
+    drawn = np.array([ranges.draw(np.random.default_rng(i)) for i in range(300)])
+    assert (np.abs(drawn[:, 0]) <= 0.2).all() and drawn[:, 0].std() > 0.1
+    assert drawn[:, 1].min() > 0.5 and drawn[:, 1].max() < 2.0
+    assert np.median(drawn[:, 1]) == pytest.approx(1.0, abs=0.1)
+    stats = compute_f0_stats([np.array([100.0, 200.0])])
+    assert stats.spread(2.0).sd == pytest.approx(2 * stats.sd)
+    assert stats.spread(2.0).mean == stats.mean
+    assert compute_f0_stats([]).spread(2.0) == compute_f0_stats([])
+
+
+# --- tubes ---
+
+
+def test_reflections_by_hand() -> None:
+    """r = 1, a, a² is a process of one pole at a: k = -a, 0."""
+    found = reflections(np.array([[1.0], [0.6], [0.36]]))
+    assert found.ravel() == pytest.approx([-0.6, 0.0], abs=1e-6)
+
+
+def test_a_tube_s_spectrum_has_its_areas() -> None:
+    rng = np.random.default_rng(1)
+    areas = 0.6 * rng.standard_normal((20, 10))
+    power = tube_power(areas, 513)
+    assert log_areas(power, 10) == pytest.approx(areas, abs=1e-3)
+    assert log_areas(7.0 * power, 10) == pytest.approx(log_areas(power, 10), abs=1e-6)
+    silent = log_areas(np.zeros((3, 513)), 10)
+    assert np.isfinite(silent).all()
+
+
+def test_articulators_are_slow() -> None:
+    times = np.arange(300) / 100
+    slow, fast = np.sin(2 * np.pi * 2 * times), np.sin(2 * np.pi * 30 * times)
+    found = smoothed((slow + fast)[:, None], 10.0)[:, 0]
+    assert np.abs(found - slow)[30:-30].max() < 0.05
+    assert (smoothed(np.ones((4, 2)), 10.0) == 1).all()
+
+
+# --- systems ---
+
+
+@pytest.fixture(scope="module")
+def network(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from test_bn import Bands
+
+    out = tmp_path_factory.mktemp("network")
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (bn, bn_content):
+            patch.setattr(module, "load_extractor", lambda name, device="cpu": Bands())
+        train(pool, out, settings(60))
+    return out
+
+
+def load(path: Path, body: str, pool: Path, network: Path, draw: int = 0) -> Anonymiser:
+    if "articulation" not in body:
+        body += (
+            "anonymiser: voice_conversion\nsynthesiser: bn_mini\n"
+            "generator: {name: random, averaged: 1}\ngender: any\n"
+        )
+    path.write_text(body)
+    given = Resources(pool=pool, synthesiser=network, f0=pool)
+    return load_anonymiser(path, resources=given, draw=draw)
+
+
+def say(system: Anonymiser, who: str, wave: Float64) -> Float64:
+    source = Source(who, f0=compute_f0_stats([np.linspace(100, 140, 50)]))
+    return system.transform(wave, Key("spk", ("set", who)), source)[0]
+
+
+@pytest.fixture
+def with_f0(pool: Path) -> Path:
+    from steps.synthesis.f0 import write_f0_stats
+
+    names = [line.split()[0] for line in (pool / "spk2utt").read_text().splitlines()]
+    stats = {n: compute_f0_stats([np.linspace(90 + i, 150 + i, 50)]) for i, n in enumerate(names)}
+    write_f0_stats(pool, stats)
+    return pool
+
+
+@pytest.mark.parametrize(
+    "body", [VOXLET % "laplace", VOXLET % "gaussian", RASP, "anonymiser: articulation\n"]
+)
+def test_a_profile_is_kept_and_two_differ(
+    body: str, with_f0: Path, network: Path, tmp_path: Path
+) -> None:
+    wave = voice(1.0, 120, 550)
+    conf = tmp_path / "conf.yaml"
+    first, again = (load(conf, body, with_f0, network) for _ in range(2))
+    second = load(conf, body, with_f0, network, draw=1)
+    assert first.is_random
+    made = say(first, "a", wave)
+    assert len(made) == len(wave) and np.isfinite(made).all() and made.any()
+    say(again, "b", wave)  # what was said before does not matter
+    assert (say(again, "a", wave) == made).all()
+    assert np.abs(say(second, "a", wave) - made).max() > 1e-3
+    assert not say(first, "a", np.zeros(4000)).any()
+
+
+def test_a_fabricated_speaker_keeps_their_tube(
+    with_f0: Path, network: Path, tmp_path: Path
+) -> None:
+    """The mean tube of two utterances, of two formants, is that of the key's speaker in both."""
+    system = load(tmp_path / "c.yaml", "anonymiser: articulation\n", with_f0, network)
+    assert isinstance(system, Articulation)
+    key, other = Key("spk", ("set", "a")), Key("spk", ("set", "b"))
+    mean, sd, f0 = system.fabricated(key)
+    assert (system.fabricated(key)[0] == mean).all() and (sd > 0).all() and 4 < f0.mean < 6
+    assert np.abs(system.fabricated(other)[0] - mean).max() > 0.01
+
+
+def test_energy_s_range_is_wider_or_narrower(with_f0: Path, network: Path) -> None:
+    from dataclasses import replace
+
+    synthesiser = bn.BnSynthesiser.load(network, keep=("energy",))
+    wave = voice(1.5, 120, 550)
+    spreads = []
+    for factor in (0.5, 1.0, 1.5):
+        made = synthesiser.convert(wave, replace(target(), energy=factor), lambda f0: f0)
+        power = (made[: len(made) // 400 * 400].reshape(-1, 400) ** 2).mean(axis=1)
+        spreads.append(float(np.log(power + 1e-8)[5:-5].std()))
+    assert spreads == sorted(spreads) and spreads[2] > 1.5 * spreads[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_analogues_of_the_recipe(name: str) -> None:
+    needs = describe_system(SYSTEMS / f"{name}.yaml").needs
+    wanted = {
+        "voxlet_like": ("model:bn",),
+        "rasp_like": ("f0", "model:bn"),
+        "shadow_like": ("pool", "xvectors", "backend", "f0", "synthesiser:bn_vq"),
+        "phortress_like": ("pool",),
+    }
+    assert needs == wanted[name]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("content: {noise: laplace}\nf0: linear\n", "content.noise: laplace: its epsilon holds"),
+        ("content: {clip: 2, noise: pink}\n", "content.noise: 'pink'"),
+        ("content: {clip: 2, noise: laplace, epsilon: 0}\n", "content.epsilon: 0"),
+        ("ranges: {pitch: [2.0, 0.5]}\nf0: linear\n", "ranges.pitch: .*the lower end first"),
+        ("ranges: {pitch_shift: 0.1}\n", "ranges: it is of synthesiser: bn_<name>, and f0"),
+        ("anonymiser: articulation\nsections: 3\n", "sections: 3"),
+        ("anonymiser: articulation\nsmoothing: 50\n", "smoothing: 50"),
+    ],
+)
+def test_bad_settings_are_one_line(
+    body: str, message: str, with_f0: Path, network: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=message) as raised:
+        load(tmp_path / "c.yaml", body, with_f0, network)
+    assert "\n" not in str(raised.value)
+    world = "anonymiser: voice_conversion\ngenerator: {name: random}\ncontent: {step: 1}\n"
+    (tmp_path / "d.yaml").write_text(world)
+    with pytest.raises(UserError, match="content: it is of synthesiser: bn_"):
+        describe_system(tmp_path / "d.yaml")
