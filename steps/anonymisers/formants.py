@@ -66,7 +66,7 @@ def transform(
     first = 1 if options.skip_first_frame and len(hops) > 2 else 0
     n_slow = 0
     for start, stop in _blocks(first, len(hops) - 1, block):
-        frames, slow = _warp_frames(hops[start : stop + 1], alpha, options)
+        frames, slow = warp_frames(hops[start : stop + 1], alpha, options)
         out[start:stop] += frames[:HOP].T
         out[start + 1 : stop + 1] += frames[HOP:].T
         n_slow += slow
@@ -106,7 +106,7 @@ def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
         yield first + number * n // n_blocks, first + (number + 1) * n // n_blocks
 
 
-def _warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
+def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
     """Rows of a hop (n + 1, HOP) -> warped, windowed frames (2 HOP, n); how many were slow."""
     order, shape = options.order, window()[:, None]
     # Time runs down and frames lie side by side, so that every operation is on rows of many frames.

@@ -1,0 +1,127 @@
+"""Speech protected while it comes in: equal to the whole, as late as stated, on a pipe."""
+
+import io
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_nsf import voice
+
+from steps.anonymisers.formants import HOP, transform
+from steps.anonymisers.loudness import AsItIs, OutputLevel
+from steps.anonymisers.mcadams import McAdams, Settings
+from steps.folders.live import LiveMcAdams, LiveWindows, make_live
+from steps.folders.pipes import open_pipe, to_bytes
+from steps.keys import Key
+from steps.sources import Source
+from utils.arrays import Float64
+from utils.cli import UserError
+
+KEY = Key("spk", ("stream", "speaker"), ("stream", "speaker"))
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("size", [1, 100, 160, 161, 640, 3200])
+@pytest.mark.parametrize("n", [1, 159, 160, 320, 4001])
+def test_mcadams_of_a_stream_is_that_of_the_whole(size: int, n: int) -> None:
+    wave = voice(1.0, 120, 550)[2000 : 2000 + n]
+    system = McAdams(Settings("mcadams", alpha=0.8))
+    live, parts, late = LiveMcAdams(system, KEY), [], 0
+    for start in range(0, n, size):
+        parts.append(live.push(wave[start : start + size]))
+        late = max(late, min(start + size, n) - sum(map(len, parts)))
+    parts.append(live.end())
+    assert (np.concatenate(parts) == transform(wave, 0.8).samples).all()
+    assert late <= size + 3 * HOP  # a hop is waited for, and two frames are made together
+
+
+def test_the_challenges_mcadams_needs_the_whole() -> None:
+    with pytest.raises(UserError, match="compat: the challenges"):
+        LiveMcAdams(McAdams(Settings("mcadams", compat="vpc20")), KEY)
+
+
+class Turned:
+    """A system that hears nothing beyond a sample: windows then are equal to the whole."""
+
+    level = "spk"
+    is_random: bool | None = False
+    output: OutputLevel | AsItIs = OutputLevel()
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def transform(
+        self, wave: Float64, key: Key, source: Source
+    ) -> tuple[Float64, dict[str, object]]:
+        assert source.f0 is not None and key == KEY
+        return -0.5 * wave, {}
+
+    def settings(self) -> dict[str, object]:
+        return {}
+
+
+@pytest.mark.parametrize("size", [700, 3200, 10000])
+def test_windows_are_put_together_without_seams(size: int) -> None:
+    wave = voice(1.3, 120, 550)
+    live = LiveWindows(Turned(), KEY, 0.2, 0.1, 0.5)
+    parts = [live.push(wave[start : start + size]) for start in range(0, len(wave), size)]
+    assert len(wave) - sum(map(len, parts)) <= live.delay
+    made = np.concatenate([*parts, live.end()])
+    assert made == pytest.approx(-0.5 * wave)
+    assert not len(LiveWindows(Turned(), KEY, 0.2, 0.1, 0.5).end())
+
+
+def test_bad_sizes_are_refused() -> None:
+    for block, look_ahead, message in ((0.5, 0.1, "block: 0.5"), (0.2, 0.0, "look-ahead: 0 s")):
+        with pytest.raises(UserError, match=message):
+            make_live(Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
+
+
+def wav(samples: np.ndarray, rate: int = 16000) -> bytes:
+    body = samples.astype("<i2").tobytes()
+    shape = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)
+    extra = b"LIST" + struct.pack("<I", 3) + b"abc\0"
+    chunks = b"WAVEfmt " + struct.pack("<I", 16) + shape + extra
+    chunks += b"data" + struct.pack("<I", len(body)) + body
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+
+
+def test_pipes() -> None:
+    samples = np.arange(-500, 501)
+    for whole in (samples.astype("<i2").tobytes(), wav(samples)):
+        head, blocks = open_pipe(io.BytesIO(whole), 300)
+        found = list(blocks)
+        assert [len(block) for block in found] == [300, 300, 300, 101]
+        assert (np.concatenate(found) * 32768 == samples).all()
+        assert bool(head) == (whole[:4] == b"RIFF") and len(head) in (0, 44)
+    assert to_bytes(np.array([0.5, 1.5, -1.0]))[1] == 1
+    for bad, message in (
+        (wav(samples, 8000), "8000 Hz, 1 channels, 16 bit"), (b"abc", "ends within a sample"),
+        (b"RIFF1234WAVE", "without samples"), (b"RIFF1234AVI ", "no WAV file"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=message):
+            list(open_pipe(io.BytesIO(bad), 10)[1])
+
+
+@pytest.mark.slow
+def test_the_program_on_a_pipe(tmp_path: Path) -> None:
+    conf = tmp_path / "conf.yaml"
+    conf.write_text("anonymiser: mcadams\nalpha_range: [0.7, 0.9]\n")
+    samples = np.rint(32768 * voice(1.0, 120, 550)).astype("<i2")
+
+    def run(*words: str, given: bytes) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, str(ROOT / "steps/protect_stream.py"), *words]
+        return subprocess.run(command, input=given, capture_output=True, check=False)
+
+    asked = ("--system", str(conf), "--key", "k", "--block", "0.1")
+    done = run(*asked, given=samples.tobytes())
+    assert done.returncode == 0
+    assert b"1.0 s of speech; 0.110 s behind it by design" in done.stderr
+    whole = run(*asked[:4], given=wav(samples)).stdout
+    assert whole[44:] == done.stdout and len(done.stdout) == 2 * len(samples)
+    assert done.stdout != samples.tobytes()
+    refused = run(*asked, given=wav(samples, 8000))
+    assert refused.returncode == 2 and refused.stderr.count(b"\n") == 1
