@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What taking speech of another system costs beside reading its audio once.
+
+Goal: at most 1 ms a file beside reading it once, for 10,000 files (--files). Files of 1 s are made;
+taking them means to list the folder, find the suffix, match utterances, read each, and compare it
+with the original in length, silence and samples. Process CPU time.
+"""
+
+import argparse
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import numpy as np
+import soundfile
+
+from steps.anonymisers.external import External, Settings, find_names, find_speech, find_suffix
+from steps.audio import read_audio
+from steps.keys import Key
+from steps.sources import Source
+from utils.arrays import Float64
+
+GOAL = 1e-3  # CPU-seconds a file
+
+
+def make(folder: Path, n: int) -> dict[str, Float64]:
+    """n files with a suffix; the originals in memory, by utterance."""
+    rng = np.random.default_rng(0)
+    wave = 0.1 * rng.standard_normal(16000)
+    original = {}
+    for number in range(n):
+        utt = f"s{number % 100:03d}-{number:06d}"
+        soundfile.write(folder / f"{utt}_anon.wav", wave / 2, 16000, subtype="PCM_16")
+        original[utt] = wave
+    return original
+
+
+def take(folder: Path, original: dict[str, Float64]) -> None:
+    """All that a recipe does with such a folder, but for writing."""
+    suffix = find_suffix(folder, find_names(folder), original)
+    system = External(Settings("external", str(folder), suffix), find_speech(folder, suffix))
+    for utt, wave in original.items():
+        system.transform(wave, Key("utt", ("set", utt)), Source("s"))
+
+
+def read(folder: Path, original: dict[str, Float64]) -> None:
+    """Each file once."""
+    for utt in original:
+        read_audio(utt, str(folder / f"{utt}_anon.wav"))
+
+
+def seconds(work: Callable[[Path, dict[str, Float64]], None], *given: object) -> float:
+    """Process CPU time, the better of two runs."""
+    times = []
+    for _ in range(2):
+        start = time.process_time()
+        work(*given)  # type: ignore[arg-type]
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--files", type=int, default=10_000, metavar="N")
+    n = parser.parse_args().files
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        original = make(folder, n)
+        reading, taking = (seconds(work, folder, original) for work in (read, take))
+    more = (taking - reading) / n
+    print(f"{n} files: read once {reading:.2f} CPU-s, taken {taking:.2f} CPU-s")
+    print(f"beside reading: {1e3 * more:.3f} ms a file, {more / GOAL:.2f} of the goal (1 ms)")
+    return int(more > GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
