@@ -261,6 +261,34 @@ class TestRecipe:
         assert made(done) == {str(path.relative_to(folder)) for path in (protected, xvectors)}
         assert read() == before
 
+    def test_speech_of_others_has_the_figures_of_who_made_it(
+        self, recipe: tuple[Path, Run]
+    ) -> None:
+        """Taken from a folder, and made by a command: both are b2's speech."""
+        folder, run = recipe
+        (folder / "theirs").mkdir()
+        for name in ("enrolls", "trials_f"):
+            for path in (folder / f"data/small_test_{name}_b2/wav").iterdir():
+                shutil.copy(path, folder / f"theirs/{path.stem}_x.wav")
+        (folder / "theirs/nobody_x.wav").write_bytes(b"")
+        command = "mine=sh -c 'cp {in}_b2/wav/*.wav {out}'"
+        done = run("--systems", "b2", "--genders", "f", "--external", "theirs=theirs",
+                   "--external-command", command)  # fmt: skip
+        assert done.returncode == 0
+        assert "theirs: names end in _x behind the utterance" in done.stdout
+        assert "1 of 21 files are of no utterance" in done.stdout, done.stdout
+        with (folder / "exp/results/metrics.csv").open() as stream:
+            rows = [r for r in csv.DictReader(stream) if r["split"] == "small_test_f"]
+        found = {
+            s: {(r["attacker"], r["evaluator"], r["metric"]): r["value"] for r in rows
+                if r["system"] == s and r["attacker"] != "calibration"}
+            for s in ("b2", "theirs", "mine")
+        }  # fmt: skip
+        assert len(found["b2"]) > 40
+        assert found["theirs"] == found["b2"] == found["mine"]
+        told = json.loads((folder / "data/small_test_trials_f_theirs/conf.json").read_text())
+        assert told["system"]["anonymiser"] == "external"
+
 
 def test_an_unknown_system_is_named(tmp_path: Path) -> None:
     make_corpus_folder(tmp_path)
