@@ -276,7 +276,7 @@ class TestRecipe:
                    "--external-command", command)  # fmt: skip
         assert done.returncode == 0
         assert "theirs: names end in _x behind the utterance" in done.stdout
-        assert "1 of 21 files are of no utterance" in done.stdout, done.stdout
+        assert re.search(r"1 of \d+ files are of no utterance .*: nobody", done.stdout)
         with (folder / "exp/results/metrics.csv").open() as stream:
             rows = [r for r in csv.DictReader(stream) if r["split"] == "small_test_f"]
         found = {
