@@ -40,6 +40,14 @@ def get_parser() -> argparse.ArgumentParser:
         help="The table of each segment's session; segments of one session are not compared",
     )  # fmt: skip
     parser.add_argument(
+        "--groups", type=Path, metavar="SPK2GROUP",
+        help="The table of each speaker's group, such as age; speakers of one group are compared",
+    )  # fmt: skip
+    parser.add_argument(
+        "--durations", type=Path, metavar="UTT2DURATION",
+        help="The table of each segment's nominal duration; segments of one are compared",
+    )  # fmt: skip
+    parser.add_argument(
         "--training", type=Path, action="append", default=[], metavar="DATA",
         help="A training set none of whose speakers may be among the segments'; may be given again",
     )  # fmt: skip
@@ -53,8 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     need = ("utt2spk", "spk2gender") if args.same_gender else ("utt2spk",)
     data = load_data_dir(args.data, need=need)
     check_unseen(data.utt2spk.values(), args.data, args.training)
-    sessions = None if args.sessions is None else read_map(args.sessions)
-    lists = make_lists(data.utt2spk, data.spk2gender if args.same_gender else None, sessions)
+    tables = [
+        None if path is None else read_map(path)
+        for path in (args.sessions, args.groups, args.durations)
+    ]
+    lists = make_lists(data.utt2spk, data.spk2gender if args.same_gender else None, *tables)
     write_map(args.out / "cross/utt2spk", lists.cross_utt2spk)
     print(f"{args.data}: {len(data.spk2utt)} speakers, {len(data.utt2spk)} segments")
     for name in ("trial1", "trial2", "cross"):

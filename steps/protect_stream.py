@@ -42,15 +42,15 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--block", type=float, default=0.2, metavar="SECONDS",
-        help="The seconds that are protected at a time, 0.04 to 0.2",
+        help="The length of a block that is protected at a time, in seconds (0.04 to 0.2)",
     )  # fmt: skip
     parser.add_argument(
         "--look-ahead", type=float, default=0.1, metavar="SECONDS",
-        help="The seconds after a block that are heard before it is spoken; McAdams hears 0.01",
+        help="How much after a block is heard before it is spoken, in seconds; McAdams hears 0.01",
     )  # fmt: skip
     parser.add_argument(
         "--context", type=float, default=1.0, metavar="SECONDS",
-        help="The seconds before a block that are heard again with it; McAdams needs none",
+        help="How much before a block is heard again with it, in seconds; McAdams needs none",
     )  # fmt: skip
     return parser
 

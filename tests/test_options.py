@@ -27,6 +27,7 @@ KINDS = {
     "--no-audio": 2,
     "--pairs": 2,
     "--pool": 2,  # x-vectors; voices
+    "--groups": 2,
     "--sessions": 2,
     "--sizes": 2,
     "--speakers": 4,

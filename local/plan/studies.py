@@ -121,7 +121,8 @@ class Nist:
         options = ["--same-gender", asked["same_gender"], "--training", f"data/{recipe.train}"]
         if recipe.pool != recipe.train:
             options += ["--training", f"data/{recipe.pool}"]
-        options += ["--sessions", asked["sessions"]] if asked["sessions"] else []
+        for name in ("sessions", "groups", "durations"):
+            options += [f"--{name}", asked[name]] if asked[name] else []
         trials = f"{self.out}/trials"
         also = [w for one in ("trial1", "trial2", "cross") for w in ("--also", f"{trials}/{one}")]
         words = ("job", trials, "%make_nist_trials", *options, data, trials)

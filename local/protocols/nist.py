@@ -38,12 +38,15 @@ def make_lists(
     utt2spk: Mapping[str, str],
     genders: Mapping[str, str] | None = None,
     sessions: Mapping[str, str] | None = None,
+    groups: Mapping[str, str] | None = None,
+    durations: Mapping[str, str] | None = None,
 ) -> Lists:
     """The trial sets of all segments in utt2spk.
 
     genders: by speaker; only speakers of one gender are compared; None: all. sessions: by segment;
-    segments of one session are not compared. UserError for a segment or speaker that a table lacks,
-    and for a set without targets or without nontargets.
+    segments of one session are not compared. groups: by speaker (such as age), beside the genders;
+    durations: by segment, nominal; only equals are compared. UserError for a segment or speaker
+    that a table lacks, and for a set without targets or without nontargets.
     """
     ids = sort_ids(utt2spk)
     same = _equal([utt2spk[utt] for utt in ids])
@@ -52,6 +55,10 @@ def make_lists(
         wanted &= _equal(_column("gender", genders, [utt2spk[utt] for utt in ids]))
     if sessions is not None:
         wanted &= ~_equal(_column("session", sessions, ids))
+    if groups is not None:
+        wanted &= _equal(_column("group", groups, [utt2spk[utt] for utt in ids]))
+    if durations is not None:
+        wanted &= _equal(_column("nominal duration", durations, ids))
     once = np.triu(wanted)
     first, second = ([f"{utt}-{profile}" for utt in ids] for profile in PROFILES)
     within = _trials(once & same, first, first, target=True)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions cut into segments that hold so much speech, as in the NIST study (003, section 3.1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from utils.arrays import Bool
+from utils.tables import sort_ids
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Frames start ... stop of a session; nominal: seconds of speech that it holds at least."""
+
+    start: int
+    stop: int
+    nominal: int
+
+
+def deal(speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0) -> list[Segment]:
+    """Non-overlapping segments from frame `begin` on, of each nominal duration in turn.
+
+    speech: (T,) frames that hold speech; frame: seconds of one. A segment ends with the frame that
+    completes its speech. What is left is dealt to the first duration, in turn, that it holds.
+    """
+    found, place, turn, tried = [], begin, 0, 0
+    total = np.concatenate(([0], np.cumsum(speech)))
+    while tried < len(nominal):
+        wanted = nominal[turn % len(nominal)]
+        goal = total[min(place, len(speech))] + int(np.ceil(wanted / frame - 1e-9))
+        stop = int(np.searchsorted(total, goal))
+        turn += 1
+        if stop > len(speech):
+            tried += 1
+            continue
+        found.append(Segment(place, stop, wanted))
+        place, tried = stop, 0
+    return found
+
+
+def enough_sessions(spk_of: Mapping[str, str], least: int) -> tuple[list[str], list[str]]:
+    """Sessions of speakers with so many or more, and the speakers who have fewer. spk_of: by
+    session."""
+    speakers = list(spk_of.values())
+    few = {who for who in speakers if speakers.count(who) < least}
+    return [name for name in sort_ids(spk_of) if spk_of[name] not in few], sort_ids(few)

@@ -1,0 +1,83 @@
+"""Segments of the NIST study: dealt by hand, cut from sessions, compared by group and duration."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_nsf import voice
+
+from local.make_nist_segments import main as make_segments
+from local.protocols.nist import make_lists
+from local.protocols.segments import Segment, deal, enough_sessions
+from steps.activity import VAD_FRAME, detect_speech
+from steps.audio import read_audio, write_wav
+from utils.cli import UserError
+from utils.tables import read_map, write_map
+
+
+def test_dealt_by_hand() -> None:
+    """Frames of a second, every second one of speech, from frame 2: 1, 2, 3 in turn, then what
+    is left holds 1 only."""
+    speech = np.tile([True, False], 9)
+    found = deal(speech, 1.0, (1, 2, 3), 2)
+    assert found == [
+        Segment(2, 3, 1), Segment(3, 7, 2), Segment(7, 13, 3), Segment(13, 15, 1),
+        Segment(15, 17, 1),
+    ]  # fmt: skip
+    for one in found:
+        assert speech[one.start : one.stop].sum() == one.nominal
+    assert deal(speech, 1.0, (100,)) == []
+    assert deal(speech[:0], 1.0, (1,)) == []
+    assert deal(np.ones(100, bool), 0.03, (1,))[0] == Segment(0, 34, 1)  # at least a second
+
+
+def test_few_sessions_are_left_out() -> None:
+    spk_of = {"c1": "a", "c2": "a", "c3": "b"}
+    assert enough_sessions(spk_of, 2) == (["c1", "c2"], ["b"])
+
+
+def test_speech_is_found() -> None:
+    wave = np.concatenate((np.zeros(16000), voice(2.0, 120, 550), np.zeros(32000)))
+    speech = detect_speech(wave)
+    assert len(speech) == len(wave) // VAD_FRAME
+    assert not speech[:30].any() and speech[40:95].mean() > 0.4 and not speech[130:].any()
+    assert detect_speech(np.zeros(10)).shape == (0,)
+
+
+def test_groups_and_durations() -> None:
+    spk = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b", "c-1": "c", "c-2": "c"}
+    groups = {"a": "young", "b": "young", "c": "old"}
+    lists = make_lists(spk, groups=groups)
+    assert (lists.trial1.target.sum(), len(lists.trial1)) == (6, 14)
+    seconds = {utt: "10" if utt != "a-2" else "30" for utt in spk}
+    lists = make_lists(spk, groups=groups, durations=seconds)
+    assert (lists.trial1.target.sum(), len(lists.trial1)) == (4, 8)
+    with pytest.raises(UserError, match="c: has no group"):
+        make_lists(spk, groups={"a": "x", "b": "x"})
+
+
+def test_sessions_become_segments(tmp_path: Path) -> None:
+    data, wav = tmp_path / "data", {}
+    for i, utt in enumerate(("a-1-1", "a-1-2", "a-2-1", "b-1-1")):
+        path = tmp_path / f"{utt}.wav"
+        write_wav(path, voice(8.0, 110 + 10 * i, 500, i))
+        wav[utt] = str(path)
+    write_map(data / "wav.scp", wav)
+    write_map(data / "utt2spk", {utt: utt[0] for utt in wav})
+    write_map(data / "spk2gender", {"a": "f", "b": "m"})
+    write_map(data / "spk2utt", {"a": "a-1-1 a-1-2 a-2-1", "b": "b-1-1"})
+    write_map(tmp_path / "sessions", {utt: utt[:3] for utt in wav})
+    words = [str(tmp_path / name) for name in ("data", "sessions", "out", "wav")]
+    few = ["--seconds", "1", "2", "--least-sessions"]
+    assert make_segments([*few, "2", *words]) == 0
+    durations = read_map(tmp_path / "out/utt2duration")
+    assert set(read_map(tmp_path / "out/utt2session").values()) == {"a-1", "a-2"}
+    assert set(durations.values()) == {"1", "2"}
+    for utt, made in read_map(tmp_path / "out/wav.scp").items():
+        wave = read_audio(utt, made).samples
+        assert len(wave) >= 16000 * int(durations[utt])
+    with pytest.raises(UserError, match="no session of a speaker with 5 sessions"):
+        make_segments([*few, "5", *words])
+    write_map(tmp_path / "sessions", dict.fromkeys(list(wav)[:3], "s"))
+    with pytest.raises(UserError, match="b-1-1 has no session"):
+        make_segments([*few, "1", *words])
