@@ -355,7 +355,11 @@ ASKED = {
         "voice_encoder": "ecapa_mini",
         "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda",
     },
-    "nist": {"external": "theirs=p", "systems": "knnvc b2r idmap_mlp b1_nsf bn"},
+    "nist": {
+        "external": "theirs=p",
+        "systems": "knnvc knnvc_wavlm b2r idmap_mlp b1_nsf bn voxlet_like rasp_like shadow_like "
+        "phortress_like",
+    },
     "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
     "generators": {"generators": "psd wgan random"},
     "large": {"generators": "psd wgan random"},
