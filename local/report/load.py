@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
-from local.report.words import UTILITY, parse, target_series, target_voices
+from local.report.words import UTILITY, number, parse, target_series, target_voices
 from utils.cli import UserError
 from utils.jsonfiles import Kind, read_json
 
@@ -26,6 +26,16 @@ class Value:
     def bounded(self) -> bool:
         """Whether there is an interval."""
         return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def text(self, scale: float = 1.0, digits: int = 1) -> str:
+        """`9.1 [0.0, 28.3]` in units of 1/scale; a dash where it is not defined."""
+        if math.isnan(self.value):
+            return "–"
+        told = number(scale * self.value, digits)
+        if not self.bounded:
+            return told
+        low, high = (number(scale * bound, digits) for bound in (self.low, self.high))
+        return f"{told} [{low}, {high}]"
 
     def apart(self, other: "Value") -> bool:
         """Whether both have an interval, and these do not overlap."""

@@ -49,16 +49,6 @@ def _value(found: Index, system: str, attacker: str, evaluator: str, metric: str
     return Value(parse(figure.value), parse(figure.low), parse(figure.high))
 
 
-def _cell(value: Value, scale: float = 1.0, digits: int = 1) -> str:
-    if math.isnan(value.value):
-        return "–"
-    text = number(scale * value.value, digits)
-    if value.bounded:
-        low, high = (number(scale * bound, digits) for bound in (value.low, value.high))
-        text += f" [{low}, {high}]"
-    return text
-
-
 def _theirs(table: str, *kinds: str) -> dict[str, list[Published]]:
     """Figures of a table of 003 by system, in its order; kinds: how their attackers begin."""
     found: dict[str, list[Published]] = {}
@@ -79,11 +69,11 @@ def detection(
     parts = []
     for trial in ("trial1", "trial2"):
         head = ["system", *(f"{e}, P{p}" for e in evaluators for p in profiles)]
-        original = [_cell(_value(found, ORIGINAL, "trial2", e, "eer"), 100) for e in evaluators]
+        original = [_value(found, ORIGINAL, "trial2", e, "eer").text(100) for e in evaluators]
         rows = [[WITHOUT, *(cell for cell in original for _ in profiles)]]
         for system in systems:
             cells = [
-                _cell(_value(found, system, f"{trial}_p{p}", e, "eer"), 100)
+                _value(found, system, f"{trial}_p{p}", e, "eer").text(100)
                 for e in evaluators
                 for p in profiles
             ]
@@ -119,8 +109,8 @@ def search(
         cross = _value(found, system, "cross", evaluator, "eer") if p == profiles[0] else None
         rows.append(
             [system, evaluator, f"P{p}"]
-            + [_cell(_value(*where, metric), 1, digits) for metric, digits in SEARCH]
-            + ["" if cross is None else _cell(cross, 100)]
+            + [_value(*where, metric).text(1, digits) for metric, digits in SEARCH]
+            + ["" if cross is None else cross.text(100)]
         )
     heads = ["system", "AUC-CMC", "mean rank", "cross-profile EER: TitaNet", "ECAPA"]
     theirs = [
@@ -149,7 +139,7 @@ def hits(
     for system, evaluator, p in _all(systems, evaluators, profiles):
         for prefix, name in CHANCES.items():
             values = [
-                _cell(_value(found, system, f"leakage_p{p}", evaluator, f"{prefix}cmc_{k}"), 100)
+                _value(found, system, f"leakage_p{p}", evaluator, f"{prefix}cmc_{k}").text(100)
                 for k in RANKS
             ]
             rows.append([system, f"{evaluator}, P{p}{name}", *values])
@@ -181,14 +171,14 @@ def space(
             ]
             if metric == "cca_top10" and both[1].value > CERTAIN:  # too few segments
                 both = [Value(math.nan)] * 2
-            cells += [_cell(value, 1, digits) for value in both]
+            cells += [value.text(1, digits) for value in both]
         figure = found.get((system, f"leakage_p{p}", evaluator, "p_cos"))
         for metric in ("cca_top10", "p_cos"):
             value, chance = (
                 _value(found, system, f"leakage_p{p}", evaluator, prefix + metric).value
                 for prefix in ("", "chance_")
             )
-            cells.append(_cell(Value(_above(value, chance)), 100))
+            cells.append(Value(_above(value, chance)).text(100))
         rows.append([system, evaluator, f"P{p}", figure.n_segments if figure else "–", *cells])
     heads = ["system", "CCA top 10", "P-MSE", "P-cosine", *head[-2:]]
     printed = _theirs("8", "")
@@ -224,7 +214,7 @@ def significance(
         for metric, _ in TESTED:
             value = _value(found, system, f"leakage_p{p}", evaluator, f"p_value_{metric}")
             both = (value.value, corrected[system, evaluator, p, metric])
-            cells += [_cell(Value(one), 1, 4) for one in both]
+            cells += [Value(one).text(1, 4) for one in both]
         rows.append([system, evaluator, f"P{p}", *cells])
     return markdown_table(head, rows)
 

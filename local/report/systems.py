@@ -70,8 +70,8 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
                     continue
                 rise = after.value - before.value
                 rows.append(
-                    [system, split, _cell(before), _cell(after), number(100 * rise, 1), copy,
-                     _cell(copied), _share((copied.value - before.value) / rise)]
+                    [system, split, before.text(100), after.text(100), number(100 * rise, 1), copy,
+                     copied.text(100), _share((copied.value - before.value) / rise)]
                 )  # fmt: skip
     return Table(VOCODER_HEADER, rows)
 
@@ -86,12 +86,6 @@ def _eer(results: Results, evaluator: str, split: str, system: str, attack: str)
     """None where it is not defined, too."""
     value = results.value(evaluator, split, system, attack, "eer")
     return value if value is not None and math.isfinite(value.value) else None
-
-
-def _cell(eer: Value) -> str:
-    """In percent, with its interval."""
-    value, low, high = (number(100 * x, 1) for x in (eer.value, eer.low, eer.high))
-    return f"{value} [{low}, {high}]" if eer.bounded else value
 
 
 def _share(share: float) -> str:

@@ -68,13 +68,7 @@ def spread(values: Sequence[Value], column: Column) -> str:
 
 
 def _cell(value: Value | None, column: Column) -> str:
-    if value is None or math.isnan(value.value):
-        return "–"
-    text = number(column.scale * value.value, column.digits)
-    if value.bounded:
-        low, high = (number(column.scale * v, column.digits) for v in (value.low, value.high))
-        text += f" [{low}, {high}]"
-    return text
+    return (value or NOTHING).text(column.scale, column.digits)
 
 
 def _columns(results: Results) -> tuple[Column, ...]:
