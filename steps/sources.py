@@ -90,8 +90,8 @@ class Kind(Protocol[Made_co, Said_co]):
 class Source:
     """Who speaks. What was not given is None.
 
-    speaker: to keep him out of his own targets, and for nothing else. gender: f or m. xvector: (d,)
-    mean of the speaker in this set. f0: his log-F0 statistics in this set.
+    speaker: to keep them out of their own targets, and for nothing else. gender: f or m. xvector:
+    (d,) mean of the speaker in this set. f0: their log-F0 statistics in this set.
     """
 
     speaker: str
@@ -101,7 +101,7 @@ class Source:
 
 
 def read_sources(data: DataDir, resources: Resources) -> dict[str, Source]:
-    """Speaker -> what is known of him. UserError for a speaker that a given folder lacks."""
+    """Speaker -> what is known of them. UserError for a speaker that a given folder lacks."""
     speakers = sorted(set(data.utt2spk.values()))
     genders = data.spk2gender or {}
     xvectors = _first_xvectors(speakers, resources.xvectors)

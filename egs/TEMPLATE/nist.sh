@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The identity-leakage study of NIST (paper 003): is the speaker hidden, is his pseudo-voice kept, are two profiles two
+# The identity-leakage study of NIST (paper 003): is the speaker hidden, is their pseudo-voice kept, are two profiles two
 # voices? docs/studies.md. It takes corpus and encoders of run.sh, and makes what is missing.
 #   ./nist.sh --systems "knnvc b2r copy"                      systems of conf/systems
 #   ./nist.sh --external "theirs=/data/p1,/data/p2"           any other system: a data directory of protected audio a profile

@@ -56,7 +56,7 @@ class Queries:
 def find_queries(
     trials: Trials, score: Float64, utt2spk: Mapping[str, str], *, trials_path: StrPath
 ) -> tuple[Queries, Queries]:
-    """Queries by utterance, and by speaker: his utterances' scores averaged by candidate.
+    """Queries by utterance, and by speaker: their utterances' scores averaged by candidate.
 
     score: (n_trials,). Utterances without a target trial (their speaker is not enrolled) are left
     out, counted in a warning. UserError for two target trials of one utterance, for an utterance

@@ -3,7 +3,7 @@
 
 Source: Champion, Thebaud, Le Lan, Larcher and Jouvet, "On the invertibility of a voice privacy
 system using embedding alignment", ASRU 2021 (public code: x-vector-procrustes). The attacker has
-some speech before and after protection; he need not know how the system works. The map is the
+some speech before and after protection; they need not know how the system works. The map is the
 orthogonal Procrustes solution between the centred x-vectors of the two sides, in the principal
 components of each.
 """

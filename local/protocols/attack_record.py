@@ -45,7 +45,7 @@ class Side:
         return found
 
     def draws(self) -> dict[str, set[tuple[str, str]]]:
-        """speaker -> the (draw, key) pairs of his utterances."""
+        """speaker -> the (draw, key) pairs of their utterances."""
         assert self.conf is not None
         found: dict[str, set[tuple[str, str]]] = {}
         run = str(self.conf.get("draw"))
@@ -56,10 +56,10 @@ class Side:
 
 
 def compare_draws(enrol: Side, trial: Side) -> Json:
-    """Whether enrolment and trials of a speaker share what was drawn for him.
+    """Whether enrolment and trials of a speaker share what was drawn for them.
 
     They may at levels perm, const and position, and where nothing is drawn. UserError where they do
-    at utt or spk: the attacker would know what he is said not to know.
+    at utt or spk: the attacker would know what they are said not to know.
     """
     if enrol.conf is None or trial.conf is None:
         return {"draws": "one side is original"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attackers, made of parts: what each knows, and what he hears with.
+"""The attackers, made of parts: what each knows, and what they hear with.
 
 One table for all: recipes, records of scores, and reports read it from here. docs/attackers.md
 explains it.
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from utils.cli import UserError
 
-# How an attacker comes by what he hears with.
+# How an attacker comes by what they hear with.
 ORIGINAL = "original"  # encoder and back end trained on original speech
 ALIGNED = "aligned"  # the same, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
@@ -23,10 +23,10 @@ NOT_TRAINABLE = ("resemblyzer", "hub:", "given:")  # encoders with nothing to tr
 class Attacker:
     """The parts. words: the name in sentences.
 
-    enrolment: `original`, `other draw` (protected by the attacker himself: as the system would, but
+    enrolment: `original`, `other draw` (protected by the attacker: as the system would, but
     what is drawn differs unless the system's level is perm or const) or `same target`.
-    trial: `original` or `protected`. knows_system, knows_target: whether he could protect speech as
-    the system does, and to which voice. evaluator: one of the five above.
+    trial: `original` or `protected`. knows_system, knows_target: whether they could protect speech
+    as the system does, and to which voice. evaluator: one of the five above.
     """
 
     words: str
@@ -42,7 +42,7 @@ class Attacker:
         return "".join("O" if part == ORIGINAL else "A" for part in (self.enrolment, self.trial))
 
     def parts(self) -> dict[str, object]:
-        """What the record of the scores says of him."""
+        """What the record of the scores says of them."""
         parts = asdict(self)
         parts.pop("words")
         return parts
@@ -84,7 +84,7 @@ class System:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attacker with an evaluator on a system. level: at which his training set is protected."""
+    """An attacker with an evaluator on a system. level: of their protected training set."""
 
     evaluator: str
     system: str
@@ -168,7 +168,7 @@ def _training_level(attacker: Attacker, system: System, level: str) -> str:
         return "-"
     if level == "same" or attacker.knows_target or not system.levels:
         return system.level
-    # Named otherwise, but the same: every utterance its own draw (position), a speaker his own.
+    # Named otherwise, but the same: every utterance its own draw (position), a speaker their own.
     if (level, system.level) in (("utt", "position"), ("spk", "perm")):
         return system.level
     return level

@@ -108,7 +108,7 @@ def eer_by_attacker(
 ) -> Picture | None:
     """EER under attackers of rising knowledge, a line a system; gaps are said in words."""
     known = results.attackers(evaluator)
-    # Where one kind of an attacker was run, the other kinds of him need no empty place.
+    # Where one kind of an attacker was run, its other kinds need no empty place.
     order = [a for a in PROTECTED if a in known or a in absent(known)]
     order += [a for a in known if a not in (*PROTECTED, "unprotected")]
     measured = [a for a in order if a in known]

@@ -20,8 +20,8 @@ _MANY = 20  # up to so many speakers their names stand around the radar
 _NARROW = 17  # letters over one of three radars side by side
 _FEW = 5  # up to so many systems share one radar; more get one each
 _SHOWN = 12  # speakers with a radar over targets
-POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over his own
-ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of his trials alone
+POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
+ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of their trials alone
 Rings = dict[str, dict[str, float]]
 
 

@@ -165,7 +165,7 @@ class VoiceConversion:
     def transform(
         self, wave: Float64, key: Key, source: Source
     ) -> tuple[Float64, dict[str, object]]:
-        """Speech in the voice of the key's pseudo-speaker, and what is known of him."""
+        """Speech in the voice of the key's pseudo-speaker, and what is known of them."""
         pseudo = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, pseudo.target)
         return self._synthesiser.convert(wave, pseudo.target, f0), dict(pseudo.info)
@@ -183,7 +183,7 @@ class VoiceConversion:
     def _make(self, key: Key, source: Source) -> Pseudo:
         exclude = {source.speaker}
         if self.level == "const" and self._generator.name != CONSTANT:
-            # One vector for all depends on nobody; but no source is among his own voices.
+            # One vector for all depends on nobody; but no source is among their own voices.
             gender = self._target_gender(key, None)
             y, drawn = self._generator.generate(key, target_gender=gender)
         else:
@@ -368,7 +368,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
 
 def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
     """With what depends on the generator and the level: level, gender, neighbours."""
-    if generator == CONSTANT:  # its pseudo-speaker is a real one, who is his own nearest voice
+    if generator == CONSTANT:  # its pseudo-speaker is a real one, who is their own nearest voice
         for name, value in (("level", "const"), ("gender", None), ("neighbours", 1)):
             given = getattr(settings, name)
             if given not in (None, value):

@@ -105,7 +105,7 @@ class Converter(Protocol):
         ...
 
     def lacks(self, speaker: str) -> str | None:
-        """Why a speaker cannot be a target, in a few words; None where he can."""
+        """Why a speaker cannot be a target, in a few words; None where they can."""
         ...
 
     def convert(
@@ -210,7 +210,7 @@ class KnnVc(Declared[Settings]):
         }
 
     def choose(self, key: Key, source: Source) -> Choice:
-        """The targets of a key: never the source himself, of the gender that is wanted.
+        """The targets of a key: never the source, of the gender that is wanted.
 
         The pool is shuffled by the key; profile p takes the p-th handful of what is left of it, so
         that the profiles of a speaker share no voice.

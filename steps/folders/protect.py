@@ -19,7 +19,7 @@ from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import replacing
 
-# The pitch of whoever speaks is learnt from so many stretches, spread over his files.
+# The pitch of whoever speaks is learnt from so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
 CHANNELS = ("mix", "each")
 

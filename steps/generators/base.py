@@ -51,8 +51,8 @@ class Generator(Protocol):
     ) -> tuple[Float64, dict[str, object]]:
         """A pseudo-speaker y (d,) float64 for a key, and columns of pseudo.tsv.
 
-        x: (d,) mean x-vector of the source speaker. gender: his. target_gender: f, m, or None for
-        any. exclude: ids never to be chosen. The columns have the same names for all keys.
+        x: (d,) mean x-vector of the source speaker. gender: theirs. target_gender: f, m, or None
+        for any. exclude: ids never to be chosen. The columns have the same names for all keys.
         UserError where the pool or the source does not allow it.
         """
         ...

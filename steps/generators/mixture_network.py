@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small network for one pseudo-speaker: noise to the Gaussians that his x-vector is drawn from.
+"""A small network for one pseudo-speaker: noise to the Gaussians that their x-vector is drawn from.
 
 Ours. The abstract of PSD and paper 004 say that a distribution is estimated from those of the
 frames by a network trained for each pseudo-speaker, and no more. Here K noise vectors z_k, fixed,

@@ -129,7 +129,7 @@ def generate_one(
     seed: int,
     draw: int,
 ) -> tuple[Float64, dict[str, object]]:
-    """The pseudo-speaker (d,) of a key and his columns, as `generate_speakers` makes him."""
+    """The pseudo-speaker (d,) of a key and their columns, as `generate_speakers` makes them."""
     gender = None
     if settings.gender is not None:
         rng = make_rng(seed, "voice_conversion gender", f"draw {draw}", *key.group_parts)

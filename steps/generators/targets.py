@@ -117,7 +117,7 @@ class ConstantTarget(Declared[TargetSettings]):
         target_gender: str | None = None,  # noqa: ARG002
         exclude: Collection[str] = (),
     ) -> tuple[Float64, dict[str, object]]:
-        """See base.Generator. Who is the target himself gets the next nearest, with a note."""
+        """See base.Generator. Who is the target gets the next nearest, with a note."""
         if self._pool is None:
             raise RuntimeError("generator constant: fit comes first")
         number = self._settings.target

@@ -73,7 +73,7 @@ def read_sides(
     allow_loss: int = 0,
 ) -> tuple[Side, Side]:
     """Both sides, each from x-vectors (a folder with xvector.scp, an .scp or an .ark) and a data
-    directory. average: one enrolment a speaker, the mean of his x-vectors.
+    directory. average: one enrolment a speaker, the mean of their x-vectors.
 
     UserError for an x-vector without speaker, sizes that differ, an utterance that is averaged and
     tried; LossError for utterances without x-vector.

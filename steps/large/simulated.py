@@ -2,7 +2,7 @@
 """A simulated population of speakers, as large as wanted, fitted to real x-vectors.
 
 An x-vector is x = m + y + e: m the mean of the speaker's gender, y ~ N(0, B) the speaker, the same
-in all his utterances, e ~ N(0, W) new in each. Speakers are independent, so the expected error
+in all their utterances, e ~ N(0, W) new in each. Speakers are independent, so the expected error
 rates hardly depend on their number; only how far they scatter does.
 
 Of protected speech x = p + leak y + e, p the pseudo-speaker's vector, e a residual within speakers

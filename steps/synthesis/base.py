@@ -23,7 +23,7 @@ class Target:
 
     xvector: (d,) float64. voices: the real voices nearest to it, R pool speakers. weights: (R,)
     of the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker. warp: (40, 40) change of the
-    vocal tract that the content of whoever is converted to him is seen through, or None; see
+    vocal tract that the content of whoever is converted to them is seen through, or None; see
     `content.draw_warp`. content: change of the recogniser's content, energy: factor of its log
     power's deviation, both of synthesisers on a recogniser's content alone.
     """
