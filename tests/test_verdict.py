@@ -124,6 +124,16 @@ def test_trainings_of_one_evaluator_give_the_spread() -> None:
     )
 
 
+def test_two_people_were_enough_for_a_reassuring_verdict() -> None:
+    """Their interval over people was [50, 50]; that nothing is hidden can be said of two, too."""
+    few = [replace(f, n_speakers="2") for f in (bare(), figure("b2", "ignorant", 0.5, 0.5, 0.5))]
+    assert [v.said for v in verdicts(few)["b2"]] == [NO_EVIDENCE]
+    assert any(said.startswith("Only 2 women were attacked.") for said in trust(few))
+    open_ = replace(figure("b2", "aligned", 0.02, 0.0, 0.1), n_speakers="2")
+    assert [v.said for v in verdicts([few[0], open_])["b2"]] == [NOTHING_HIDDEN]
+    assert not any(said.startswith("Only") for said in trust([bare()]))
+
+
 def test_a_system_that_fewer_attackers_were_run_on_is_named() -> None:
     """Speech that others protected may come without what the informed attackers learn from."""
     ours = [figure("b2", who, 0.3, 0.2, 0.4) for who in ("ignorant", "lazy_informed")]

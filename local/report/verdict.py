@@ -26,6 +26,7 @@ from local.report.words import (
 
 TITLE = "In short"
 CHANCE = 0.5  # EER of an attacker who knows nothing
+FEW = 5  # people of a group, below which no figure speaks of others
 NEAR = 0.4  # below it a wide interval does not make an attacker's success a guess
 NOTHING_HIDDEN = "does not anonymise"
 NO_EVIDENCE = "cannot be judged"
@@ -37,7 +38,7 @@ RULES = (
     f"{NOTHING_HIDDEN}: the strongest attacker errs no more than the same evaluator without "
     "protection, or the interval of their EER does not rule it out.",
     f"{NO_EVIDENCE}: even unprotected voices are recognised with an EER above {percent(WEAK)}, so "
-    "these attackers are too weak.",
+    f"these attackers are too weak; or fewer than {FEW} people of a group were attacked.",
     f"{HIDDEN}: the strongest attacker's EER is at least {percent(NEAR, 0)}, and its interval "
     f"reaches {percent(CHANCE, 0)}, which is guessing.",
     "hides from A, not from B: the same rule for each attacker, by the evaluator who does best.",
@@ -80,7 +81,7 @@ def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
 def _judge(eer: Figure, own: Figure | None, best: Figure | None) -> str:
     if own is not None and no_better(eer, own):
         return NOTHING_HIDDEN
-    if best is None or parse(best.value) > WEAK:
+    if best is None or parse(best.value) > WEAK or parse(eer.n_speakers) < FEW:
         return NO_EVIDENCE
     return HIDDEN if _hides(eer) else PART
 
@@ -268,6 +269,7 @@ def trust(figures: Sequence[Figure]) -> list[str]:
     """Whether these figures can be trusted: sentences."""
     best, weak = _best_evaluators(figures), too_weak(figures)
     said = [weak] if weak else []
+    said += _too_few(figures)
     if best and not weak:
         told = " and ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
         said.append(
@@ -281,6 +283,22 @@ def trust(figures: Sequence[Figure]) -> list[str]:
     said += _fewer(figures)
     said.append(_trainings(figures))
     return said
+
+
+def _too_few(figures: Sequence[Figure]) -> list[str]:
+    """A warning where a group is so small that an interval over its people means nothing."""
+    small = {
+        _GROUPS.get(f.gender, f.split): f.n_speakers
+        for f in figures
+        if f.metric == "eer" and parse(f.n_speakers) < FEW
+    }
+    if not small:
+        return []
+    told = " and ".join(f"{n} {group}" for group, n in small.items())
+    return [
+        f"Only {told} were attacked. Figures and intervals of fewer than {FEW} people say nothing "
+        "of others."
+    ]
 
 
 def _fewer(figures: Sequence[Figure]) -> list[str]:

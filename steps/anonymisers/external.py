@@ -116,7 +116,7 @@ class External(Declared[Settings]):
 
     def __init__(self, settings: Settings, speech: dict[str, str]) -> None:
         self._settings, self._speech = settings, speech
-        self.notes: list[str] = [NOTE]
+        self.notes: list[str] = []  # what is not known stands among the settings
         self.is_random: bool | None = True if settings.second_draw else None
 
     @classmethod
@@ -156,10 +156,8 @@ class External(Declared[Settings]):
                 f"{len(wave) / audio.rate:.1f} s; give the protected speech of this utterance"
             )
         longer = ratio - 1
-        if abs(longer) > _SAME_LENGTH and len(self.notes) == 1:
-            self.notes.append(
-                "Some utterances are longer or shorter than the original by over 1 %."
-            )
+        if abs(longer) > _SAME_LENGTH:
+            self.notes[:] = ["Some utterances are longer or shorter than the original by over 1 %"]
         return made, {
             "longer": f"{longer:.4f}",
             "rate": audio.file_rate,
