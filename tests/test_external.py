@@ -148,6 +148,11 @@ def test_names_of_another_corpus_are_refused() -> None:
         find_suffix(Path("f"), ["x1"], ["s1-1"])
 
 
+def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently() -> None:
+    with pytest.raises(UserError, match=r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix="):
+        find_suffix(Path("f"), ["s1-1_anon", "s1-10_anon", "s1-1_raw"], ["s1-1", "s1-10"])
+
+
 IDMAP = Path(__file__).resolve().parents[2] / "shared/corpora/idmap_samples"
 NINE = ("RS", "Average", "PSD", "GAN-N", "GAN-U", "MLP-N", "MLP-U", "Diff-N", "Diff-U")
 

@@ -75,14 +75,21 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
 def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
     """What stands behind utterances in most names, such as _anon; empty where names are utterances.
 
-    UserError where no name begins with an utterance: it says both.
+    UserError where no name begins with an utterance, or an utterance is there with two suffixes,
+    of which one may be the original: it says both.
     """
     known = set(utts)
     behind: Counter[str] = Counter()
+    seen: dict[str, str] = {}
     for name in names:
         ends = (end for end in range(len(name), 0, -1) if name[:end] in known)
         if end := next(ends, 0):  # the longest: spk-10_anon is not of spk-1
             behind[name[end:]] += 1
+            if seen.setdefault(name[:end], name) != name:
+                raise UserError(
+                    f"{folder}: {name[:end]} is there as {seen[name[:end]]} and as {name}; say "
+                    "which is meant by suffix=, such as suffix=_anon"
+                )
     if not behind:
         theirs = next(iter(names), "none")
         raise UserError(
