@@ -150,6 +150,26 @@ def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
         main([str(page)])
 
 
+def test_a_table_that_is_data_already_is_shown_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    (tmp_path / "t.csv").write_text('system,EER (%)\n`a_b`,"1.0 [0, 2]"\nb c,**3**\n')
+    marks = ("t.csv rows=a_b", "t.csv")
+    page.write_text("".join(f"<!-- table: csv {mark} -->\n<!-- end -->\n" for mark in marks))
+    assert main([str(page)]) == 0
+    head = ["| system | EER (%) |", "| --- | --- |"]
+    one, other = "| `a_b` | 1.0 [0, 2] |", "| b c | **3** |"
+    found = [line for line in page.read_text().splitlines() if line.startswith("|")]
+    assert found == [*head, one, *head, one, other]
+    for mark, said in (("t.csv rows=x", "no row begins with x"), ("t.csv split=x", "only rows=")):
+        page.write_text(f"<!-- table: csv {mark} -->\n<!-- end -->\n")
+        with pytest.raises(UserError, match=said):
+            main([str(page)])
+    (tmp_path / "t.csv").write_text("a,b\n1\n")
+    page.write_text("<!-- table: csv t.csv -->\n<!-- end -->\n")
+    with pytest.raises(UserError, match=r"t\.csv:2: not the 2 cells"):
+        main([str(page)])
+
+
 def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
     page = tmp_path / "P.md"
     page.write_text(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of results pages, rendered from committed data between marks in Markdown."""
 
+import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,9 @@ from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
-from local.report.words import ATTACKERS, UTILITY, attacker, code, number
+from local.report.words import ATTACKERS, UTILITY, Marked, attacker, code, number
 from utils.cli import UserError
+from utils.tables import read_bytes
 
 _BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
@@ -226,6 +228,31 @@ def voices_table(words: Sequence[str], page: Path) -> Table:
     return Table([*_VOICES], rows, 2)
 
 
+def csv_table(words: Sequence[str], page: Path) -> Table:
+    """The table in FILE beside the page, cells in Markdown, or of its rows those that `rows=A,B`
+    names by one of their first two cells (_ for a blank)."""
+    name, *options = words or ("",)
+    wanted: set[str] = set()
+    for option in options:
+        key, _, value = option.partition("=")
+        if key != "rows":
+            raise UserError(f"{page}: table: csv {name}: {option}: only rows=A,B is known")
+        wanted = {_row_name(row) for row in value.split(",")}
+    lines = read_bytes(page.parent / name).decode("utf-8").splitlines()
+    header, *rows = [[Marked(cell) for cell in row] for row in csv.reader(lines)]
+    if bad := next((i for i, row in enumerate(rows, 2) if len(row) != len(header)), None):
+        raise UserError(f"{page.parent / name}:{bad}: not the {len(header)} cells of the header")
+    named = [{_row_name(cell) for cell in row[:2]} for row in rows]
+    if missing := sorted(wanted - set().union(*named)):
+        raise UserError(f"{page}: table: csv {name}: no row begins with {missing[0]}")
+    kept = [row for row, names in zip(rows, named, strict=True) if not wanted or wanted & names]
+    return Table([*header], [[*row] for row in kept], 1)
+
+
+def _row_name(cell: str) -> str:
+    return cell.replace("_", " ").strip("`")
+
+
 _VOICES = (
     "generator",
     "voices",
@@ -247,6 +274,7 @@ KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
     "attackers": _of_block(attackers_table),
     "trainings": _of_block(trainings_table),
     "voices": voices_table,
+    "csv": csv_table,
     "paper": paper_table,
     "claims": claims_table,
     "verdicts": verdicts_table,
