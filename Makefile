@@ -15,7 +15,7 @@ export IN OUT
 help:
 	@echo "make recipe        set up, run the default recipe (egs/synth, offline), say where the report is"
 	@echo "make protect IN=folder OUT=folder [PER=file|folder|speaker]   protect all speech in a folder"
-	@echo "make -s protect IN=- OUT=-   protect speech on a pipe while it is spoken (docs/live.md)"
+	@echo "make -s protect IN=- OUT=-   protect speech on a pipe while it is spoken (docs/protect.md)"
 	@echo "make test          set up, check style and types, run all tests that can run here"
 	@echo "make test-slurm    install Slurm (apt-get, as root), run the tests that need it"
 	@echo "make test-browser  install Chromium (apt-get, as root), open the report's pages in it"

@@ -16,7 +16,7 @@ and EER and D_ECE against the number of speakers (004, Fig. 9), as egs/TEMPLATE/
 
 Target pairs are those of one speaker (utt2spk); a pair of an utterance with itself is no trial.
 XVECTORS is an .scp or .ark file or a folder with xvector.scp, DATA a data directory. See
-docs/large.md.
+docs/populations.md.
 """
 
 import argparse

@@ -111,7 +111,7 @@ class Results:
                     if Path(path, DONE).is_file() and self._keeps(path):
                         self.folders.append(path)
 
-    # Which folders' logs say how long each stage of a system took (docs/speed.md).
+    # Which folders' logs say how long each stage of a system took (docs/utility.md).
 
     def _time(self, how: str, system: str, stage: str, names: Iterable[str], folder: str) -> None:
         """Of each set; folder: with {} for its name. how: each (of all new speech that is
