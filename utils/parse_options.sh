@@ -38,6 +38,8 @@ _po_read_block() {
       done
     elif [[ -n $name && $line =~ ^[[:blank:]]+\#[[:blank:]]*(.*)$ ]]; then
       _po_comment[$name]+=" ${BASH_REMATCH[1]}"
+    elif $in_head && [[ $line == '# shellcheck '* ]]; then
+      continue
     elif $in_head && [[ $line =~ ^\#[[:blank:]]?([^!].*)?$ ]]; then
       _po_head+="${BASH_REMATCH[1]}"$'\n'
     else

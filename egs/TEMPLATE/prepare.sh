@@ -5,7 +5,7 @@ set -euo pipefail
 corpus=        # folder of the corpus
 nj=2           # jobs at a time
 download=false # fetch the corpus first
-seed=0         # of the choice of enrolment utterances
+seed=0         # seed of the choice of enrolment utterances
 
 . ./path.sh
 . ./cmd.sh

@@ -30,7 +30,7 @@ asr_model=ctc_mini                         # settings of ctc and ctc_retrained: 
 emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 report_pdf=false                           # the report's pictures as PDF, too, for papers: figures/*.pdf; drawing then takes twice as long
-drop=                                      # of what finished runs measured, no longer to be shown: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
+drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
 
 . local/options.sh
 . utils/parse_options.sh

@@ -151,7 +151,7 @@ def occupied(places: Int64, bins: Bins, low: float, high: float) -> tuple[Float6
 
 
 def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, object]:
-    """All figures of all pairs of a plan, their bounds, and what they rest on (docs/populations.md).
+    """All figures of all pairs of a plan, and their bounds (docs/populations.md).
 
     Values are as of `local.metrics.verification`, with `bounds` beside them: [low, high] of what
     the exact tool would give for the same scores.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All pairs of as many x-vectors as there are, and speakers simulated for them (docs/populations.md)."""
+"""All pairs of many x-vectors, and speakers simulated for them (docs/populations.md)."""

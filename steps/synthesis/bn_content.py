@@ -151,7 +151,7 @@ def _files(config: Any) -> tuple[tuple[bool, str], ...]:
 
 
 def _settings(config: Any, seed: int) -> dict[str, object]:
-    """Those that the content hangs on."""
+    """Those that the content depends on."""
     augment = config.augmentation
     ways = {name: getattr(augment, name) for name in ("scale", "bend", "pitch")}
     return {"content": config.content, **({**ways, "seed": seed} if augment.warped else {})}

@@ -50,7 +50,7 @@ class ContentChange:
         return self.noise != "none" or self.offset > 0
 
     def make(self, seed: int, draw: int) -> ContentMap:
-        """The change of a profile. The noise hangs on the content itself, so that equal speech
+        """The change of a profile. The noise depends on the content itself, so that equal speech
         gives equal bits, whatever else was spoken."""
 
         def change(content: Float64) -> Float64:

@@ -111,7 +111,7 @@ def _tone_line(draw: _Deviations) -> str:
 def draw_voice(
     seed: int, speaker: str, gender: str, utt: str, *, spread: float, within: float
 ) -> Voice:
-    """The voice of a speaker in an utterance; hangs on their ids, not on who else is in the corpus.
+    """The voice of a speaker in an utterance, by their ids, whoever else is in the corpus.
 
     `spread`: how far the voices of a gender lie apart; 0: they differ by accent only, 1: in F0 as
     people do. `within`: how far a speaker's utterances lie apart, as a fraction of that.
