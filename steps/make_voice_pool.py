@@ -10,6 +10,7 @@ OUT, which may be WORLD_DIR, gets
   utt2spk spk2utt spk2gender
   spk_f0.{ark,scp}           F0 statistics, as steps/compute_f0_stats.py makes them
   spk_xvector.{ark,scp}
+  content.{ark,scp,json}     with --content
 
 Every speaker needs an x-vector and frames that are not silent. Who has no utterance with frames is
 left out, and --allow-loss counts the utterances.
@@ -22,6 +23,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import add_device
 from utils.cli import make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.options import add_allow_loss, add_paths
@@ -33,6 +35,12 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     add_allow_loss(parser)
     add_not_speakers_of(parser)
+    add_device(parser)
+    parser.add_argument(
+        "--content", default="", metavar="NAME",
+        help="The recogniser's content that is added for each frame (conf/systems: features: "
+        "content): moonshine, hub:<model>:<layer> or cepstra",
+    )  # fmt: skip
     parser.add_argument("world", type=Path, metavar="WORLD_DIR")
     add_paths(parser, "data", "xvectors", "out")
     return parser
@@ -41,11 +49,14 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    from steps.synthesis.pool_making import make_voice_pool
+    from steps.synthesis.pool_making import add_content, make_voice_pool
 
     data = load_data_dir(args.data, need=("utt2spk",))
     check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
-    print(make_voice_pool(args.world, data, args.xvectors, args.out, args.allow_loss).summary())
+    made = make_voice_pool(args.world, data, args.xvectors, args.out, args.allow_loss)
+    if args.content:
+        add_content(data, args.world, args.out, args.content, args.device)
+    print(made.summary())
     return 0
 
 

@@ -17,7 +17,10 @@ from scipy.signal import lfilter
 from steps.anonymise import main
 from steps.anonymisers.knn_vc import KnnVc
 from steps.anonymisers.registry import describe_system, load_anonymiser
+from steps.content.extractors import load_extractor
+from steps.extract_world import main as extract_world
 from steps.keys import Key, make_keys
+from steps.make_voice_pool import main as make_voice_pool
 from steps.sources import Resources, Source
 from steps.synthesis import matching, wavlm
 from steps.synthesis.base import SOURCE_SHARE
@@ -442,6 +445,52 @@ class TestSound:
         assert len(few._voice(("f01", "f02")).codes) == 20
 
 
+class TestContent:
+    """Frames of a voice are found by content; cepstra need no recogniser."""
+
+    CONF = "features: content\ncontent: cepstra\nk: 1\nf0: none\ngender: other\n"
+
+    @pytest.fixture
+    def voices(self, tmp_path: Path, make_data_dir) -> Path:  # type: ignore[no-untyped-def]
+        data = make_data_dir(tmp_path / "data", {"a": 1, "b": 1})
+        for seed, name in enumerate("ab"):
+            soundfile.write(data / f"wav/{name}-000.wav", say(seed, 150.0), 16000, "PCM_16")
+        assert extract_world([str(data), str(tmp_path / "world")]) == 0
+        with ArchiveWriter(tmp_path / "spk_xvector") as x:
+            x.write("a", np.ones(3))
+            x.write("b", np.ones(3))
+        words = (tmp_path / "world", data, tmp_path, tmp_path / "pool")
+        assert make_voice_pool(["--content", "cepstra", *map(str, words)]) == 0
+        return tmp_path / "pool"
+
+    def test_speech_of_the_voice_itself_finds_its_own_frames(self, load, voices: Path) -> None:
+        wave, _ = soundfile.read(voices.parent / "data/wav/a-000.wav")
+        pool = VoicePool.load(voices, "cepstra")
+        extractor = load_extractor("cepstra")
+        system = WorldConverter(pool, 1, "none", 30000, 0.0, extractor)
+        frames = analyse(wave)
+        found = match_envelope(
+            frames.envelope, [system._voice(("a",))], (1.0,), 1, 0.0, extractor(wave)
+        )
+        loud = loud_frames(frames.envelope)
+        np.testing.assert_allclose(found[loud, 1:], frames.envelope[loud, 1:], atol=1e-3)
+        out, told = load(self.CONF, voices).transform(wave, key("spk"), source("a"))
+        assert told["targets"] == "b"
+        assert len(out) == len(wave)
+        assert np.abs(out).max() > 0
+
+    def test_a_pool_of_other_content_is_refused(self, load, voices: Path, pool: Path) -> None:
+        with pytest.raises(UserError, match=r"content\.json: .* make it with .*make_voice_pool"):
+            load(self.CONF, pool)
+        told = json.loads((voices / "content.json").read_text())
+        told["frames"]["digest"] = "another"
+        (voices / "content.json").write_text(json.dumps(told))
+        with pytest.raises(UserError, match=r"other weights \(another\).*make the pool again"):
+            load(self.CONF, voices)
+        with pytest.raises(UserError, match="content: only features: content has it"):
+            load("content: cepstra\n", pool)
+
+
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
     folders = ("--pool", pool, "--f0", pool.parent / "f0", *options)
     assert main([*map(str, (*folders, conf, data, out, out / "wav"))]) == 0
@@ -534,6 +583,7 @@ def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path
         ("knnvc_p2", "perm", ("pool", "f0")),
         ("knnvc_mix", "perm", ("pool", "f0")),
         ("knnvc_wavlm", "spk", ("pool:wavlm",)),
+        ("knnvc_content", "spk", ("pool:moonshine", "f0")),
     ],
 )
 def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[str, ...]) -> None:
@@ -544,7 +594,7 @@ def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("features: mel", "features: 'mel' is unknown; known: world, wavlm"),
+        ("features: mel", "features: 'mel' is unknown; known: world, content, wavlm"),
         ("level: position", "level: 'position' is unknown; known: utt, spk, perm, const"),
         ("gender: any", "gender: 'any' is unknown; known: same, other, random"),
         ("fusion: 2\nfusion_kind: sum", "fusion_kind: 'sum' is unknown; known: pool, mix"),

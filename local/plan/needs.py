@@ -22,6 +22,13 @@ def _describe(conf: str) -> Description:
     return describe_system(conf)
 
 
+def _pool_folder(voice: str, of: str) -> str:
+    """Of a need pool, pool:wavlm or pool:<content>."""
+    if of in ("", "wavlm"):
+        return f"exp/pools/{of or voice}"
+    return f"exp/pools/{voice}.{of.replace(':', '+').replace('/', '+')}"
+
+
 def _pools_xi(conf: str) -> bool:
     network = read_settings(conf).get("network")
     return isinstance(network, dict) and network.get("pooling") == "xi"
@@ -224,17 +231,20 @@ class Recipe:
             "%then", "%compute_f0_stats", out, data, out,
         )  # fmt: skip
 
-    def voices(self, stage: int) -> str:
-        """The pool of voices, with what the encoder of the voices says of them."""
+    def voices(self, stage: int, content: str = "") -> str:
+        """The pool of voices, with what the encoder of the voices says of them; with content, of
+        that name, in a pool of its own."""
         data, name = f"data/{self.pool}", self.voice.name
         speakers = self.speakers(stage, self.voice, self.pool)
         world = self.tables.over(
             "world", stage, data, f"exp/world/{self.pool}", "%extract_world", "%data", "%out"
         )
-        out = f"exp/pools/{name}"
+        out = _pool_folder(name, content)
+        words = (*self.on_device, "--content", content) if content else ()
         return self.tables.job(
-            "pools", stage, out, "%make_voice_pool", *self.unseen, world, data, speakers, out
-        )
+            "pools", stage, out, "%make_voice_pool", *words, *self.unseen,
+            world, data, speakers, out,
+        )  # fmt: skip
 
     def synthesiser(self, stage: int, name: str) -> str:
         """A trained synthesiser, by its settings' name."""
@@ -286,7 +296,7 @@ class Recipe:
                     *self.on_device, "%data", "%out",
                 )  # fmt: skip
             case "pool":
-                self.voices(stage)
+                self.voices(stage, name)
             case "synthesiser":
                 self.synthesiser(stage, name)
             case "generator":
@@ -310,7 +320,7 @@ class Recipe:
             kind, _, of = need.partition(":")
             match kind:
                 case "pool":
-                    words += ["--pool", f"exp/pools/{of or voice.name}"]
+                    words += ["--pool", _pool_folder(voice.name, of)]
                     words += self.on_device if of else ()
                 case "backend":
                     words += ["--backend", f"exp/backends/{voice.name}"]

@@ -26,7 +26,7 @@ from utils.seeds import make_rng
 from utils.settings import Declared
 from utils.tables import StrPath
 
-FEATURES = ("world", "wavlm")
+FEATURES = ("world", "content", "wavlm")
 FUSIONS = ("pool", "mix")
 _WAVLM_ONLY = ("wavlm", "wavlm_sha256", "vocoder", "vocoder_sha256")
 
@@ -50,6 +50,7 @@ class Settings:
     fusion_kind: Annotated[str, OneOf(*FUSIONS)] | None = None
     max_frames: Count = 30000
     source_share: Share | None = None
+    content: str | None = None
     wavlm: str | None = None
     wavlm_sha256: Sha256 | None = None
     vocoder: str | None = None
@@ -81,6 +82,8 @@ class Settings:
         given = [name for name in _WAVLM_ONLY if getattr(self, name) is not None]
         if given and not wavlm:
             raise ValueError(f"{given[0]}: only features: wavlm has it")
+        if self.content is not None and self.features != "content":
+            raise ValueError("content: only features: content has it")
         if wavlm and self.source_share:
             raise ValueError("source_share: features: wavlm takes the voice's frames only")
         known = ("none",) if wavlm else (*TRANSFORMS, "none")
@@ -178,8 +181,8 @@ class KnnVc(Declared[Settings]):
     def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
         """A pool; with a transform of F0 the statistics of the source speakers too."""
         needs = _needs(settings)
-        if settings.features == "wavlm":
-            needs = ("pool:wavlm", *needs[1:])
+        if settings.features != "world":
+            needs = (f"pool:{settings.content or 'wavlm'}", *needs[1:])
         # A profile belongs to a speaker, so utterances cannot have their own.
         levels = tuple(name for name in LEVELS if name != "utt" or not settings.profiles)
         return Description(settings.level, needs, levels)
@@ -190,6 +193,8 @@ class KnnVc(Declared[Settings]):
         values.pop("peak")
         if self._settings.features != "wavlm":
             values = {k: v for k, v in values.items() if k not in _WAVLM_ONLY}
+        if self._settings.content is None:
+            values.pop("content")
         return {**values, "output": asdict(self.output), "note": self._converter.note}
 
     def transform(
@@ -255,6 +260,7 @@ def complete(settings: Settings) -> Settings:
         f0=settings.f0 or ("none" if wavlm else "linear"),
         profile=(settings.profile or 1) if settings.profiles else None,
         fusion_kind=settings.fusion_kind or ("pool" if settings.fusion > 1 else None),
+        content=settings.content or ("moonshine" if settings.features == "content" else None),
         vocoder=settings.vocoder or ("prematched" if wavlm else None),
         source_share=(0.0 if wavlm else SOURCE_SHARE) if share is None else share,
     )
@@ -278,11 +284,18 @@ def _load_converter(settings: Settings, pool: Path, device: str) -> Converter:
             vocoder=(settings.vocoder, settings.vocoder_sha256),
             device=device,
         )
+    from steps.content.extractors import load_extractor
     from steps.synthesis.knn_world import WorldConverter
     from steps.synthesis.voice_pool import VoicePool
 
     assert settings.f0 is not None
     assert settings.source_share is not None
+    content = settings.content or ""
     return WorldConverter(
-        VoicePool.load(pool), settings.k, settings.f0, settings.max_frames, settings.source_share
+        VoicePool.load(pool, content),
+        settings.k,
+        settings.f0,
+        settings.max_frames,
+        settings.source_share,
+        load_extractor(content, device) if content else None,
     )

@@ -97,14 +97,17 @@ class _Like:
 class Stored:
     """A folder of `write_contents`."""
 
-    def __init__(self, folder: Path, config: Any, seed: int, utts: Iterable[str]) -> None:
-        """UserError where it was made by other settings, or lacks one of the utterances."""
+    def __init__(
+        self, folder: Path, config: Any, seed: int, utts: Iterable[str], made_by: str = _MADE_BY
+    ) -> None:
+        """UserError, with `made_by`, where it was made by other settings, or lacks one of the
+        utterances."""
         path = folder / "content.json"
-        told = read_json_object(path, _MADE_BY)
+        told = read_json_object(path, made_by)
         if told.get("settings") != _settings(config, seed):
             raise UserError(
                 f"{path}: is of {told.get('settings')}, where {_settings(config, seed)} are "
-                f"wanted; {_MADE_BY} of these settings"
+                f"wanted; {made_by} of these settings"
             )
         self.of = parse_settings(_Like, told.get("frames"), path, "frames")
         self._readers = {
@@ -113,11 +116,28 @@ class Stored:
         for utt in utts:
             for reader in self._readers.values():
                 if utt not in reader:
-                    raise UserError(f"{reader.path}: {utt} is not in it; {_MADE_BY} of this data")
+                    raise UserError(f"{reader.path}: {utt} is not in it; {made_by} of this data")
 
     def __call__(self, utt: str, *, warped: bool) -> Float32:
         """See Contents."""
         return self._readers[warped].matrix(utt)
+
+
+@dataclass(frozen=True)
+class _Once:
+    """Nothing by another vocal tract, nothing held in memory."""
+
+    warped: float = 0.0
+    cache_gb: float = 0.0
+
+
+@dataclass(frozen=True)
+class PlainContent:
+    """Settings of speech as it is, for `Finder` and `Stored`. content: of extractors.EXTRACTORS."""
+
+    content: str
+    augmentation: _Once = _Once()
+    training: _Once = _Once()
 
 
 def write_contents(
@@ -153,8 +173,10 @@ def _files(config: Any) -> tuple[tuple[bool, str], ...]:
 def _settings(config: Any, seed: int) -> dict[str, object]:
     """Those that the content depends on."""
     augment = config.augmentation
+    if not augment.warped:
+        return {"content": config.content}
     ways = {name: getattr(augment, name) for name in ("scale", "bend", "pitch")}
-    return {"content": config.content, **({**ways, "seed": seed} if augment.warped else {})}
+    return {"content": config.content, **ways, "seed": seed}
 
 
 def open_contents(

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
+from steps.content.extractors import ContentExtractor, at_frames
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.matching import FrameIndex, average, spread
 from steps.synthesis.voice_pool import PoolFrames, VoicePool, loud_frames, match_vectors
-from steps.synthesis.world import analyse, silent_frames, synthesise
-from utils.arrays import Float64
+from steps.synthesis.world import HOP, analyse, silent_frames, synthesise
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 
 _CACHED_VOICES = 4
@@ -38,6 +40,12 @@ class Voice:
         object.__setattr__(self, "sd", self.codes.std(axis=0))
 
 
+CONTENT_NOTE = (
+    "features: content finds frames of the WORLD vocoder by a recogniser's content; no neural "
+    "vocoder is used, and figures are not those of kNN-VC"
+)
+
+
 class WorldConverter:
     """See `steps.anonymisers.knn_vc.Converter`."""
 
@@ -47,12 +55,24 @@ class WorldConverter:
     )
 
     def __init__(
-        self, pool: VoicePool, k: int, f0: str, max_frames: int, source_share: float = 0.0
+        self,
+        pool: VoicePool,
+        k: int,
+        f0: str,
+        max_frames: int,
+        source_share: float = 0.0,
+        extractor: ContentExtractor | None = None,
     ) -> None:
         """f0: linear, percentile or none. max_frames: of a voice that are searched.
 
-        source_share: see `match_envelope`.
+        source_share: see `match_envelope`. extractor: of the content that frames are found by, if
+        the pool was opened with it; else they are found by their envelopes. UserError where the
+        pool's content is of other weights.
         """
+        if extractor is not None:
+            pool.check_content(extractor.digest)
+            self.note = CONTENT_NOTE
+        self._extractor = extractor
         self._pool, self._k, self._f0, self._max_frames = pool, k, f0, max_frames
         self._share = source_share
         self.speakers = pool.speakers
@@ -80,12 +100,20 @@ class WorldConverter:
             return np.zeros(len(wave))
         source = analyse(wave)
         groups = [self._voice(tuple(group)) for group in voices]
-        envelope = match_envelope(source.envelope, groups, weights, self._k, self._share)
+        envelope = match_envelope(
+            source.envelope, groups, weights, self._k, self._share, self._queries(wave, len(source))
+        )
         f0 = source.f0
         if self._f0 != "none":
             assert source_f0 is not None
             f0 = TRANSFORMS[self._f0](f0, source_f0, self._target_f0(voices, weights))
         return synthesise(replace(source, f0=f0, envelope=envelope), len(wave))
+
+    def _queries(self, wave: Float64, n_frames: int) -> Float32 | None:
+        """What the source's frames are found by (n_frames, d), if not by their envelopes."""
+        if self._extractor is None:
+            return None
+        return at_frames(self._extractor(wave), self._extractor, n_frames, HOP)
 
     def _target_f0(self, voices: Sequence[Sequence[str]], weights: Sequence[float]) -> F0Stats:
         """Of several voices in a union each counts alike."""
@@ -104,7 +132,8 @@ class WorldConverter:
                 f"{self._pool.folder}: {', '.join(speakers)}: {len(codes)} frames, and k is "
                 f"{self._k}; leave the voice out of the pool"
             )
-        return Voice(FrameIndex(np.concatenate([part.match for part in parts])), codes)
+        metric = "euclidean" if self._extractor is None else "cosine"
+        return Voice(FrameIndex(np.concatenate([part.match for part in parts]), metric), codes)
 
 
 def match_envelope(
@@ -113,8 +142,11 @@ def match_envelope(
     weights: Sequence[float],
     k: int,
     source_share: float = 0.0,
+    queries: npt.NDArray[np.floating] | None = None,
 ) -> Float64:
     """Codes (T, 40) of the source -> those said by the voices, each of which has a weight.
+
+    queries: what the frames are found by (T, d); None: `match_vectors`.
 
     The mean of the k nearest frames of a voice, and with `source_share` (0 ... 1) the source's own
     frame, each coefficient moved to the mean and standard deviation of the voice's; weighted over
@@ -126,7 +158,8 @@ def match_envelope(
     mean, sd = counted.mean(axis=0), np.maximum(counted.std(axis=0), _SMALLEST_SD)
     out = np.zeros_like(envelope)
     level = 0.0
-    queries = match_vectors(envelope)
+    if queries is None:
+        queries = match_vectors(envelope)
     for voice, weight in zip(voices, weights, strict=True):
         if source_share < 1:
             found = voice.index.search(queries, k)

@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from steps.learning.audio import load_training_audio
 from steps.speaker.averaging import read_xvectors
+from steps.synthesis.bn_content import Finder, PlainContent, write_contents
 from steps.synthesis.f0 import speaker_f0_stats, write_f0_stats
 from steps.synthesis.voice_pool import loud_frames
 from steps.synthesis.world import unpack
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir
+from utils.progress import progress
 from utils.tables import read_map, write_id_lists, write_map
 
 
@@ -92,6 +95,15 @@ def make_voice_pool(
     return PoolCounts(
         len(frames.n_loud), len(spk2utt), n_frames, len(lost), len(present) - len(spk2utt)
     )
+
+
+def add_content(data: DataDir, world: Path, out: Path, name: str, device: str) -> None:
+    """Write into a pool the content, by an extractor's name, of all its utterances."""
+    utt2spk = read_map(out / "utt2spk")
+    assert data.wav is not None
+    audio = load_training_audio(data.wav, utt2spk, cache_gb=0.0, minimum_seconds=0.0)
+    finder = Finder(audio, ObjectReader(world / "world.scp"), PlainContent(name), 0, device)
+    write_contents(finder, audio.lengths, out, PlainContent(name), 0, progress("content"))
 
 
 def _write_tables(scp: Path, data: DataDir, spk2utt: dict[str, list[str]], out: Path) -> None:

@@ -18,9 +18,11 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from steps.content.extractors import at_frames
 from steps.speaker.averaging import read_xvectors
+from steps.synthesis.bn_content import PlainContent, Stored
 from steps.synthesis.f0 import F0Stats, read_f0_stats
-from steps.synthesis.world import silent_frames, unpack
+from steps.synthesis.world import HOP, silent_frames, unpack
 from utils.archives import ObjectReader
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -32,14 +34,15 @@ MATCH_OFFSETS = (-3, 0, 3)  # frames
 QUIET_SHARE = 0.15  # of each utterance's frames
 _CACHED_FRAMES = 50_000  # of all speakers that are kept, but for the last
 _SMALLEST_SD = 1e-6
+_CONTENT_BY = "make it with steps/make_voice_pool.py --content"
 
 
 @dataclass(frozen=True)
 class PoolFrames:
-    """Frames of a voice: envelope (M, 40) raw codes, match (M, 72) what they are found by."""
+    """Frames of a voice: envelope (M, 40) raw codes, match (M, d) what they are found by."""
 
     envelope: Float64
-    match: Float64
+    match: npt.NDArray[np.floating]
 
 
 class VoicePool:
@@ -52,16 +55,20 @@ class VoicePool:
         xvectors: Float64,
         f0: dict[str, F0Stats],
         genders: dict[str, str],
+        content: Stored | None = None,
     ) -> None:
-        """Tables of a pool that have been read; xvectors (S, d) in C order of the speakers."""
+        """Tables of a pool that have been read; xvectors (S, d) in C order of the speakers.
+        content: what frames are found by, in place of their envelopes."""
         self.folder = folder
         self.speakers = tuple(sort_ids(spk2utt))
         self._spk2utt, self._xvectors, self._f0, self._genders = spk2utt, xvectors, f0, genders
+        self._content = content
         self._cache: OrderedDict[str, PoolFrames] = OrderedDict()
 
     @classmethod
-    def load(cls, folder: StrPath) -> "VoicePool":
-        """The pool of a folder; UserError for a missing file, and for speakers that one lacks."""
+    def load(cls, folder: StrPath, content: str = "") -> "VoicePool":
+        """The pool of a folder; UserError for a missing file, and for speakers that one lacks.
+        content: of extractors.EXTRACTORS, where frames are to be found by it."""
         path = Path(folder)
         if is_there(path / PACKED):
             return cls(path, *_unpack(path / PACKED))
@@ -79,7 +86,12 @@ class VoicePool:
                 )
         stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
-        return cls(path, spk2utt, stack, f0, read_map(genders) if is_there(genders) else {})
+        known = read_map(genders) if is_there(genders) else {}
+        if not content:
+            return cls(path, spk2utt, stack, f0, known)
+        utts = (utt for utts in spk2utt.values() for utt in utts)
+        stored = Stored(path, PlainContent(content), 0, utts, _CONTENT_BY)
+        return cls(path, spk2utt, stack, f0, known, stored)
 
     @cached_property
     def _world(self) -> ObjectReader:
@@ -132,6 +144,15 @@ class VoicePool:
             self._cache.popitem(last=False)
         return frames
 
+    def check_content(self, digest: str) -> None:
+        """UserError where the pool's content is of other weights than those of the digest."""
+        found = self._content.of.digest if self._content is not None else "none"
+        if found != digest:
+            raise UserError(
+                f"{self.folder}: its content is of other weights ({found}) than are here "
+                f"({digest}); make the pool again"
+            )
+
     def _n_cached(self) -> int:
         return sum(len(frames.envelope) for frames in self._cache.values())
 
@@ -147,7 +168,12 @@ class VoicePool:
         except UserError as error:
             raise UserError(f"{self.folder / 'world.scp'}: {utt}: {error}") from error
         loud = loud_frames(envelope)
-        return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
+        if self._content is None:
+            return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
+        heard = self._content(utt, warped=False)
+        return PoolFrames(
+            envelope[loud], at_frames(heard, self._content.of, len(envelope), HOP)[loud]
+        )
 
 
 def write_packed(
