@@ -116,7 +116,7 @@ def test_the_project_s_pages_are_what_their_data_say() -> None:
     pages = [
         ROOT / "README.md",
         *ROOT.glob("egs/*/*.md"),
-        *ROOT.glob("egs/*/results/*.md"),
+        *ROOT.glob("egs/*/results/**/*.md"),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("models/*/*.md"),
     ]
@@ -147,6 +147,36 @@ def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
     ]
     (folder / "generators.csv").write_text(head + "a,mean_cosine,x,here,keys,3,,\n")
     with pytest.raises(UserError, match=r"generators\.csv: not a table of generators"):
+        main([str(page)])
+
+
+def test_main_figures_of_nist_by_hand(tmp_path: Path) -> None:
+    """A row a profile; what is of both profiles stands beside the first."""
+    page, folder = tmp_path / "page.md", tmp_path / "r"
+    folder.mkdir()
+    rows = [
+        f"c,s,,{system},{of},e/cosine,OP,{metric},{value},{low},{high},9,9,,,aa"
+        for system, of, metric, value, low, high in (
+            ("original", "trial2", "eer", 0.025, 0.01, 0.04),
+            ("b2", "cross", "eer", 0.5, 0.4, 0.6),
+            ("b2", "trial1_p1", "eer", 0.4, 0.3, 0.5),
+            ("b2", "trial1_p2", "eer", 0.45, 0.3, 0.5),
+            ("b2", "leakage_p1", "cmc_1", 0.125, "", ""),
+            ("b2", "leakage_p1", "p_value_cmc_1", 0.0001, "", ""),
+        )
+    ]
+    (folder / "metrics.csv").write_text("\n".join([HEADER, *rows, ""]))
+    page.write_text("<!-- table: nist r -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    dashes = "| – " * 4
+    assert page.read_text().splitlines()[3:-1] == [
+        f"| `original` | e/cosine |  | – | 2.5 [1.0, 4.0] |  | – | – | – {dashes}|",
+        "| `b2` | e/cosine | P1 | 40.0 [30.0, 50.0] | – | 50.0 [40.0, 60.0] | 12.5 | – | 0.0001 "
+        f"{dashes}|",
+        f"| `b2` | e/cosine | P2 | 45.0 [30.0, 50.0] | – |  | – | – | – {dashes}|",
+    ]
+    page.write_text("<!-- table: nist -->\n<!-- end -->\n")
+    with pytest.raises(UserError, match="nist names one folder"):
         main([str(page)])
 
 
