@@ -150,36 +150,6 @@ def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
         main([str(page)])
 
 
-def test_main_figures_of_nist_by_hand(tmp_path: Path) -> None:
-    """A row a profile; what is of both profiles stands beside the first."""
-    page, folder = tmp_path / "page.md", tmp_path / "r"
-    folder.mkdir()
-    rows = [
-        f"c,s,,{system},{of},e/cosine,OP,{metric},{value},{low},{high},9,9,,,aa"
-        for system, of, metric, value, low, high in (
-            ("original", "trial2", "eer", 0.025, 0.01, 0.04),
-            ("b2", "cross", "eer", 0.5, 0.4, 0.6),
-            ("b2", "trial1_p1", "eer", 0.4, 0.3, 0.5),
-            ("b2", "trial1_p2", "eer", 0.45, 0.3, 0.5),
-            ("b2", "leakage_p1", "cmc_1", 0.125, "", ""),
-            ("b2", "leakage_p1", "p_value_cmc_1", 0.0001, "", ""),
-        )
-    ]
-    (folder / "metrics.csv").write_text("\n".join([HEADER, *rows, ""]))
-    page.write_text("<!-- table: nist r -->\n<!-- end -->\n")
-    assert main([str(page)]) == 0
-    dashes = "| – " * 4
-    assert page.read_text().splitlines()[3:-1] == [
-        f"| `original` | e/cosine |  | – | 2.5 [1.0, 4.0] |  | – | – | – {dashes}|",
-        "| `b2` | e/cosine | P1 | 40.0 [30.0, 50.0] | – | 50.0 [40.0, 60.0] | 12.5 | – | 0.0001 "
-        f"{dashes}|",
-        f"| `b2` | e/cosine | P2 | 45.0 [30.0, 50.0] | – |  | – | – | – {dashes}|",
-    ]
-    page.write_text("<!-- table: nist -->\n<!-- end -->\n")
-    with pytest.raises(UserError, match="nist names one folder"):
-        main([str(page)])
-
-
 def test_a_table_that_is_data_already_is_shown_as_it_is(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     (tmp_path / "t.csv").write_text('system,EER (%)\n`a_b`,"1.0 [0, 2]"\nb c,**3**\n')

@@ -25,18 +25,6 @@ SEARCH = (
     ("auc_cmc", 3), ("chance_auc_cmc", 3), ("chance_clustered_auc_cmc", 3), ("mean_rank", 1),
     ("chance_mean_rank", 1), ("mean_rank_all_mates", 1), ("chance_mean_rank_all_mates", 1),
 )  # fmt: skip
-SUMMARY = (
-    ("EER, trial 1 (%)", "trial1", "eer", 100, 1),
-    ("EER, trial 2 (%)", "trial2", "eer", 100, 1),
-    ("EER, cross-profile (%)", "cross", "eer", 100, 1),
-    ("CMC@1 (%)", "leakage", "cmc_1", 100, 1),
-    ("clustered chance", "leakage", "chance_clustered_cmc_1", 100, 1),
-    ("p", "leakage", "p_value_cmc_1", 1, 4),
-    ("mean rank", "leakage", "mean_rank", 1, 1),
-    ("clustered chance", "leakage", "chance_clustered_mean_rank", 1, 1),
-    ("P-cosine", "leakage", "p_cos", 1, 3),
-    ("chance", "leakage", "chance_p_cos", 1, 3),
-)
 NOTES = """\
 P1, P2: pseudo-profiles. Trial 1: original against protected segments, 50 % wanted; trial 2:
 protected segments of one profile, 0 % wanted; cross-profile: one speaker's segments of one profile
@@ -229,24 +217,6 @@ def significance(
             cells += [Value(one).text(1, 4) for one in both]
         rows.append([system, evaluator, f"P{p}", *cells])
     return markdown_table(head, rows)
-
-
-def summary(figures: Sequence[Figure]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the main figures of Tables 5 to 8, one a system, evaluator and profile."""
-    found = index(figures)
-    profiled = (f for f in figures if "_p" in f.attacker or f.system == ORIGINAL)
-    rows = []
-    for system, evaluator, p in dict.fromkeys(
-        (f.system, f.evaluator, f.attacker.partition("_p")[2]) for f in profiled
-    ):
-        cells = [
-            "" if metric == "eer" and of == "cross" and p != "1"
-            else _value(found, system, f"{of}_p{p}".removesuffix("_p") if of != "cross" else of,
-                        evaluator, metric).text(scale, digits)
-            for _, of, metric, scale, digits in SUMMARY
-        ]  # fmt: skip
-        rows.append([system, evaluator, p and f"P{p}", *cells])
-    return ["system", "evaluator", "profile", *(title for title, *_ in SUMMARY)], rows
 
 
 def _above(value: float, chance: float) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
-from local.report.nist import summary
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
@@ -229,14 +228,6 @@ def voices_table(words: Sequence[str], page: Path) -> Table:
     return Table([*_VOICES], rows, 2)
 
 
-def nist_table(words: Sequence[str], page: Path) -> Table:
-    """The main figures of a run of nist.sh: FOLDER/metrics.csv."""
-    if len(words) != 1:
-        raise UserError(f"{page}: a table of nist names one folder of results")
-    header, rows = summary(list(read_table(page.parent / words[0] / "metrics.csv", Figure)))
-    return Table(header, [[code(system), *rest] for system, *rest in rows], 3)
-
-
 def csv_table(words: Sequence[str], page: Path) -> Table:
     """The table in FILE beside the page, cells in Markdown, or of its rows those that `rows=A,B`
     names by one of their first two cells (_ for a blank)."""
@@ -283,7 +274,6 @@ KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
     "attackers": _of_block(attackers_table),
     "trainings": _of_block(trainings_table),
     "voices": voices_table,
-    "nist": nist_table,
     "csv": csv_table,
     "paper": paper_table,
     "claims": claims_table,
