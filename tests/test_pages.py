@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PATTERNS = ("*.md", "docs/**/*.md", "egs/*.md", "egs/*/*.md", "egs/*/results/*.md")
+PATTERNS = ("*.md", "docs/**/*.md", "egs/*.md", "egs/*/*.md", "egs/*/results/**/*.md")
 PAGES = sorted(
     path
     for pattern in (*PATTERNS, "models/*/*.md", "benchmarks/*.md")

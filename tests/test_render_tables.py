@@ -116,7 +116,7 @@ def test_the_project_s_pages_are_what_their_data_say() -> None:
     pages = [
         ROOT / "README.md",
         *ROOT.glob("egs/*/*.md"),
-        *ROOT.glob("egs/*/results/*.md"),
+        *ROOT.glob("egs/*/results/**/*.md"),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("models/*/*.md"),
     ]
