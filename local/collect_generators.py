@@ -4,7 +4,7 @@
 
 OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of paper 004), and
 capacity.pdf and capacity.svg (004, Fig. 11). THRESHOLD is the file of local/find_threshold.py, REAL
-a folder with the capacity.tsv of real speakers. Generators without --similarity are "not run".
+a folder with the capacity.tsv of real speakers. Generators without --speech are "not run".
 """
 
 import argparse
@@ -33,9 +33,9 @@ def get_parser() -> argparse.ArgumentParser:
         "again",
     )  # fmt: skip
     parser.add_argument(
-        "--similarity", type=Path, action="append", default=[], metavar="FOLDER",
-        help="A folder of figures, <generator>/similarity.<evaluator>/OO-OP-PP/<split> of run.sh; "
-        "may be given again",
+        "--speech", type=Path, action="append", default=[], metavar="FOLDER",
+        help="A folder of figures, <generator>/<attacker>.<evaluator>/<condition>/<split>, where "
+        "similarity.<evaluator>/OO-OP-PP has DeID and G_VD; may be given again",
     )  # fmt: skip
     add_paths(parser, "threshold", "real", "out")
     return parser
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, capacity, seconds in args.generator:
         rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
         rows += report.time_rows(name, Path(seconds) / "time.json")
-    rows += report.similarity_rows(args.similarity, args.corpus_name)
+    rows += report.speech_rows(args.speech, args.corpus_name)
     rows += report.published_rows(names)
     args.out.mkdir(parents=True, exist_ok=True)
     report.draw_capacity(names, rows, threshold.threshold, args.out)

@@ -76,6 +76,8 @@ def _transport(real: Float64, new: Float64, n_speakers: int) -> Float64:
     kept = variances > LEAST_VARIANCE * variances[-1]
     axes, roots = axes[:, kept], np.sqrt(of_everybody(variances[kept], n_speakers))
     inner = axes.T @ new @ axes
+    if not np.trace(inner) > 0:  # all are one, which nothing tells apart
+        return np.eye(len(real))
     inner += FLOOR * np.trace(inner) / len(inner) * np.eye(len(inner))
     values, turn = np.linalg.eigh(roots[:, None] * inner * roots)
     outer = axes * roots
