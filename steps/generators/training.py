@@ -272,8 +272,8 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
             )
     if figures.get("centred_used", 0.0) > MOST_CENTRED:
         return (
-            f"the voices of new indices have a mean cosine of {figures['centred_used']:.3g} about the "
-            f"mean of real speakers, and {MOST_CENTRED:g} is the most: they have collapsed into one"
+            f"the voices of new indices have a mean cosine of {figures['centred_used']:.3g} about "
+            f"real speakers' mean, and {MOST_CENTRED:g} is the most: they have collapsed into one"
         )
     return ""
 
