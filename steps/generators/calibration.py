@@ -20,7 +20,7 @@ N_INDICES = 4096
 INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
 LEAST_VARIANCE = 1e-6  # of real speakers in a direction, over that in the widest; below, it is none
 # Of new voices in a direction, over their mean variance: what they have less of is not blown up.
-FLOOR = 1e-3
+FLOOR = 1e-4
 
 Calibrate = Callable[[Float32], Float32]  # vectors (n, d) of a network -> (n, d) for use
 
