@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.keep_results import main as keep
+from local.report.origin import KEPT
 from local.report.papers import VERDICTS, claims, paper_table
 from local.report.published import FOLDER, of_table, published
 from utils.cli import UserError
@@ -145,11 +146,22 @@ def test_a_run_that_nobody_could_repeat_is_not_kept(
     assert not (tmp_path / "o").exists()
 
 
+def test_generators_are_kept_with_their_command_and_origin(tmp_path: Path) -> None:
+    run = run_folder(tmp_path, "./generators.sh --nj 1")
+    (run / "metrics.csv").rename(run / "generators.csv")
+    assert keep([str(run), str(tmp_path / "o")]) == 0
+    origin = json.loads((tmp_path / "o/origin.json").read_text())
+    table = (tmp_path / "o/generators.csv").read_bytes()
+    assert origin["generators.csv"] == f"sha256:{sha256(table)}"
+
+
 @pytest.mark.parametrize(
-    "table", sorted(ROOT.glob("egs/*/results/**/metrics.csv")), ids=lambda p: str(p.parent.name)
+    "table",
+    sorted(p for name in KEPT for p in ROOT.glob(f"egs/*/results/**/{name}")),
+    ids=lambda p: str(p.parent.name),
 )
 def test_committed_figures_say_where_they_came_from(table: Path) -> None:
     assert (table.parent / "command.txt").read_text().strip()
     origin = json.loads((table.parent / "origin.json").read_text())
     assert origin["commit"] and origin["date"]
-    assert origin["metrics.csv"] == f"sha256:{sha256(table.read_bytes())}"
+    assert origin[table.name] == f"sha256:{sha256(table.read_bytes())}"
