@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Put together what was measured of the generators of pseudo-speakers.
 
-OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of paper 004), and
-capacity.pdf and capacity.svg (004, Fig. 11). THRESHOLD is the file of local/find_threshold.py, REAL
-a folder with the capacity.tsv of real speakers. Generators without --similarity are "not run".
+OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of paper 004),
+capacity.pdf and capacity.svg (004, Fig. 11), and run.json (command, commit, versions). THRESHOLD is
+the file of local/find_threshold.py, REAL a folder with the capacity.tsv of real speakers.
+Generators without --speech are "not run".
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,9 +35,9 @@ def get_parser() -> argparse.ArgumentParser:
         "again",
     )  # fmt: skip
     parser.add_argument(
-        "--similarity", type=Path, action="append", default=[], metavar="FOLDER",
-        help="A folder of figures, <generator>/similarity.<evaluator>/OO-OP-PP/<split> of run.sh; "
-        "may be given again",
+        "--speech", type=Path, action="append", default=[], metavar="FOLDER",
+        help="A folder of figures, <generator>/<attacker>.<evaluator>/<condition>/<split>, where "
+        "similarity.<evaluator>/OO-OP-PP has DeID and G_VD; may be given again",
     )  # fmt: skip
     add_paths(parser, "threshold", "real", "out")
     return parser
@@ -50,15 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, capacity, seconds in args.generator:
         rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
         rows += report.time_rows(name, Path(seconds) / "time.json")
-    rows += report.similarity_rows(args.similarity, args.corpus_name)
+    rows += report.speech_rows(args.speech, args.corpus_name)
     rows += report.published_rows(names)
     args.out.mkdir(parents=True, exist_ok=True)
     report.draw_capacity(names, rows, threshold.threshold, args.out)
-    text = report.render(
-        args.corpus_name, args.encoder, threshold, names, rows, origin(args.command_log)
-    )
+    made = origin(args.command_log)
+    text = report.render(args.corpus_name, args.encoder, threshold, names, rows, made)
     with atomic_write(args.out / "RESULTS.md") as stream:
         stream.write(text)
+    with atomic_write(args.out / "run.json") as stream:
+        stream.write(json.dumps({"origin": made}, indent=1) + "\n")
     report.write_rows(args.out / "generators.csv", rows)
     print(f"{len(rows)} figures of {len(names)} generators written to {args.out}")
     return 0

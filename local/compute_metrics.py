@@ -45,6 +45,10 @@ def get_parser() -> argparse.ArgumentParser:
         help="The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
         "speaker's alone (the code of paper 001: 50); needs --utt2spk; 0: not",
     )  # fmt: skip
+    command.add_argument(
+        "--more-scores", type=Path, action="append", default=[], metavar="SCORES",
+        help="Further scores of the list, such as those of its men; may be given again",
+    )  # fmt: skip
     add_intervals(command)
     command = _add_command(
         commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
@@ -117,16 +121,23 @@ def _read(path: Path, kind: str, what: str) -> Any:
     return found
 
 
-def _read_scored(kind: str, trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
-    """Trials with targets and nontargets, and the score of each in each score file."""
-    from utils.trials import join_scores
+def _read_scored(
+    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+) -> tuple[Any, ...]:
+    """Trials with targets and nontargets, and the score of each in each score file or in `more`."""
+    from utils.trials import join_scores, merge_scores
 
     trials = _read(trials_path, kind, "trials")
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
     return trials, *(
-        join_scores(trials, _read(path, kind, "scores"), trials_path=trials_path, scores_path=path)
+        join_scores(
+            trials,
+            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
+            trials_path=trials_path,
+            scores_path=" + ".join(map(str, (path, *more))),
+        )
         for path in scores_paths
     )
 
@@ -150,7 +161,7 @@ def _verification(args: argparse.Namespace) -> Report:
     _check_bootstrap(args)
     if args.bins and not args.utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    trials, score = _read_scored(args.format, args.trials, args.scores)
+    trials, score = _read_scored(args.format, args.trials, args.scores, more=args.more_scores)
     speakers = None
     if args.utt2spk:
         speakers = _find_speakers(args, trials, args.trials)

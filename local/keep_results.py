@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep the figures of a finished run as data beside a page: what is committed of a run.
 
-RESULTS is what collect_results.py wrote (exp/results). OUT, for example egs/an4/results/words,
-becomes metrics.csv as it is, command.txt (the run's command) and origin.json (commit, date,
-machine, versions, the digest of metrics.csv). Tables are rendered from it by render_tables.py.
+RESULTS is what collect_results.py (exp/results) or collect_generators.py wrote. OUT, for example
+egs/an4/results/words, becomes metrics.csv or generators.csv as it is, command.txt (the run's
+command) and origin.json (commit, date, machine, versions, the digest of the table). Tables are
+rendered from it by render_tables.py.
 """
 
 import argparse
@@ -43,8 +44,8 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    keep(args.results, args.out, dict(args.name), args.command)
-    print(f"{args.out}: metrics.csv command.txt origin.json")
+    table = keep(args.results, args.out, dict(args.name), args.command)
+    print(f"{args.out}: {table} command.txt origin.json")
     return 0
 
 

@@ -21,6 +21,7 @@ from steps.generators.training import (
 )
 from steps.keys import Key
 from steps.sources import Resources
+from utils.cli import UserError
 
 NETWORK = {"identity": 64, "width": 48}
 TRAINING = {"steps": 120, "learning_rate": 0.003}
@@ -61,6 +62,14 @@ def test_of_two_gaussians_by_hand() -> None:
     expected = [[1, -1], [1 + 2, -1 + 9]]
     found = made.in_use()(np.float32([[0, 0], [4, 6]]))
     np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+def test_directions_that_a_network_hardly_learned_stayed_too_narrow() -> None:
+    """As those of a WGAN: a deviation 1/40 of others became 0.64 of people's."""
+    points = np.random.default_rng(0).standard_normal((4000, 8)).astype(np.float32)
+    made = Calibration(8)
+    made.fit(points, narrow := points * np.float32([1, 1, 1, 1, 1, 1, 1, 1 / 40]))
+    np.testing.assert_allclose(made.in_use()(narrow).std(axis=0), points.std(axis=0), rtol=0.08)
 
 
 def test_until_it_is_fitted_and_where_nothing_is_to_be_done_vectors_stay() -> None:
@@ -150,6 +159,26 @@ def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:
     assert fine["centred_used"] == pytest.approx(0, abs=0.03)
     assert "collapsed" in problem_of({**fine, "deviation_unseen": 0.01}, model.norm_limits)
     assert "directions" in problem_of({**fine, "dimensions_unseen": 0.1}, model.norm_limits)
+    assert "cosine of 0.5" in problem_of({**fine, "centred_used": 0.5}, model.norm_limits)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("generator", "network", "training"),
+    [("idmap_mlp", NETWORK, {**TRAINING, "weight_decay": 100}),  # all are one
+     ("idmap_diff", {**NETWORK, "sizes": [48, 24, 12]}, {"steps": 120, "weight_decay": 100}),
+     ("wgan", {"noise": 2}, {"steps": 60, "batch": 16, "learning_rate": 0.03})],  # all on a line
+)  # fmt: skip
+def test_a_generator_that_collapses_in_training_is_an_error(
+    generator: str, network: dict, training: dict, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of Diff and WGAN the voices lay on one line, which two or three directions did not show."""
+    values = {"generator": generator, "network": network, "training": training}
+    with pytest.raises(UserError, match="they have collapsed into one: trained too little"):
+        train_generator(values, "conf.yaml", people(), tmp_path, seed=0)
+    assert not (tmp_path / "final.pt").exists()
+    for told in ("deviation_unseen", "centred_used", "cosine_real", "not usable yet: the voices"):
+        assert told in caplog.text
 
 
 def test_directions_by_hand() -> None:
@@ -177,6 +206,6 @@ def test_variants_of_a_generator_overwrote_each_other() -> None:
             found[path.stem] = trained[0]
             assert (folder / f"generators/{trained[0]}.yaml").is_file()
     assert found["idmap_mlp_u"] == "idmap_mlp_u" and found["idmap_mlp_utt"] == "idmap_mlp"
-    shared = ("psd", "_utt", "wgan_raw")
+    shared = ("psd", "_utt", "wgan_raw", "bn_")
     own = [made for name, made in found.items() if not any(part in name for part in shared)]
     assert len(own) == len(set(own)) >= 11

@@ -38,6 +38,29 @@ def write_lists(folder: Path, targets: list[float], nontargets: list[float]) -> 
     return folder / "trials", folder / "scores"
 
 
+def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
+    """Each gender alone is told apart without an error; by one threshold half of all are wrong."""
+    trials, women, men = (tmp_path / name for name in ("trials", "women", "men"))
+    labels = "a a1 target\na b1 nontarget\nc c1 target\nc d1 nontarget\n"
+    trials.write_text(labels)
+    women.write_text("a a1 2\na b1 1\n")
+    men.write_text("c c1 0\nc d1 -1\n")
+    words = ["verification", str(trials), str(women), "--more-scores", str(men)]
+    assert main([*words, str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out").read_text())
+    assert (found["eer"], found["n_target"], found["n_nontarget"]) == (0.5, 2, 2)
+    for scores in (women, men):
+        trials.write_text(
+            "".join(x for x in labels.splitlines(True) if x[:4] in scores.read_text())
+        )
+        assert main(["verification", str(trials), str(scores), str(tmp_path / "out")]) == 0
+        assert json.loads((tmp_path / "out").read_text())["eer"] == 0
+    trials.write_text(labels)
+    men.write_text(men.read_text() + "a b1 1\n")
+    with pytest.raises(UserError, match=r"women \+ .*men:5: a b1 is scored twice"):
+        main([*words, str(tmp_path / "out")])
+
+
 VERIFICATION_KEYS = {
     *("n_target", "n_nontarget", "n_segments", "eer", "eer_rocch", "cllr", "cllr_min"),
     *("d_ece", "d_ece_raw", "l_w", "tag"),

@@ -168,6 +168,7 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path)
     assert "| idmap_mlp | *004* | 2,000,000 | 0.550 | −0.350 | 0.980 |  |  |" in text
     assert "| idmap_mlp |  | not run | 99.49 | not run | 0.412 |" in text
     assert "| idmap_mlp | 4 | 0.001 | 0.000642 |" in text
+    assert json.loads((tmp_path / "out/run.json").read_text())["origin"]["commit"]
     with (tmp_path / "out/generators.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert {(r["generator"], r["of"]) for r in rows} == {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.keep_results import main as keep
+from local.report.origin import KEPT
 from local.report.papers import VERDICTS, claims, paper_table
 from local.report.published import FOLDER, of_table, published
 from utils.cli import UserError
@@ -74,6 +75,31 @@ def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
     assert table.header.count("here") == 1
 
 
+def test_a_system_has_a_row_with_ours_of_several_sets_by_another_attacker(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text(
+        f"{HEADER}\n"
+        "c,t_f,f,bn_wgan,similarity,e/plda,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
+        "c,t_m,m,bn_wgan,similarity,e/plda,OO-OP-PP,deid,0.7,0.6,0.8,9,9,,,aa\n"
+        "c,t_m,m,wgan,similarity,e/plda,OO-OP-PP,deid,0.1,0.0,0.2,9,9,,,aa\n"
+        "c,t_f,f,bn_wgan,semi_informed_backend,e/plda,AA,eer,0.25,0.2,0.3,9,9,9,9,aa\n"
+        "c,t_f,f,bn_wgan,semi_informed,e/cosine,AA,eer,0.15,0.1,0.2,9,9,9,9,aa\n"
+    )
+    both = "sets=libri_dev_and_libri_test:t_f,libri_dev_and_libri_test:t_m"
+    words = [".", "evaluators=e/plda", "prefix=bn_", "systems=RS,GAN_N"]
+    table = paper_table(["004:II", *words, both, "rows=systems"], tmp_path / "page.md")
+    assert [*table.header[2:]] == ["DeID (%)", "here, t_f", "here, t_m"]
+    empty, shown = ([str(cell) for cell in row] for row in table.rows)
+    assert empty == ["RS", "−1.684", "98.43", "", ""]
+    assert shown[2:] == ["98.93", "50.00 [40.00, 60.00]", "70.00 [60.00, 80.00]"]
+    with pytest.raises(UserError, match=r"several sets beside libri_dev_and_.* need rows=systems"):
+        paper_table(["004:II", *words, both], tmp_path / "page.md")
+
+    one = ["sets=libri_test_trials_f:t_f", "attackers=semi_informed:semi_informed_backend"]
+    table = paper_table(["004:I", *words, *one, "rows=systems"], tmp_path / "page.md")
+    at = table.header.index("here")
+    assert [str(row[at]) for row in table.rows] == ["", "25.00 [20.00, 30.00]"]
+
+
 def test_a_bad_mark_of_a_paper_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for words in (["002:2", "run"], ["002:2", "colour=red"]):
@@ -120,11 +146,22 @@ def test_a_run_that_nobody_could_repeat_is_not_kept(
     assert not (tmp_path / "o").exists()
 
 
+def test_generators_are_kept_with_their_command_and_origin(tmp_path: Path) -> None:
+    run = run_folder(tmp_path, "./generators.sh --nj 1")
+    (run / "metrics.csv").rename(run / "generators.csv")
+    assert keep([str(run), str(tmp_path / "o")]) == 0
+    origin = json.loads((tmp_path / "o/origin.json").read_text())
+    table = (tmp_path / "o/generators.csv").read_bytes()
+    assert origin["generators.csv"] == f"sha256:{sha256(table)}"
+
+
 @pytest.mark.parametrize(
-    "table", sorted(ROOT.glob("egs/*/results/**/metrics.csv")), ids=lambda p: str(p.parent.name)
+    "table",
+    sorted(p for name in KEPT for p in ROOT.glob(f"egs/*/results/**/{name}")),
+    ids=lambda p: str(p.parent.name),
 )
 def test_committed_figures_say_where_they_came_from(table: Path) -> None:
     assert (table.parent / "command.txt").read_text().strip()
     origin = json.loads((table.parent / "origin.json").read_text())
     assert origin["commit"] and origin["date"]
-    assert origin["metrics.csv"] == f"sha256:{sha256(table.read_bytes())}"
+    assert origin[table.name] == f"sha256:{sha256(table.read_bytes())}"

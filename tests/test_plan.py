@@ -414,13 +414,30 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     assert pooled not in planned()[results]
     measured(corpus, "m")
     made = planned()
-    both = f"--similarity exp/metrics/{of}_m --similarity {pooled}/metrics/{of}"
+    both = f"--speech exp/metrics/{of}_m --speech {pooled}/metrics/{of}"
     assert both in made[results]
     trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"
     assert made[f"{pooled}/e/random"].endswith(trials)
     scored = made[f"{pooled}/random.e+plda/OP"]
     assert f"--utt2spk {pooled}/data/utt2spk {pooled}/e/original {pooled}/e/random" in scored
     assert made[f"{pooled}/data"].endswith("data/e_trials_f data/e_trials_m")
+
+
+def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
+    """Where run.sh has the scores of each; a second run of a system is no attack."""
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    measured(corpus, "fm")
+    for attack, genders in (("ignorant", "fm"), ("aligned", "f"), ("ignorant_draw1", "fm")):
+        for gender in genders:
+            done = corpus / f"exp/scores/random/{attack}.e+plda/OA/e_{gender}"
+            done.mkdir(parents=True)
+            (done / ".done").touch()
+    made = commands(STUDIES["generators"](Asked(asked | {"generators": "random"})))
+    pooled, of = "exp/generators/e/pooled", "random/ignorant.e+plda/OA/e"
+    given = f"{pooled}/data/trials exp/scores/{of}_f/scores {pooled}/metrics/{of}/metrics.json"
+    assert made[f"{pooled}/metrics/{of}"].endswith(given)
+    assert f" --more-scores exp/scores/{of}_m/scores " in made[f"{pooled}/metrics/{of}"]
+    assert made["exp/generators/e/results"].count(f"{pooled}/metrics/random/") == 2
 
 
 def test_a_recipe_is_short_and_reads_its_options_only() -> None:

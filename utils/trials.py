@@ -8,8 +8,10 @@ columns (950,000 rows in half a second): ids are kept as codes into a list of th
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -143,6 +145,19 @@ def join_scores(
             trials_path,
         )
     return scores.score[row]
+
+
+def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
+    """The scores of several files as one; UserError for a pair that is in two of them."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    enrol, trial = (
+        Ids.of(chain.from_iterable(getattr(part, side) for part in parts.values()))
+        for side in ("enrol", "trial")
+    )
+    merged = Scores(enrol, trial, np.concatenate([part.score for part in parts.values()]))
+    check_pairs_once(" + ".join(map(str, parts)), merged, "scored")
+    return merged
 
 
 def write_trials(path: StrPath, trials: Trials) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.plan.attacks import Listed, check_systems, figures, list_attack
+from local.plan.attacks import DRAW, Listed, check_systems, figures, list_attack
 from local.plan.evaluators import Evaluator, find_evaluator, label_of
 from local.plan.needs import Recipe
 from local.plan.options import Asked, need_folders, once
@@ -415,14 +415,14 @@ def plan_generators(asked: Asked) -> Planned:
         words = ("--vectors", vectors, *resources, conf, f"{time}/time.json")
         tables.job("time", 3, time, "%time_generator", *words)
         gather += ["--generator", name, capacity, time]
-        gather += _similarity(study, name, out)
+        gather += _speech(study, name, out)
     results = f"{out}/results"
     words = ("%collect_generators", *gather, threshold, real, results)
     tables.job("results", 4, results, *words)
     return _planned(recipe)
 
 
-def _similarity(study: Generators, system: str, out: str) -> list[str]:
+def _speech(study: Generators, system: str, out: str) -> list[str]:
     """Figures of a system's speech, where run.sh has measured it; of both genders together, too."""
     recipe, name, words = study.recipe, study.recipe.asked["evaluation"], []
     for evaluator in recipe.evaluators:
@@ -431,15 +431,44 @@ def _similarity(study: Generators, system: str, out: str) -> list[str]:
         found = [folder for folder in own if Path(folder, ".done").is_file()]
         if len(found) > 1:
             found.append(_pooled(recipe, evaluator, system, out))
-        words += [word for folder in found for word in ("--similarity", folder)]
+            found += _attacked(recipe, evaluator, system, out)
+        words += [word for folder in found for word in ("--speech", folder)]
     return words
+
+
+def _both(recipe: Recipe, out: str) -> str:
+    """The trials of both genders, within each, in one list."""
+    sets = (f"data/{name}" for name in recipe.sets[1:])
+    return recipe.tables.job(
+        "trials", 4, f"{out}/pooled/data", "%combine_data_dirs", f"{out}/pooled/data", *sets
+    )
+
+
+def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> list[str]:
+    """Figures of each attack on both genders together, where run.sh has the scores of both."""
+    name, (first, *others) = recipe.asked["evaluation"], recipe.genders
+    made: list[str] = []
+    for folder in sorted(Path("exp/scores", system).glob(f"*.{evaluator.label}/*/{name}_{first}")):
+        attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
+        folders = [folder, *(folder.with_name(f"{name}_{gender}") for gender in others)]
+        is_attack = attacker != "similarity" and not attacker.endswith(DRAW)
+        if not (is_attack and all((one / ".done").is_file() for one in folders)):
+            continue
+        data, (scores, *more) = _both(recipe, out), [f"{one}/scores" for one in folders]
+        options = ["--utt2spk", f"{data}/utt2spk", *recipe.intervals]
+        options += [word for path in more for word in ("--more-scores", path)]
+        made.append(figures(
+            recipe, 4, f"{system}/{folder.parts[-3]}/{folder.parts[-2]}/{name}",
+            "%compute_metrics", "verification", *options, f"{data}/trials", scores,
+            folder=f"{out}/pooled/metrics",
+        ))  # fmt: skip
+    return made
 
 
 def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
     """Similarity of all voices, a matrix over both genders as in 004's Table II."""
     tables, of_encoder = recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
-    trials, data = recipe.sets[1:], f"{out}/pooled/data"
-    tables.job("trials", 4, data, "%combine_data_dirs", data, *(f"data/{name}" for name in trials))
+    trials, data = recipe.sets[1:], _both(recipe, out)
 
     def join(of: str, tail: str) -> str:
         parts = [f"{evaluator.encoder.xvectors}/{name}{tail}" for name in trials]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from local.report import draw
 from local.report.published import published
 from local.report.results import read_table, tabulate
-from local.report.words import Marked, markdown_table, number
+from local.report.words import Marked, attacker, markdown_table, number
 from utils.cli import UserError
 from utils.jsonfiles import read_json_object
 from utils.tables import atomic_write
@@ -22,6 +22,7 @@ NOT_RUN = "not run"
 HERE, PAPER = "here", "004"
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs"}
 ABOVE = "share_above_threshold"
+EER_OF = "eer_"  # and the attacker's name: a figure
 CAPACITY_OF_004 = 2_000_000  # vectors: the last of 004, Fig. 11
 
 
@@ -94,14 +95,16 @@ def time_rows(generator: str, path: Path) -> list[Row]:
     return rows
 
 
-def similarity_rows(folders: Iterable[Path], corpus: str) -> list[Row]:
-    """DeID (a fraction) and G_VD (dB) of run.sh's folders of figures, where they are defined."""
+def speech_rows(folders: Iterable[Path], corpus: str) -> list[Row]:
+    """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
+    folders of figures, where they are defined."""
     rows = []
     for folder in folders:
         for found in tabulate(folder, corpus)[0]:
-            if found.metric in ("deid", "g_vd") and found.value:
+            name = f"{EER_OF}{found.attacker}" if found.metric == "eer" else found.metric
+            if found.metric in ("deid", "g_vd", "eer") and found.value:
                 where = {"evaluator": found.evaluator, "split": found.split}
-                rows.append(Row(found.system, found.metric, float(found.value), **where))  # type: ignore[arg-type]
+                rows.append(Row(found.system, name, float(found.value), **where))  # type: ignore[arg-type]
     return rows
 
 
@@ -144,7 +147,9 @@ def similarity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
         published = {r.figure: r.value for r in rows if r.generator == name and r.of == PAPER}
         deid = number(100 * published["deid"]) if "deid" in published else ""
         g_vd = number(published["g_vd"], 3) if "g_vd" in published else ""
-        own = [r for r in rows if r.generator == name and r.of == HERE and r.split]
+        own = [
+            r for r in rows if (r.generator, r.of) == (name, HERE) and r.figure in ("deid", "g_vd")
+        ]
         wheres = sorted({(r.evaluator, r.split) for r in own}) or [("", "")]
         for evaluator, split in wheres:
             found = {r.figure: r.value for r in own if (r.evaluator, r.split) == (evaluator, split)}
@@ -157,6 +162,17 @@ def similarity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
             ]
             lines.append([name, *cells])
     return markdown_table(header, lines)
+
+
+def attack_table(rows: Sequence[Row]) -> str:
+    """EER of each attacker on the trials of both genders together: a row each."""
+    lines = [
+        [row.generator, attacker(row.figure.removeprefix(EER_OF)), f"{row.evaluator}, {row.split}",
+         number(100 * row.value)]
+        for row in rows
+        if row.figure.startswith(EER_OF)
+    ]  # fmt: skip
+    return markdown_table(["generator", "attacker", "evaluator, split", "EER (%)"], lines)
 
 
 def time_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
@@ -212,6 +228,9 @@ def render(
     """RESULTS.md."""
     eer = number(100 * threshold.eer, 1)
     trials = f"{threshold.n_target} target and {threshold.n_nontarget} nontarget trials"
+    attacks = ["## Attackers, both genders", attack_table(rows)]
+    if not any(row.figure.startswith(EER_OF) for row in rows):
+        attacks = []
     parts = [
         f"# Generators of pseudo-speakers: {corpus}, x-vectors of {encoder}",
         f"Threshold: cosine {number(threshold.threshold, 3)}, where the encoder makes equally many "
@@ -220,6 +239,7 @@ def render(
         capacity_table(generators, rows),
         "## Voices (004, Table II)",
         similarity_table(generators, rows),
+        *attacks,
         "## Time (004, Table III)",
         time_table(generators, rows),
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),

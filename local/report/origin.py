@@ -141,8 +141,12 @@ def settings_of_systems(
     return found, missing
 
 
-def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> None:
-    """Copy a run's figures to a folder that is committed, with command.txt and origin.json.
+KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_generators.py
+
+
+def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> str:
+    """Copy a run's figures to a folder that is committed, with command.txt and origin.json; returns
+    the name of the table.
 
     names: what to write for a path of this machine, in the command. UserError where the run has no
     command, or one with an absolute path that has no name: the page would not say what to run.
@@ -158,12 +162,14 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         raise UserError(f"{results}/run.json: no command was recorded; give --command")
     if left := [word for word in re.split(r"[\s='\"]+", text) if word.startswith("/")]:
         raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
-    table = read_bytes(results / "metrics.csv")
+    name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
+    table = read_bytes(results / name)
     out.mkdir(parents=True, exist_ok=True)
-    with atomic_write(out / "metrics.csv", "wb") as stream:
+    with atomic_write(out / name, "wb") as stream:
         stream.write(table)
     with atomic_write(out / "command.txt") as lines:
         lines.write(text + "\n")
-    told["metrics.csv"] = f"sha256:{sha256(table)}"
+    told[name] = f"sha256:{sha256(table)}"
     with atomic_write(out / "origin.json") as lines:
         lines.write(json.dumps(told, indent=1) + "\n")
+    return name

@@ -38,7 +38,7 @@ _TITLES = {
     "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
     "max_cosine": "largest",
 } | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
-_OPTIONS = ("sets", "evaluators", "systems")
+_OPTIONS = ("sets", "evaluators", "systems", "attackers", "prefix", "rows")
 
 
 @dataclass(frozen=True)
@@ -97,22 +97,31 @@ Key = tuple[str, str, str]  # metric, and evaluator and attacker where a table h
 
 @dataclass(frozen=True)
 class _Beside:
-    """What stands beside printed figures. splits: ours, by the paper's name of a set."""
+    """What stands beside printed figures. splits: ours, by the paper's name of a set; attackers:
+    ours, by the paper's, where they are others; prefix: of our systems' names.
+    """
 
     figures: Sequence[Figure]
-    splits: Mapping[str, str]
+    splits: Mapping[str, Sequence[str]]
     evaluators: Sequence[str]
+    attackers: Mapping[str, str]
+    prefix: str
 
-    def find(self, row: Published) -> Figure | None:
+    def find(self, row: Published, split: str) -> Figure | None:
+        names = (self.prefix + row.ours, "" if self.prefix else row.system)
+        attacker = self.attackers.get(row.attacker, row.attacker)
         own = [
             f
             for f in self.figures
-            if (f.system, f.split, f.metric) == (f.system, self.splits.get(row.set), row.metric)
-            and f.system in (row.ours, row.system)
-            and f.attacker == row.attacker
+            if (f.attacker, f.split, f.metric) == (attacker, split, row.metric)
+            and f.system in names
             and (row.attacker == UTILITY or f.evaluator in self.evaluators)
         ]
         return own[0] if own else None
+
+    def ours(self, row: Published) -> list[str]:
+        """Our sets that stand beside the row's, whether or not there is a figure of it."""
+        return [*self.splits.get(row.set.replace(" ", "_"), ())]
 
 
 def _keys(rows: Sequence[Published]) -> dict[Published, Key]:
@@ -134,26 +143,46 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: paper 002:2 [FOLDER... sets=THEIRS:OURS,... evaluators=A,B] [systems=B1] -->`:
     a table of a paper; of the FOLDERs' metrics.csv, beside each figure ours of the same metric.
 
-    A figure of ours is of the split that `sets` names for the paper's set, by the first of
-    `evaluators` that has it. systems: only these of the paper's.
+    A figure of ours is of the split that `sets` names for the paper's set, by one of `evaluators`,
+    of the first folder that has it. systems: only these of the paper's. prefix: how the names of
+    our systems begin. attackers=THEIRS:OURS: ours is another attacker. rows=systems: a row a
+    system, a column a figure and set, where `sets` may name several of ours beside one of theirs.
+    In words _ stands for a blank.
     """
     options = dict(word.split("=", 1) for word in words if "=" in word)
     named, *folders = [word for word in words if "=" not in word] or [""]
     paper, _, table = named.partition(":")
     if options.keys() - set(_OPTIONS) or (folders and not {"sets", "evaluators"} <= options.keys()):
         raise UserError(
-            f"{page}: table: paper takes PAPER:TABLE, folders with sets= and evaluators=, systems="
+            f"{page}: table: paper takes PAPER:TABLE, folders with sets= and evaluators=, "
+            "systems=, attackers=, prefix=, rows=systems"
         )
     rows = of_table(paper, table.replace("_", " "))
     if "systems" in options:
-        rows = [row for row in rows if row.system in options["systems"].split(",")]
+        wanted = options["systems"].split(",")
+        rows = [row for row in rows if row.system.replace(" ", "_") in wanted]
     tables = [page.parent / folder / "metrics.csv" for folder in folders]
+    splits: dict[str, list[str]] = {}
+    for theirs, own in _pairs(options.get("sets", "")):
+        splits.setdefault(theirs, []).append(own)
     beside = _Beside(
         list(chain.from_iterable(read_table(path, Figure) for path in tables)),
-        dict(pair.split(":", 1) for pair in options.get("sets", "").split(",") if ":" in pair),
+        splits,
         options.get("evaluators", "").split(","),
+        dict(_pairs(options.get("attackers", ""))),
+        options.get("prefix", ""),
     )
+    if options.get("rows") == "systems":
+        return _by_system(paper, rows, beside)
+    if several := [theirs for theirs, own in splits.items() if len(own) > 1]:
+        raise UserError(f"{page}: table: paper: several sets beside {several[0]} need rows=systems")
     return _render(paper, rows, beside)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """THEIRS:OURS,..."""
+    parts = (pair.partition(":") for pair in text.split(","))
+    return [(theirs, ours) for theirs, colon, ours in parts if colon]
 
 
 def _title(key: Key, unit: str, more: str = "") -> str:
@@ -166,25 +195,44 @@ def _printed(row: Published) -> str:
     return f"{text} ± {row.spread}" if row.spread else text
 
 
-def _alone(paper: str, rows: Sequence[Published]) -> Table:
-    """A row a system, a column a figure and set: where nothing of ours stands beside it."""
+def _column(rows: Sequence[Published], metric: str) -> Column:
+    """Of ours beside these figures, in the paper's unit and as many decimals."""
+    digits = min(max(_decimals(row.value) for row in rows), 3)
+    return Column("here", metric, 100 if rows[0].unit == "%" else 1, digits)
+
+
+def _by_system(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
+    """A row a system, a column a figure and set; after it one for each set of ours."""
     keys = _keys(rows)
     several = len({row.set for row in rows}) > 1
-    places = dict.fromkeys((keys[row], row.set if several else "", row.unit) for row in rows)
-    lines: dict[str, dict[tuple[Key, str, str], str]] = {}
+    places: dict[tuple[Key, str, str], list[Published]] = {}
     for row in rows:
-        place = keys[row], row.set if several else "", row.unit
-        lines.setdefault(row.system, {})[place] = _printed(row)
-    header = [f"{paper}'s system", *(_title(key, unit, of) for key, of, unit in places)]
-    return Table(header, [[s, *(own.get(p, "") for p in places)] for s, own in lines.items()], 1)
+        places.setdefault((keys[row], row.set if several else "", row.unit), []).append(row)
+    header = [f"{paper}'s system"]
+    lines: dict[str, list[str]] = {row.system: [row.system] for row in rows}
+    for (key, of, unit), own in places.items():
+        header.append(_title(key, unit, of))
+        printed = {row.system: _printed(row) for row in own}
+        for system, line in lines.items():
+            line.append(printed.get(system, ""))
+        column, ours = _column(own, key[0]), beside.ours(own[0])
+        for split in ours:
+            found = {row.system: beside.find(row, split) for row in own}
+            if not any(found.values()):
+                continue
+            header.append("here" if len(ours) == 1 else f"here, {split}")
+            for system, line in lines.items():
+                figure = found.get(system)
+                line.append(cell(figure, column) if figure else "")
+    return Table(header, [*lines.values()], 1)
 
 
 def _render(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
     """A row a system and set, a column a figure; ours after each column that we have any of."""
     keys = _keys(rows)
-    ours = {row: beside.find(row) for row in rows}
+    ours = {row: next((beside.find(row, s) for s in beside.ours(row)), None) for row in rows}
     if not any(ours.values()):
-        return _alone(paper, rows)
+        return _by_system(paper, rows, beside)
     header = [f"{paper}'s system", "set"]
     columns: list[tuple[Key, Column | None]] = []
     for key in dict.fromkeys(keys.values()):
@@ -192,9 +240,8 @@ def _render(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
         header.append(_title(key, own[0].unit))
         columns.append((key, None))
         if any(ours[row] for row in own):
-            digits = min(max(_decimals(row.value) for row in own), 3)
             header.append("here")
-            columns.append((key, Column("here", key[0], 100 if own[0].unit == "%" else 1, digits)))
+            columns.append((key, _column(own, key[0])))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         named: list[str] = [row.system, code(row.set)]

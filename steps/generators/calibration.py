@@ -20,7 +20,7 @@ N_INDICES = 4096
 INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
 LEAST_VARIANCE = 1e-6  # of real speakers in a direction, over that in the widest; below, it is none
 # Of new voices in a direction, over their mean variance: what they have less of is not blown up.
-FLOOR = 1e-3
+FLOOR = 1e-4
 
 Calibrate = Callable[[Float32], Float32]  # vectors (n, d) of a network -> (n, d) for use
 
@@ -76,6 +76,8 @@ def _transport(real: Float64, new: Float64, n_speakers: int) -> Float64:
     kept = variances > LEAST_VARIANCE * variances[-1]
     axes, roots = axes[:, kept], np.sqrt(of_everybody(variances[kept], n_speakers))
     inner = axes.T @ new @ axes
+    if not np.trace(inner) > 0:  # all are one, which nothing tells apart
+        return np.eye(len(real))
     inner += FLOOR * np.trace(inner) / len(inner) * np.eye(len(inner))
     values, turn = np.linalg.eigh(roots[:, None] * inner * roots)
     outer = axes * roots

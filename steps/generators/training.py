@@ -30,6 +30,7 @@ NORM_RATIO = (0.5, 2.0)
 N_CHECKED = 200  # vectors of unseen indices that a check looks at
 # Of vectors of new indices, over real speakers': what a calibration can still draw apart.
 LEAST_DEVIATION, LEAST_DIMENSIONS = 0.02, 0.25
+MOST_CENTRED = 0.2  # mean cosine of voices about the mean of real speakers; of these it is 0
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,11 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
 
     Of vectors of unseen indices: norm_ratio, median norm over that of real speakers; cosine_unseen,
     mean cosine between them; deviation_unseen, root mean square distance from their mean, over that
-    of real speakers; dimensions_unseen, how many directions they differ in (`n_directions`), over
-    that of real speakers. Of the same as systems use them, calibrated: cosine_used, mean cosine;
-    centred_used, about the mean of real speakers; near_used, share of those that are nearer to a
-    real speaker than two recordings of one person are to each other (absent where nobody has two).
+    of real speakers; dimensions_unseen, how many directions they differ in (`n_directions`) beyond
+    the first, over that of real speakers. Of the same as systems use them, calibrated: cosine_used,
+    mean cosine; centred_used, about the mean of real speakers; near_used, share of those that are
+    nearer to a real speaker than two recordings of one person are to each other (absent where
+    nobody has two).
     cosine_real: mean cosine between real speakers. cosine_seen: mean cosine of the vectors of the
     training speakers' indices with their mean x-vectors, norm_ratio_seen: the ratio of their norms;
     both absent where no index stands for a speaker.
@@ -202,11 +204,12 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
     middle = real.mean(axis=0)
     deviations = raw - raw.mean(axis=0), real - middle
     spread = [float(np.sqrt(np.mean(np.sum(part**2, axis=1)))) for part in deviations]
+    several = n_directions(real) - 1
     figures = {
         "norm_ratio": _median_norm(raw) / data.norm,
         "cosine_unseen": mean_cosine(raw),
         "deviation_unseen": spread[0] / spread[1] if spread[1] else math.nan,
-        "dimensions_unseen": n_directions(raw) / n_directions(real),
+        "dimensions_unseen": (n_directions(raw) - 1) / several if several > 1e-6 else math.nan,
         "cosine_used": mean_cosine(used),
         "centred_used": mean_cosine(used - middle),
         "cosine_real": mean_cosine(real),
@@ -246,7 +249,8 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
 
     An under-trained network explodes (Diff) or gives nothing: the limits of the norms of the
     training speakers' own vectors are `NORM_RATIO`, those of unseen indices `limits`. A collapsed
-    one has new voices that hardly differ, or in few directions; no calibration mends that.
+    one has new voices that hardly differ, or in few directions, or lie to one side of real speakers
+    however calibrated; nothing mends that.
     """
     checks = [("norm_ratio_seen", "the training speakers'", NORM_RATIO)]
     checks.append(("norm_ratio", "unseen", limits))
@@ -266,6 +270,11 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
                 f"the voices of new indices {what} {figures[name]:.3g} {unit} as those of real "
                 f"speakers, and {least:g} is the least: they have collapsed into one"
             )
+    if figures.get("centred_used", 0.0) > MOST_CENTRED:
+        return (
+            f"the voices of new indices have a mean cosine of {figures['centred_used']:.3g} about "
+            f"real speakers' mean, and {MOST_CENTRED:g} is the most: they have collapsed into one"
+        )
     return ""
 
 
