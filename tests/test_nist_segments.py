@@ -86,9 +86,7 @@ def test_silero_that_is_not_there_or_another_is_one_line(
 
     activity._silero.cache_clear()
     monkeypatch.setattr(activity, "distribution", missing)
-    with pytest.raises(
-        UserError, match=r"is not installed; install silero-vad==6\.2\.3"
-    ):
+    with pytest.raises(UserError, match=r"is not installed; install silero-vad==6\.2\.3"):
         DETECTORS["silero"].detect(np.zeros(1024))
     monkeypatch.setattr(activity, "distribution", lambda name: Wheel())
     (tmp_path / Path(activity.SILERO_FILE).name).write_bytes(b"other")
