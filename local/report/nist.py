@@ -340,6 +340,8 @@ def order_table(study: Study) -> Table:
         kind = "" if figure == "p_cos" else figure
         found = _ranked(study, figure, _theirs(table, kind))
         printed = found["003"]
+        if len(printed) < 2:
+            continue
         for by, of in found.items():
             ordered = sorted(of, key=lambda system: of[system].value, reverse=True)
             told = ", ".join(f"{system} {number(100 * of[system].value, 1)}" for system in ordered)
