@@ -237,5 +237,5 @@ def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 241 |" in text
     page.write_text("<!-- table: nist . ranks -->\n<!-- end -->\n")
-    with pytest.raises(UserError, match="nist takes FOLDER and one of patterns, order"):
+    with pytest.raises(UserError, match=r"nist takes FOLDER\.\.\. and one of patterns, order"):
         main([str(page)])

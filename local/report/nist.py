@@ -369,11 +369,13 @@ TABLES: dict[str, Callable[[Study], Table]] = {
 
 
 def nist_table(words: Sequence[str], page: Path) -> Table:
-    """`<!-- table: nist FOLDER NAME -->`: one of TABLES, of FOLDER/metrics.csv beside the page."""
-    if len(words) != 2 or words[1] not in TABLES:
-        raise UserError(f"{page}: table: nist takes FOLDER and one of {', '.join(TABLES)}")
-    figures = list(read_table(page.parent / words[0] / "metrics.csv", Figure))
-    return TABLES[words[1]](Study.of(figures))
+    """`<!-- table: nist FOLDER... NAME -->`: one of TABLES, of the metrics.csv of FOLDERs beside
+    the page, which hold different systems or evaluators."""
+    *folders, name = words or ("",)
+    if not folders or name not in TABLES:
+        raise UserError(f"{page}: table: nist takes FOLDER... and one of {', '.join(TABLES)}")
+    tables = [page.parent / folder / "metrics.csv" for folder in folders]
+    return TABLES[name](Study.of([f for path in tables for f in read_table(path, Figure)]))
 
 
 def render(corpus: str, figures: Sequence[Figure], origin: Mapping[str, str]) -> str:
