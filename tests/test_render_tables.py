@@ -1,11 +1,14 @@
 """Tables of results pages are what their committed data say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local.export_latex import main as export_latex
 from local.render_tables import main
+from local.report.results import Figure, read_table
+from local.report.tables import group, leakage_table
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -228,14 +231,18 @@ def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     beside = "40.0 [35.0, 43.0]; 41.0 [36.0, 44.0] | 40.0 [35.0, 43.0]; 30.0 [28.0, 32.0]"
     assert f"| EER, trial 2 (%) | 42.0 to 44.3 | {beside} | a/plda |" in text
     assert "| EER, cross-profile (%) | 49.9 to 50.6 | 48.0 [47.0, 49.0] | – | none |" in text
-    told = {tuple(line.split(" | ")[:2]): line for line in text.splitlines()}
-    assert told["| EER, trial 2", "a/plda"].endswith(
+    lines = {tuple(line.split(" | ")[:2]): line for line in text.splitlines()}
+    assert lines["| EER, trial 2", "a/plda"].endswith(
         "| voxlet_like 40.0, rasp_like 5.0 | 1 | 0 | 0 |"
     )
-    assert told["| EER, trial 2", "b/plda"].endswith("| 0 | 0 | 1 |")
-    assert told["| EER, cross-profile", "a/plda"].endswith("| 0 | 1 | 0 |")
+    assert lines["| EER, trial 2", "b/plda"].endswith("| 0 | 0 | 1 |")
+    assert lines["| EER, cross-profile", "a/plda"].endswith("| 0 | 1 | 0 |")
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 241 |" in text
+    own = [f for f in read_table(tmp_path / "metrics.csv", Figure) if f.system == "copy"]
+    told = leakage_table(group(replace(f, attacker="leakage") for f in own))
+    (row,) = told.rows
+    assert row[told.header.index("CCA top 10")] == "not defined"
     page.write_text("<!-- table: nist . ranks -->\n<!-- end -->\n")
     with pytest.raises(UserError, match=r"nist takes FOLDER\.\.\. and one of patterns, order"):
         main([str(page)])

@@ -11,13 +11,12 @@ from local.metrics.permutation import holm
 from local.report.load import Value
 from local.report.published import Published, of_table
 from local.report.results import Figure, read_table
-from local.report.tables import Table
+from local.report.tables import CERTAIN, Table
 from local.report.words import Marked, markdown_table, number, parse
 from utils.cli import UserError
 
 ORIGINAL = "original"
 WITHOUT = "EER without SDID"  # 003's words for unprotected speech
-CERTAIN = 1 - 1e-6  # chance of CCA from which on it says nothing
 TESTED = (
     ("cmc_1", "CMC@1"),
     ("cmc_10", "CMC@10"),
