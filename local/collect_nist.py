@@ -4,11 +4,12 @@
 
 FOLDERs hold metrics.json, .../<system>/<list>.<evaluator>/<condition>/<split>, with the lists
 trial1_p<profile>, trial2_p<profile>, cross, leakage_p<profile>, and trial2 of the system original.
-OUT gets metrics.csv (one figure a row) and RESULTS.md, laid out as 003's Tables 5 to 8, whose
-figures stand beside.
+OUT gets metrics.csv (one figure a row), run.json (where they came from, for keep_results.py) and
+RESULTS.md, laid out as 003's Tables 5 to 8, whose figures stand beside.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,9 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     rows = [row for folder in args.folders for row in tabulate(folder, args.corpus_name)[0]]
-    text = render(args.corpus_name, rows, origin(args.command_log))
+    told = origin(args.command_log)
     with atomic_write(args.out / "RESULTS.md") as stream:
-        stream.write(text)
+        stream.write(render(args.corpus_name, rows, told))
+    with atomic_write(args.out / "run.json") as stream:
+        json.dump({"origin": told}, stream, indent=1)
+        stream.write("\n")
     write_table(args.out / "metrics.csv", Figure, rows)
     print(f"{len(rows)} figures of {len(args.folders)} folders written to {args.out}")
     return 0

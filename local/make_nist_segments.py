@@ -40,6 +40,10 @@ def get_parser() -> argparse.ArgumentParser:
         "--least-sessions", type=int, default=5, metavar="N",
         help="The number of sessions that a speaker must have; others are left out and counted",
     )  # fmt: skip
+    parser.add_argument(
+        "--vad", choices=("webrtc", "silero"), default="webrtc",
+        help="The detector of speech: WebRTC's, or Silero's network (the package silero-vad)",
+    )  # fmt: skip
     add_paths(parser, "data", "utt2session", "out", "wav_dir")
     return parser
 
@@ -50,9 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     import numpy as np
 
     from local.protocols.segments import deal, enough_sessions
-    from steps.activity import VAD_FRAME, detect_speech
+    from steps.activity import DETECTORS
     from steps.audio import SAMPLE_RATE, read_audio, write_wav
 
+    detector = DETECTORS[args.vad]
     data = load_data_dir(args.data, need=("wav.scp", "utt2spk"))
     sessions = read_map(args.utt2session)
     if missing := [utt for utt in data.utt2spk if utt not in sessions]:
@@ -67,13 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in kept:
         wave = np.concatenate([read_audio(utt, data.wav[utt]).samples for utt in utts[name]])
         begin = args.skip if len(wave) >= args.long * SAMPLE_RATE else 0.0
-        frame = VAD_FRAME / SAMPLE_RATE
-        found = deal(detect_speech(wave), frame, args.seconds, round(begin / frame))
+        frame = detector.frame / SAMPLE_RATE
+        found = deal(detector.detect(wave), frame, args.seconds, round(begin / frame))
         for number, one in enumerate(found, start=1):
             utt = f"{spk_of[name]}-{name}-{number:03}"
             path = (args.wav_dir / f"{utt}.wav").absolute()
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_wav(path, wave[one.start * VAD_FRAME : one.stop * VAD_FRAME])
+            write_wav(path, wave[one.start * detector.frame : one.stop * detector.frame])
             wav[utt], utt2spk[utt] = str(path), spk_of[name]
             utt2session[utt], durations[utt] = name, str(one.nominal)
     if not wav:

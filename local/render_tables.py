@@ -7,7 +7,7 @@ and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use
 quality), overview (the strongest attacker, and use beside it), attackers (all of them) or trainings
 (one evaluator, trained several times). `<!-- table: voices FOLDER -->` shows FOLDER/generators.csv
 (generators.sh): how much alike pseudo-speakers are; `<!-- table: csv FILE [rows=A,B] -->` a
-table as it is. `<!-- table: paper 002:2 [FOLDER...
+table as it is; `<!-- table: nist FOLDER... NAME -->` one of nist.sh. `<!-- table: paper 002:2 [FOLDER...
 sets=THEIRS:OURS,... evaluators=A,B] -->` shows a table of a paper (docs/published), ours beside
 it (local/report/papers.py says what else a mark may ask for); `claims 002` what became of its
 claims, and `verdicts` how many of each. With --check the exit status is 1 when a page is not what

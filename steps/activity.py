@@ -1,19 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech or pause: by energy, and by the detector of WebRTC.
+"""Speech or pause: by energy, and by the detectors of WebRTC and of Silero.
 
 Pauses tell the room, not the speaker. Where every training speaker has one recording, an encoder
 that hears them learns to tell rooms apart.
 """
 
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from steps.audio import SAMPLE_RATE
+from utils.cli import UserError
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 FRAME = SAMPLE_RATE // 100  # 10 ms
 CONTEXT = 7  # frames around a loud one that stay with it, itself included
 VAD_FRAME = 3 * FRAME  # 30 ms
 LOUD, QUIET = 95, 5  # percentiles of frame energy that stand for speech and for the floor
+SILERO_FRAME, SILERO_CONTEXT = 512, 64  # samples: 32 ms, and what is heard before each
+SILERO, SILERO_VERSION = "silero-vad", "6.2.3"  # MIT; its package is not imported
+SILERO_FILE = "silero_vad/data/silero_vad_16k_sequence.onnx"
+SILERO_DIGEST = "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85"  # sha256
 
 
 def keep_speech(samples: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
@@ -46,3 +62,56 @@ def detect_speech(samples: npt.NDArray[np.floating], strictness: int = 2) -> npt
     frames = whole[: len(whole) // VAD_FRAME * VAD_FRAME].reshape(-1, VAD_FRAME)
     found = [detector.is_speech(frame.tobytes(), SAMPLE_RATE) for frame in frames]
     return np.array(found, np.bool_)
+
+
+def detect_silero(
+    samples: npt.NDArray[np.floating], threshold: float = 0.5
+) -> npt.NDArray[np.bool_]:
+    """Which frames (n // 512,) of 32 ms hold speech, of a signal (n,) at 16 kHz, full scale 1.
+
+    A recurrent network (`silero-vad`, weights inside its wheel): each frame with the 4 ms before
+    it. threshold: the least probability of speech. UserError where the wheel is not installed.
+    """
+    n = len(samples) // SILERO_FRAME
+    if not n:
+        return np.zeros(0, np.bool_)
+    padded = np.zeros(SILERO_CONTEXT + n * SILERO_FRAME, np.float32)
+    padded[SILERO_CONTEXT:] = samples[: n * SILERO_FRAME]
+    size = SILERO_CONTEXT + SILERO_FRAME
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[::SILERO_FRAME]
+    state = np.zeros((1, 1, 128), np.float32)
+    given = {"input": np.ascontiguousarray(frames), "h": state, "c": state}
+    (found,) = _silero().run(["speech_probs"], given)
+    return np.asarray(found >= threshold, np.bool_)
+
+
+@cache
+def _silero() -> "onnxruntime.InferenceSession":
+    """Its network on one thread; UserError where it is missing or not the one that was tested."""
+    again = f"install {SILERO}=={SILERO_VERSION}, or take --vad webrtc"
+    try:
+        path = Path(str(distribution(SILERO).locate_file(SILERO_FILE)))
+    except PackageNotFoundError as error:
+        raise UserError(f"silero: the package {SILERO} is not installed; {again}") from error
+    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != SILERO_DIGEST:
+        raise UserError(f"{path}: is not the file of {SILERO} {SILERO_VERSION}; {again}")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+@dataclass(frozen=True)
+class Detector:
+    """What tells speech from pauses: a signal (n,) -> (n // frame,); frame: its samples."""
+
+    frame: int
+    detect: Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]]
+
+
+DETECTORS = {
+    "webrtc": Detector(VAD_FRAME, detect_speech),
+    "silero": Detector(SILERO_FRAME, detect_silero),
+}

@@ -17,7 +17,9 @@ from scipy.signal import lfilter
 from steps.anonymise import main
 from steps.anonymisers.knn_vc import KnnVc
 from steps.anonymisers.registry import describe_system, load_anonymiser
+from steps.audio import write_wav
 from steps.content.extractors import load_extractor
+from steps.extract_wavlm import main as extract_wavlm
 from steps.extract_world import main as extract_world
 from steps.keys import Key, make_keys
 from steps.make_voice_pool import main as make_voice_pool
@@ -32,6 +34,7 @@ from steps.synthesis.world import WorldFrames, analyse, pack
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
 from utils.settings import read_settings
+from utils.tables import write_map
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
@@ -768,7 +771,8 @@ class TestWavLM:
         path = tmp_path / "g.pt"
         torch.save({"generator": {"lin_pre.weight": torch.zeros(2, 2)}}, path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        assert wavlm.fetch("vocoder", str(path), "https://x/y.pt", digest) == path
+        found = wavlm.fetch("vocoder", str(path), "https://x/y.pt", digest)
+        assert (found.path, found.sha256) == (path, digest)
         with pytest.raises(UserError, match=f"its SHA-256 is {digest}, not {'0' * 64}"):
             wavlm.fetch("vocoder", str(path), "https://x/y.pt", "0" * 64)
         with pytest.raises(UserError, match="no vocoder of kNN-VC"):
@@ -776,6 +780,42 @@ class TestWavLM:
         path.write_bytes(b"no weights")
         with pytest.raises(UserError, match="no vocoder of kNN-VC"):
             wavlm.Vocoder.load(path)
+
+    def test_weights_stay_those_of_the_first_use(self, tmp_path: Path) -> None:
+        """No digests are published for the two files, so the first use keeps them."""
+        path = tmp_path / "g.pt"
+        path.write_bytes(b"first")
+        stamp = tmp_path / "g.pt.sha256"
+        first = wavlm.fetch("vocoder", str(path), "https://x/y.pt", None)
+        assert stamp.read_text() == f"{first.sha256}  g.pt\n"
+        path.write_bytes(b"second")
+        with pytest.raises(UserError, match=rf"and was {first.sha256} when it .* remove {stamp}"):
+            wavlm.fetch("vocoder", str(path), "https://x/y.pt", None)
+        second = hashlib.sha256(b"second").hexdigest()  # a user who gives it knows better
+        assert wavlm.fetch("vocoder", str(path), "https://x/y.pt", second).sha256 == second
+
+    def test_a_pool_of_other_weights_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(torchaudio.pipelines, "WAVLM_LARGE", replace(LARGE, _params=SMALL))
+        wave, weights = tmp_path / "a-1.wav", tmp_path / "wavlm.pth"
+        spoken = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])
+        write_wav(wave, spoken + 1e-4 * np.random.default_rng(0).standard_normal(len(spoken)))
+        torch.save(small_wavlm()._model.state_dict(), weights)
+        data = tmp_path / "data"
+        for name, row in (("wav.scp", f"a-1 {wave}"), ("utt2spk", "a-1 a"), ("spk2utt", "a a-1")):
+            write_map(data / name, dict([row.split(" ")]))
+        write_map(data / "spk2gender", {"a": "f"})
+        pool = tmp_path / "pool"
+        assert extract_wavlm(["--wavlm", str(weights), str(data), str(pool)]) == 0
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+        assert wavlm.WavLMPool(pool).weights == {"wavlm": digest}
+        other = tmp_path / "other.pth"
+        other.write_bytes(b"other")
+        with pytest.raises(UserError, match=f"made with weights of SHA-256 {digest}, and .*other"):
+            wavlm.load_converter(
+                pool, 1, 30, wavlm=(str(other), None), vocoder=(str(weights), None)
+            )
 
     def test_trim(self) -> None:
         wave = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])

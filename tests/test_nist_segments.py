@@ -1,5 +1,7 @@
 """Segments of the NIST study: dealt by hand, cut from sessions, compared by group and duration."""
 
+from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,8 @@ from test_nsf import voice
 from local.make_nist_segments import main as make_segments
 from local.protocols.nist import make_lists
 from local.protocols.segments import Segment, deal, enough_sessions
-from steps.activity import VAD_FRAME, detect_speech
+from steps import activity
+from steps.activity import DETECTORS, VAD_FRAME, detect_speech
 from steps.audio import read_audio, write_wav
 from utils.cli import UserError
 from utils.tables import read_map, write_map
@@ -42,6 +45,53 @@ def test_speech_is_found() -> None:
     assert len(speech) == len(wave) // VAD_FRAME
     assert not speech[:30].any() and speech[40:95].mean() > 0.4 and not speech[130:].any()
     assert detect_speech(np.zeros(10)).shape == (0,)
+
+
+needs_silero = pytest.mark.skipif(
+    find_spec("silero_vad") is None, reason="silero-vad is not installed (requirements-silero.txt)"
+)
+
+
+@needs_silero
+def test_silero_finds_speech_of_people_and_none_in_noise(corpora: Path) -> None:
+    noise = 0.003 * np.random.default_rng(0).standard_normal(48000)
+    silero = DETECTORS["silero"]
+    files = sorted(corpora.glob("librispeech/test-clean/*/*/*.flac"))[:4]
+    assert files
+    for path in files:
+        speech = read_audio(path.stem, str(path)).samples
+        found = silero.detect(np.concatenate((noise, speech)))
+        before = len(noise) // silero.frame - 1
+        assert not found[:before].any() and found[before:].mean() > 0.6, path
+
+
+@needs_silero
+def test_silero_hears_no_speech_in_silence_and_tones() -> None:
+    seconds = np.arange(32000) / 16000
+    for wave in (np.zeros(32000), 0.3 * np.sin(2 * np.pi * 440 * seconds)):
+        assert not DETECTORS["silero"].detect(wave).any()
+    assert DETECTORS["silero"].detect(np.zeros(511)).shape == (0,)
+    assert DETECTORS["silero"].detect(np.zeros(1024)).shape == (2,)
+
+
+def test_silero_that_is_not_there_or_another_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wheel:
+        def locate_file(self, path: str) -> Path:
+            return tmp_path / Path(path).name
+
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    activity._silero.cache_clear()
+    monkeypatch.setattr(activity, "distribution", missing)
+    with pytest.raises(UserError, match=r"is not installed; install silero-vad==6\.2\.3"):
+        DETECTORS["silero"].detect(np.zeros(1024))
+    monkeypatch.setattr(activity, "distribution", lambda name: Wheel())
+    (tmp_path / Path(activity.SILERO_FILE).name).write_bytes(b"other")
+    with pytest.raises(UserError, match=r"is not the file of silero-vad 6.2.3; .*--vad webrtc"):
+        DETECTORS["silero"].detect(np.zeros(1024))
 
 
 def test_groups_and_durations() -> None:

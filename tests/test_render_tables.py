@@ -1,11 +1,14 @@
 """Tables of results pages are what their committed data say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local.export_latex import main as export_latex
 from local.render_tables import main
+from local.report.results import Figure, read_table
+from local.report.tables import group, leakage_table
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -197,3 +200,49 @@ def test_a_page_without_tables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "P.md").write_text("words\n")
     with pytest.raises(UserError, match=r"P\.md: has no table"):
         export_latex([str(tmp_path / "P.md"), str(tmp_path / "out")])
+
+
+def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path) -> None:
+    """003: VOXLET 41.95 to 44.29 and 49.9 to 50.6, RASP 5.82 to 12.43 and 8.2 to 11.3."""
+    rows = [HEADER]
+    for system, attacker, by, metric, *values in (
+        ("voxlet_like", "trial2_p1", "a/plda", "eer", 0.40, 0.35, 0.43),
+        ("voxlet_like", "trial2_p2", "a/plda", "eer", 0.41, 0.36, 0.44),
+        ("voxlet_like", "trial2_p1", "b/plda", "eer", 0.40, 0.35, 0.43),
+        ("voxlet_like", "trial2_p2", "b/plda", "eer", 0.30, 0.28, 0.32),  # P2 does not
+        ("voxlet_like", "cross", "a/plda", "eer", 0.48, 0.47, 0.49),
+        ("rasp_like", "trial2_p1", "a/plda", "eer", 0.05, 0.04, 0.06),
+        ("rasp_like", "trial2_p2", "a/plda", "eer", 0.05, 0.04, 0.06),
+        ("rasp_like", "cross", "a/plda", "eer", 0.60, 0.50, 0.70),  # above VOXLET's
+        ("rasp_like", "trial2_p1", "b/plda", "eer", 0.39, 0.36, 0.42),  # overlaps VOXLET's
+        ("copy", "leakage_p1", "a/plda", "p_cos", 0.9, "", ""),
+        ("copy", "leakage_p1", "a/plda", "chance_p_cos", 0.6, "", ""),
+        ("copy", "leakage_p1", "a/plda", "cca_top10", 1.0, "", ""),
+        ("copy", "leakage_p1", "a/plda", "chance_cca_top10", 1.0, "", ""),
+    ):
+        cells = ",".join(map(str, values))
+        rows.append(f"c,t,,{system},{attacker},{by},PP,{metric},{cells},26,241,9,9,aa")
+    (tmp_path / "metrics.csv").write_text("\n".join(rows) + "\n")
+    page = tmp_path / "p.md"
+    names = ("patterns", "order", "space")
+    page.write_text("".join(f"<!-- table: nist . {name} -->\n<!-- end -->\n" for name in names))
+    assert main([str(page)]) == 0
+    text = page.read_text()
+    beside = "40.0 [35.0, 43.0]; 41.0 [36.0, 44.0] | 40.0 [35.0, 43.0]; 30.0 [28.0, 32.0]"
+    assert f"| EER, trial 2 (%) | 42.0 to 44.3 | {beside} | a/plda |" in text
+    assert "| EER, cross-profile (%) | 49.9 to 50.6 | 48.0 [47.0, 49.0] | – | none |" in text
+    lines = {tuple(line.split(" | ")[:2]): line for line in text.splitlines()}
+    assert lines["| EER, trial 2", "a/plda"].endswith(
+        "| voxlet_like 40.0, rasp_like 5.0 | 1 | 0 | 0 |"
+    )
+    assert lines["| EER, trial 2", "b/plda"].endswith("| 0 | 0 | 1 |")
+    assert lines["| EER, cross-profile", "a/plda"].endswith("| 0 | 1 | 0 |")
+    # Canonical correlation of too few segments is 1 by chance: it is left out.
+    assert "CCA" not in text and "| copy | a/plda | P1 | 241 |" in text
+    own = [f for f in read_table(tmp_path / "metrics.csv", Figure) if f.system == "copy"]
+    told = leakage_table(group(replace(f, attacker="leakage") for f in own))
+    (row,) = told.rows
+    assert row[told.header.index("CCA top 10")] == "not defined"
+    page.write_text("<!-- table: nist . ranks -->\n<!-- end -->\n")
+    with pytest.raises(UserError, match=r"nist takes FOLDER\.\.\. and one of patterns, order"):
+        main([str(page)])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from local.check_external import main as check_external
+from local.keep_results import main as keep_results
 from local.make_nist_trials import main as make_trials
 from local.protocols.nist import make_lists
 from local.report.results import tabulate_all
@@ -229,6 +230,8 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     # Their "protected" speech is the original: a voice is its own nearest, and nothing is hidden.
     assert float(value["theirs", "leakage_p1", "cmc_1"]) == 1.0
     assert value["theirs", "trial2_p1", "eer"] == value["original", "trial2", "eer"]
+    assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{tmp_path}=WORK"]) == 0
+    assert (tmp_path / "kept/command.txt").read_text().startswith("./nist.sh --systems ")
     text = (results / "RESULTS.md").read_text()
     assert "| *003 VOXLET* | 0.373 | 158 | 50.6 | 49.9 |" in text
     # Above chance: (0.875 - 0.459) / (1 - 0.459) and (0.502 - 0.212) / (1 - 0.212).

@@ -10,8 +10,12 @@ die() {
   exit 1
 }
 
-moonshine=requirements-moonshine.txt resemblyzer=requirements-resemblyzer.txt
-files=(requirements.txt "$resemblyzer" "$moonshine")
+resemblyzer=requirements-resemblyzer.txt
+declare -A lost=( # what is not available without an optional package
+  ["requirements-moonshine.txt"]="no Moonshine, so --asr moonshine is not available"
+  ["requirements-silero.txt"]="no Silero, so --vad silero is not available"
+)
+files=(requirements.txt "$resemblyzer" "${!lost[@]}")
 for part in "$@"; do
   case $part in
     test) files+=("requirements-$part.txt") ;;
@@ -45,7 +49,7 @@ fi
 [[ -x .venv/bin/python ]] || "$python" -m venv .venv
 arguments=() installed=()
 for file in "${stale[@]}"; do
-  [[ $file != "$moonshine" ]] || continue
+  [[ -z ${lost[$file]:-} ]] || continue
   installed+=("$file")
   [[ $file == "$resemblyzer" ]] || arguments+=(-r "$file")
 done
@@ -54,13 +58,14 @@ echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA l
 no_pip() { die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"; }
 [[ ${#arguments[@]} -eq 0 ]] || pip_install "${arguments[@]}" || no_pip
 [[ " ${stale[*]} " != *" $resemblyzer "* ]] || pip_install --no-deps -r "$resemblyzer" || no_pip
-if [[ " ${stale[*]} " == *" $moonshine "* ]]; then
-  if why=$(pip_install --only-binary :all: -r "$moonshine" 2>&1); then
-    installed+=("$moonshine")
+for file in "${stale[@]}"; do
+  [[ -n ${lost[$file]:-} ]] || continue
+  if why=$(pip_install --only-binary :all: -r "$file" 2>&1); then
+    installed+=("$file")
   else
-    echo "setup: no Moonshine, so --asr moonshine is not available; all else is (${why##*$'\n'})"
+    echo "setup: ${lost[$file]}; all else is (${why##*$'\n'})"
   fi
-fi
+done
 expected='^resemblyzer .* requires (typing|webrtcvad), which is not installed|^No broken requirements'
 broken=$(.venv/bin/python -m pip check --disable-pip-version-check | grep -Eiv "$expected" || true)
 [[ -z $broken ]] || die "packages do not fit together:" "$broken"

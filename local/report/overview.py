@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
+from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
@@ -275,6 +276,7 @@ KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
     "trainings": _of_block(trainings_table),
     "voices": voices_table,
     "csv": csv_table,
+    "nist": nist_table,
     "paper": paper_table,
     "claims": claims_table,
     "verdicts": verdicts_table,

@@ -1,7 +1,7 @@
 """The tables that people read: percent, dB and bit, each with its interval."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
@@ -17,6 +17,7 @@ from local.report.words import (
 
 MISSING = "not measured"
 UNDEFINED = "not defined"
+CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 
 # What a row of a table speaks of: split, system, attacker, condition.
 Subject = tuple[str, str, str, str]
@@ -244,9 +245,15 @@ def calibration_table(table: Figures) -> Table:
 
 
 def leakage_table(table: Figures) -> Table:
-    """Identity leakage in embedding space, with its chance levels."""
+    """Identity leakage in embedding space, with its chance levels; without canonical correlation
+    where too few segments make it 1 by construction."""
     counts = {"speakers": "n_speakers", "segments": "n_segments"}
-    return _table(table, ["leakage"], LEAKAGE_COLUMNS, counts=counts)
+    told = {subject: dict(figures) for subject, figures in table.items()}
+    for figures in told.values():
+        chance = figures.get("chance_cca_top10")
+        if chance and chance.value and float(chance.value) > CERTAIN:
+            figures["cca_top10"] = replace(chance, value="")
+    return _table(told, ["leakage"], LEAKAGE_COLUMNS, counts=counts)
 
 
 UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]

@@ -9,6 +9,7 @@ for features: wavlm, from a path that it gives, or from torch.hub's folder, or d
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from steps.weights import fill_network, load_state
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
-from utils.tables import StrPath, read_id_lists, read_map, sort_ids
+from utils.jsonfiles import read_json_object
+from utils.tables import StrPath, atomic_write, is_there, read_id_lists, read_map, sort_ids
 
 LAYER = 6
 HOP, WINDOW = 320, 400  # samples of a frame's step and view: 20 and 25 ms
@@ -38,16 +40,26 @@ VOCODERS = {
     "prematched": f"{_RELEASE}/prematch_g_02500000.pt",  # trained on features rebuilt by matching
     "regular": f"{_RELEASE}/g_02500000.pt",
 }
+WEIGHTS = "weights.json"  # of a pool: the SHA-256 of the weights that made it
 _SLOPE = 0.1  # of the leaky rectifiers
 _TRIGGER_LEVEL = 7.0  # of SoX's voice activity detector, which trims the targets' ends
 _CACHED_VOICES = 4
 
 
-def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Path:
+@dataclass(frozen=True)
+class Weights:
+    """A file of weights, and the SHA-256 of what is in it."""
+
+    path: Path
+    sha256: str
+
+
+def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weights:
     """The file at `path`, or that of `url` in torch.hub's folder, where it is downloaded once.
 
-    sha256: 64 digits, checked where they are given. UserError for a file that is missing, other
-    than expected, or cannot be downloaded; it names the setting and says what to do.
+    sha256: 64 digits. Where none are given, the file must be the one that was first used: its
+    digest is kept beside it (<file>.sha256). UserError for a file that is missing, other than
+    expected, or cannot be downloaded; it names the setting and says what to do.
     """
     target = Path(path) if path else Path(torch.hub.get_dir()) / "checkpoints" / Path(url).name
     if path and not target.is_file():
@@ -61,9 +73,32 @@ def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Path:
                 f"{setting}: {url} cannot be downloaded ({' '.join(str(error).split())}); download "
                 f"it elsewhere and put it at {target}, or say {setting}: PATH"
             ) from error
-    if sha256 and (found := file_sha256(target)) != sha256:
+    found = file_sha256(target)
+    if sha256 is None:
+        _check_first_use(setting, target, found)
+    elif found != sha256:
         raise UserError(f"{setting}: {target}: its SHA-256 is {found}, not {sha256}; do not use it")
-    return target
+    return Weights(target, found)
+
+
+def _check_first_use(setting: str, path: Path, found: str) -> None:
+    """Keep the digest of a file that is used first; UserError for another one later."""
+    stamp = path.with_name(f"{path.name}.sha256")  # a line as sha256sum has it
+    if not is_there(stamp):
+        try:
+            with atomic_write(stamp) as stream:
+                stream.write(f"{found}  {path.name}\n")
+        except OSError as error:
+            raise UserError(
+                f"{setting}: {stamp} cannot be written ({error.strerror}); copy the file to a "
+                f"folder of your own, or give its SHA-256, {found}, if it is to be trusted"
+            ) from error
+    first = stamp.read_text(encoding="utf-8").partition(" ")[0]
+    if first != found:
+        raise UserError(
+            f"{setting}: {path}: its SHA-256 is {found}, and was {first} when it was first used; "
+            f"fetch it again, or remove {stamp} if another file is meant"
+        )
 
 
 def file_sha256(path: Path) -> str:
@@ -217,6 +252,8 @@ class WavLMPool:
         self._spk2utt = read_id_lists(self.folder / "spk2utt")
         self._genders = read_map(self.folder / "spk2gender")
         self._frames = ObjectReader(self.folder / "wavlm.scp")
+        path = self.folder / WEIGHTS
+        self.weights = read_json_object(path, "make the pool again") if is_there(path) else {}
         self.speakers = tuple(sort_ids(self._spk2utt))
 
     def gender(self, speaker: str) -> str:
@@ -304,14 +341,22 @@ def load_converter(
         digest,
     )
     wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
-    features = WavLMFeatures.load(wavlm_file, device)
-    converter = WavLMConverter(voices, features, Vocoder.load(vocoder_file, device), k, max_frames)
-    for setting, path, given in (
+    made_with = voices.weights.get("wavlm", wavlm_file.sha256)
+    if made_with != wavlm_file.sha256:
+        raise UserError(
+            f"{pool / WEIGHTS}: the pool was made with weights of SHA-256 {made_with}, and "
+            f"{wavlm_file.path} has {wavlm_file.sha256}; make the pool again with these "
+            "(steps/extract_wavlm.py), or say wavlm: PATH"
+        )
+    features = WavLMFeatures.load(wavlm_file.path, device)
+    spoken = Vocoder.load(vocoder_file.path, device)
+    converter = WavLMConverter(voices, features, spoken, k, max_frames)
+    for setting, file, given in (
         ("wavlm", wavlm_file, wavlm[1]),
         ("vocoder", vocoder_file, digest),
     ):
         if given is None:
-            converter.note += f"; {setting}_sha256 was not given: it is {file_sha256(path)}"
+            converter.note += f"; {setting}_sha256 was not given: it is {file.sha256}"
     return converter
 
 
