@@ -73,8 +73,8 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("--asr: ctc is named twice", {"asr": "ctc ctc"}),
         ("--emotion: hub:m is named twice", {"emotion": "hub:m hub:m"}),
         ("--genders: f is named twice", {"genders": "f f"}),
-        ("--genders: names none; known: f, m", {"genders": " "}),
-        ("--genders: 'x'; known: f, m", {"genders": "f x"}),
+        ("--genders: names none; known: f, m, mixed", {"genders": " "}),
+        ("--genders: 'x'; known: f, m, mixed", {"genders": "f x"}),
         ("--nj: '0'; a whole number above 0 is expected", {"nj": "0"}),
         ("--emotion: 'smiles'; known: functionals", {"emotion": "smiles"}),
         ("--asr: 'ear'; known: moonshine", {"asr": "ear"}),
@@ -112,6 +112,18 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     assert "--backend exp/backends/hub:a+b --asnorm 100" in of_hub
     given = "exp/xvectors/given:later/e_enrolls"
     assert made[given].startswith(f"job_then_job {given} %import_xvectors data/later/e_enrolls")
+
+
+def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
+    made = commands(plan(genders="f m mixed", systems="b2", asr="hub:m", attackers="ignorant"))
+    assert "exp/metrics/b2/ignorant.e+plda/OA/e_mixed" in made
+    together = made["exp/metrics/b2/utility.hub:m/PP/e"]
+    assert "--also data/e_trials_m" in together and "mixed" not in together
+    assert not [out for out in made if out.endswith("utility.hub:m/PP/e_mixed")]
+    alone = plan(genders="mixed", systems="b2", asr="hub:m", attackers="ignorant")
+    assert "exp/metrics/b2/utility.hub:m/PP/e_mixed" in commands(alone)
+    trained = commands(alone)["exp/encoders/e"]  # is not trained anew for other lists
+    assert trained == commands(plan(systems="b2"))["exp/encoders/e"]
 
 
 def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:

@@ -48,7 +48,7 @@ class Nist:
     def __init__(self, asked: Asked) -> None:
         self.tested = asked.numbers("tested")
         self.recipe = recipe = _begin(asked)
-        trials = " ".join(f"data/{name}" for name in recipe.sets[1:])
+        trials = " ".join(f"data/{name}" for name in recipe.trials)
         self.sources = (asked["sources"] or trials).split()
         need_folders(self.sources)
         self.set = f"{asked['evaluation']}_nist"
@@ -438,7 +438,7 @@ def _similarity(study: Generators, system: str, out: str) -> list[str]:
 def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
     """Similarity of all voices, a matrix over both genders as in 004's Table II."""
     tables, of_encoder = recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
-    trials, data = recipe.sets[1:], f"{out}/pooled/data"
+    trials, data = recipe.trials, f"{out}/pooled/data"
     tables.job("trials", 4, data, "%combine_data_dirs", data, *(f"data/{name}" for name in trials))
 
     def join(of: str, tail: str) -> str:
