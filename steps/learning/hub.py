@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that SpeechBrain reads: of the Hugging Face hub, or in a folder.
+"""Models of the Hugging Face hub, or in a folder: those that SpeechBrain reads, and those of
+transformers.
 
-Loading one runs what its hyperparams.yaml names: only load models that you trust.
+Loading one for SpeechBrain runs what its hyperparams.yaml names: only load models that you trust.
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -35,3 +37,22 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
             "network, an earlier download, or a folder with hyperparams.yaml"
         ) from error
     return model
+
+
+def load_transformer(source: str, kind: str = "AutoModel") -> Any:
+    """A model of transformers, ready to be asked, on the CPU; kind: the class that reads it."""
+    import transformers
+
+    try:
+        return getattr(transformers, kind).from_pretrained(source).eval()
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"hub:{source}: cannot be loaded: {reason}") from error
+
+
+def digest_of(model: torch.nn.Module) -> bytes:
+    """Of all its weights."""
+    digest, state = hashlib.sha256(), model.state_dict()
+    for name in sorted(state):
+        digest.update(state[name].cpu().contiguous().numpy().tobytes())
+    return digest.digest()
