@@ -97,6 +97,18 @@ def test_the_model_learns_at_a_part_of_the_rate(tmp_path: Path, model: Path) -> 
     assert sum(len(group["params"]) for group in groups) == len(learning)
 
 
+def test_the_settings_of_2026_learn(tmp_path: Path, model: Path) -> None:
+    """With a small model in the place of WavLM-Large."""
+    path = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
+    conf = tmp_path / "c.yaml"
+    conf.write_text(path.read_text().replace("microsoft/wavlm-large", str(model)))
+    network = EncoderNetwork(read_config(EncoderConfig, conf))
+    network(torch.randn(2, 16000)).square().sum().backward()
+    learning = [p for p in network.parameters() if p.requires_grad]
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in learning)
+    assert not [name for name in network.state_dict() if "model" in name]
+
+
 def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: MakeDataDir) -> None:
     model = make_model(tmp_path / "model")
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2, "s3": 2}, seconds=0.8)
