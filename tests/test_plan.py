@@ -126,6 +126,12 @@ def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
     assert trained == commands(plan(systems="b2"))["exp/encoders/e"]
 
 
+def test_whisper_is_told_the_language(plan: Plan) -> None:
+    made = commands(plan(asr="hub:m moonshine", asr_language="de", systems="b2"))
+    assert "--language de hub:m" in made["exp/decode/b2/hub:m/e_trials_f"]
+    assert "--language" not in made["exp/decode/b2/moonshine/e_trials_f"]
+
+
 def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:
     words = train_again(["e/plda", "e/cosine", "resemblyzer/cosine"], 3)
     assert " ".join(words) == (

@@ -17,6 +17,7 @@ bins=50              # of a speaker's own linkability (001's code)
 prosody=true         # pitch, length and level of protected speech beside the original, by target
 asr=                 # as run.sh has it: who recognises words, by target; empty: not measured
 asr_lang=general     # as run.sh has it
+asr_language=        # as run.sh has it
 asr_model=ctc_mini   # as run.sh has it
 asr_spelling=english # as run.sh has it
 

@@ -246,6 +246,8 @@ class Utility:
         options: list[str] = []
         if kind == "hub":
             kind, options = word, ["--device", self.recipe.asked["device"]]
+            language = self.recipe.asked.get("asr_language")
+            options += ["--language", language] if language else []
         elif kind == "moonshine":
             options = ["--model", of] if of else []
         elif kind == "pocketsphinx":

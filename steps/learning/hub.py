@@ -7,6 +7,7 @@ Loading one for SpeechBrain runs what its hyperparams.yaml names: only load mode
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -40,14 +41,27 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
 
 
 def load_transformer(source: str, kind: str = "AutoModel") -> Any:
-    """A model of transformers, ready to be asked, on the CPU; kind: the class that reads it."""
+    """What a class of transformers reads, ready to be asked, on the CPU."""
     import transformers
 
     try:
-        return getattr(transformers, kind).from_pretrained(source).eval()
+        model = getattr(transformers, kind).from_pretrained(source)
+        return model.eval() if isinstance(model, torch.nn.Module) else model
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"hub:{source}: cannot be loaded: {reason}") from error
+
+
+def transformer_config(source: str) -> Any:
+    """The settings of a model of transformers; None where there is none, or another kind."""
+    from transformers import AutoConfig
+
+    if Path(source).is_dir() and not (Path(source) / "config.json").is_file():
+        return None
+    try:
+        return AutoConfig.from_pretrained(source)
+    except (OSError, ValueError):
+        return None
 
 
 def digest_of(model: torch.nn.Module) -> bytes:
