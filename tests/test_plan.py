@@ -350,6 +350,19 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
 
 
+def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(
+    plan: Plan, corpus: Path
+) -> None:
+    remember(systems="b2r", genders="f")
+    (corpus / "data/e_trials_f_b2r").mkdir()
+    (corpus / "data/e_trials_f_b2r/conf.json").write_text('{"is_random": true}')
+    (corpus / "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_m").mkdir(parents=True)
+    made = commands(plan(systems="b2", genders="m", evaluators="e/plda", attackers="ignorant"))
+    told = made["exp/results"]
+    assert "--speech b2 data/e_trials_m data/e_trials_m_b2" in told
+    assert "--speech b2 data/e_trials_f " not in told
+
+
 def test_what_is_asked_for_is_remembered_with_what_was(plan: Plan) -> None:
     finish(*SHOWN)
     remember(systems="b2r", quality="true")
