@@ -4,8 +4,9 @@
 
 EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids. OUT
 becomes a data directory with its audio and the tables of ORIGINAL. An utterance of ORIGINAL that is
-missing, has another speaker, or has audio that cannot be used (each file is opened) is an error
-that names it; others of EXTERNAL are left out, counted and named.
+missing, has another speaker, or has audio that cannot be used (each file is read) is an error that
+names it; so is audio that is silent, over twice or under half as long as the original, or the
+original itself. Others of EXTERNAL are left out, counted and named.
 """
 
 import argparse
@@ -15,6 +16,8 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.anonymisers.external import check_speech
+from steps.audio import read_audio
 from utils.audiofiles import probe_audio
 from utils.cli import LossError, UserError, make_parser, run_program
 from utils.datadir import load_data_dir, write_data_dir
@@ -54,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{args.external / 'wav.scp'}: {unusable[0]} ({len(unusable)} of {len(audio)} audio "
             "files cannot be used); make them again"
         )
+    if "segments" not in original.tables:
+        for utt, path in audio.items():
+            made, wave = (read_audio(utt, name).samples for name in (path, original.wav[utt]))
+            check_speech(f"{args.external / 'wav.scp'}: {utt}: {path}", made, wave)
     extra = [utt for utt in external.wav if utt not in original.utt2spk]
     tables = {k: dict(v) for k, v in original.tables.items() if k not in ("segments", "utt2dur")}
     tables["wav.scp"] = audio

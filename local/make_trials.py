@@ -4,7 +4,8 @@
 
 DATA is a data directory with the evaluation speech (wav.scp utt2spk spk2gender ...). For E = OUT
 the data directories E_enrolls (with `enrolls`), E_trials_f and E_trials_m (with `trials`, lines
-`<enrolled speaker> <utterance> target|nontarget`) are written; with `--genders m` only E_trials_m.
+`<enrolled speaker> <utterance> target|nontarget`) are written, and E_trials_mixed, every speaker
+with every utterance; with `--genders m` only E_trials_m.
 
 By the rules: each speaker who has enough speech is enrolled with --enrol-utts utterances, the
 others have trial utterances only; no utterance is in both roles, nor, with --sessions, any
@@ -14,8 +15,9 @@ is drawn depends on the seed and on the ids, not on their order.
 With --enrolled DIR, a data directory with `enrolls`, such as the enrolment of another evaluation:
 its utterances, which DATA must hold, are the enrolment, and all others of DATA the trials.
 
-With --official DIR: the lists in DIR/<name of E>_{enrolls,trials_f,trials_m}, cut to the audio
-that is in DATA; how much of them is left is printed.
+With --official DIR: the lists in DIR/<name of E>_{enrolls,trials_f,trials_m,trials_mixed}, cut to
+the audio that is in DATA; how much of them is left is printed. Where the mixed trials are not
+there, or are there alone, the others are made of what is there.
 """
 
 import argparse
@@ -38,6 +40,7 @@ from local.protocols.trials import (
     lists_of_enrolled,
     make_lists,
     read_official,
+    with_both,
 )
 from utils.cli import UserError, make_parser, run_program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
@@ -112,7 +115,7 @@ def enrolled_lists(data: DataDir, folder: Path, genders: Sequence[str]) -> Lists
 
 
 def write_sets(data: DataDir, out: Path, lists: Lists) -> None:
-    """Write the data directories of the evaluation: enrolment, and trials of each gender."""
+    """Write the data directories of the evaluation: enrolment, and trials of each list."""
     enrol = [utt for utts in lists.enrolment.values() for utt in utts]
     _write(data, Path(f"{out}_enrolls"), enrol, enrolls=True)
     for gender in lists.trials:
@@ -227,6 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.speakers is not None:
             data, rest = split_off_rest(data, args.speakers, rules, args.seed, sessions)
         lists = ruled_lists(data, rules, args.seed, sessions)
+    lists = with_both(lists, data.utt2spk, data.spk2gender or {})
     check_lists(lists)
     if lists.unused:
         print(f"{len(lists.unused)} of {len(data.utt2spk)} utterances are in no list")

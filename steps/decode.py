@@ -4,13 +4,13 @@
 
 RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
 `pocketsphinx`, an older recogniser of English; `ctc`, one that train_recogniser.py trained
-(--model); or `hub:<model>`, a SpeechBrain model of the Hugging Face hub or a folder of one (which
-runs the code that its settings name). DATA needs wav.scp and utt2spk. OUT gets `text` (<utterance>
-<words>, as the recogniser spells them; nothing after the utterance where nothing was recognised)
-and recogniser.json (how it was made); moonshine also writes seconds.tsv (of encoder and decoder)
-and notes.txt (<utterance> <note>: hypotheses that came to no end and were cut), where there are
-any. Only ctc and models of the hub compute on --device. A killed run goes on where it was, from
-text.partial in OUT.
+(--model); or `hub:<model>`, a Whisper (--language) or a SpeechBrain model of the Hugging Face hub,
+or a folder of one (SpeechBrain runs the code that its settings name). DATA needs wav.scp and
+utt2spk. OUT gets `text` (<utterance> <words>, as the recogniser spells them; nothing after the
+utterance where nothing was recognised) and recogniser.json (how it was made); moonshine also writes
+seconds.tsv (of encoder and decoder) and notes.txt (<utterance> <note>: hypotheses that came to no
+end and were cut), where there are any. Only ctc and models of the hub compute on --device. A killed
+run goes on where it was, from text.partial in OUT.
 """
 
 import argparse
@@ -44,6 +44,10 @@ def get_parser() -> argparse.ArgumentParser:
         help="The file that says how ctc searches among the words of --lang (search.yaml of "
         "choose_search.py)",
     )  # fmt: skip
+    parser.add_argument(
+        "--language", metavar="CODE",
+        help="The language that Whisper is told, such as de; left out: it guesses",
+    )  # fmt: skip
     add_device(parser)
     parser.add_argument("recogniser", metavar="RECOGNISER")
     add_paths(parser, "data", "out")
@@ -58,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     data = load_data_dir(args.data)
     recogniser = make_recogniser(
-        args.recogniser, Asked(args.lang, args.model, args.search), args.device
+        args.recogniser, Asked(args.lang, args.model, args.search, args.language), args.device
     )
     done = decode_all(recogniser, data.wav, args.out, progress("decode"))
     for utt, note in done.notes.items():

@@ -3,10 +3,11 @@
 """Recognise the emotion of each utterance of a data directory.
 
 RECOGNISER is `functionals`, a linear classifier that is trained here on the sets of --train, for
-each speaker of DATA without that speaker; or `hub:<model>`, a SpeechBrain model of the Hugging
-Face hub or a folder of one (which runs the code that comes with it). DATA needs utt2spk, for a
-model of the hub wav.scp. The sets of --train need utt2emotion. OUT gets `emotions` (<utterance>
-<emotion>), posteriors.tsv (a probability for each emotion) and recogniser.json (how it was made).
+each speaker of DATA without that speaker; or `hub:<model>`, a model of the Hugging Face hub for
+SpeechBrain (which runs the code that comes with it) or transformers, or a folder of one. DATA needs
+utt2spk, for a model of the hub wav.scp. The sets of --train need utt2emotion. OUT gets `emotions`
+(<utterance> <emotion>), posteriors.tsv (a probability for each emotion) and recogniser.json (how it
+was made).
 """
 
 import argparse

@@ -95,6 +95,24 @@ def test_a_result_file_is_read_and_written_again(
     assert "not measured: uar of IEMOCAP_test, wer of libri_test" in said
 
 
+def test_a_result_file_of_2026_joins_several_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows of a run have a number in front or none: those without were shifted by one column."""
+    path = tmp_path / "theirs"
+    header = "dataset split gender enrollment trial EER"
+    path.write_text(
+        f"---- ASV_eval results ----\n{header}\n8 libri dev mixed anon anon 11.423\n"
+        f"---- ASV_eval^anon results ----\n{header}\n    libri dev mixed anon anon 6.973\n"
+        f"---- ASV_eval^anon results ----\n{header}\n17 libri test mixed anon anon 4.713\n"
+    )
+    assert main([str(PROTOCOLS / "vpc2026.yaml"), str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "libri_dev: average EER 6.973 %" in said and "libri_test: average EER 4.713 %" in said
+    figure = {"what": "eer", "split": "libri_dev_mixed", "protected": True}
+    assert figure.items() <= vars(read_results(path)[1]).items()
+
+
 def test_figures_of_a_recipe_become_a_result_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,10 +195,12 @@ def test_a_protocol_is_followed_but_for_what_the_command_says(
     (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
     monkeypatch.chdir(tmp_path)
     values = {"protocol": "vpc2024", "attackers": "ignorant", "evaluators": "e/plda",
-              "informed_level": "spk", "command_line": "./run.sh --evaluators e/plda"}  # fmt: skip
+              "informed_level": "spk", "genders": "f m",
+              "command_line": "./run.sh --evaluators e/plda"}  # fmt: skip
     asked = follow_protocol(Asked(values))
     assert (asked["attackers"], asked["informed_level"]) == ("semi_informed", "utt")
-    assert asked["evaluators"] == "e/plda"
+    assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
+    assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
     assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
     with pytest.raises(UserError, match=r"conf/protocols/vpc1999.yaml is missing; there are"):
         follow_protocol(Asked(values | {"protocol": "vpc1999"}))

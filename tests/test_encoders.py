@@ -48,6 +48,7 @@ from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFS = sorted((ROOT / "egs" / "TEMPLATE" / "conf" / "encoders").glob("*.yaml"))
+OWN = [path for path in CONFS if path.stem != "ecapa_wavlm"]  # that one: test_hub_front.py
 TINY = {
     "encoder": "ecapa",
     "network": {
@@ -149,7 +150,7 @@ def test_too_short_an_utterance_has_no_vector(tmp_path):
         make_encoder(tmp_path, TINY).embed(np.zeros(1600))
 
 
-@pytest.mark.parametrize("path", CONFS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", OWN, ids=lambda p: p.stem)
 def test_every_configuration_makes_a_network_that_learns(path):
     config = read_config(EncoderConfig, path)
     torch.set_num_threads(1)
@@ -165,7 +166,7 @@ def test_every_configuration_makes_a_network_that_learns(path):
 
 
 def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
-    configs = {p.stem: read_config(EncoderConfig, p) for p in CONFS}
+    configs = {p.stem: read_config(EncoderConfig, p) for p in OWN}
     size = {name: count_parameters(EncoderNetwork(made)) / 1e6 for name, made in configs.items()}
     assert 0.5 < size["ecapa_mini"] < 0.7
     assert size["ecapa_full"] == pytest.approx(6.2, abs=0.05)  # systems of VoicePrivacy 2024

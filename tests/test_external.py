@@ -15,7 +15,7 @@ from conftest import MakeDataDir
 
 from local.protocols.attack_record import Side, compare_draws
 from steps.anonymise import main
-from steps.anonymisers.external import NOTE, find_names, find_suffix
+from steps.anonymisers.external import NOTE, find_names, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
 from steps.protect_by_command import main as by_command
 from utils.cli import LossError, UserError
@@ -130,6 +130,19 @@ def test_paths_of_their_own_recipe_are_found_beside_their_table(
         "".join(f"{p.stem} deep/{p.name}\n" for p in (theirs / "deep").iterdir())
     )
     assert len(read_map(protect(tmp_path, data, theirs) / "wav.scp")) == 3
+
+
+def test_paths_of_their_recipe_were_taken_for_those_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have data/x_anon/wav/u.wav, and a table says so of its own recipe's folder."""
+    for name in ("ours", "theirs"):
+        (tmp_path / name / "data/x_anon/wav").mkdir(parents=True)
+        (tmp_path / name / "data/x_anon/wav/u.wav").touch()
+    (tmp_path / "theirs/data/x_anon/wav.scp").write_text("u data/x_anon/wav/u.wav\n")
+    monkeypatch.chdir(tmp_path / "ours")
+    found = find_speech(tmp_path / "theirs/data", "_anon")
+    assert found == {"u": str(tmp_path / "theirs/data/x_anon/wav/u.wav")}
 
 
 @pytest.mark.parametrize(

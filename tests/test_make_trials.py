@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -201,9 +202,7 @@ def counts(printed: str) -> dict[str, str]:
     return {row[1]: " ".join(row[2].split()) for row in rows if row}
 
 
-def test_program_writes_three_valid_sets(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_program_writes_valid_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = write_data(tmp_path / "all", UTT2SPK)
     sessions = tmp_path / "utt2session"
     sessions.write_text("".join(f"{utt} {name}\n" for utt, name in sorted(SESSIONS.items())))
@@ -221,7 +220,7 @@ def test_program_writes_three_valid_sets(
         "target trials": f"f {utts - 6} m 6",
         "nontarget trials": f"f {utts + 6} m 6",
     }
-    for name in ("enrolls", "trials_f", "trials_m"):
+    for name in ("enrolls", "trials_f", "trials_m", "trials_mixed"):
         made = tmp_path / f"e_test_{name}"
         problems = validate_data_dir(made, audio=False)
         assert [str(p) for p in problems if p.fatal and p.kind != "audio"] == []
@@ -233,6 +232,33 @@ def test_program_writes_three_valid_sets(
         tuple(x.split()) for x in (tmp_path / "e_test_trials_f/trials").read_text().splitlines()
     ]
     assert sorted(rows) == sorted(expected.trials["f"])
+    mixed = load_data_dir(tmp_path / "e_test_trials_mixed", need=("trials",)).trials or []
+    assert {*expected.trials["f"], *expected.trials["m"]} < {*mixed}
+    assert len({*mixed}) == 4 * (utts + 6)  # every speaker with every utterance
+
+
+def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path: Path) -> None:
+    """A challenge draws them; they stay as they are, and those of a gender are read off them."""
+    lists = write_official(tmp_path / "official")
+    drawn = [*lists.trials["f"], *lists.trials["m"], ("m1", lists.trial_utts("f")[0], "nontarget")]
+    utt2spk = {utt: UTT2SPK[utt] for _, utt, _ in drawn}
+    tables = {"utt2spk": utt2spk, "spk2gender": {spk: GENDER[spk] for spk in utt2spk.values()}}
+    write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
+    data = write_data(tmp_path / "all", UTT2SPK)
+    command = ["--official", str(tmp_path / "official"), str(data), str(tmp_path / "e_test")]
+    for name in ("", "trials_f", "trials_m"):  # beside those of each gender; then without
+        if name:
+            shutil.rmtree(tmp_path / f"official/e_test_{name}")
+        assert main(command) == 0
+        for kind, expected in (*lists.trials.items(), ("mixed", drawn)):
+            made = load_data_dir(tmp_path / f"e_test_trials_{kind}", need=("trials",))
+            assert sorted(made.trials or []) == sorted(expected)
+    write_official(tmp_path / "official")
+    more = {**utt2spk, "x-1": "x"}
+    tables = {"utt2spk": more, "spk2gender": {**tables["spk2gender"], "x": "f"}}
+    write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
+    with pytest.raises(UserError, match="speaker x is in the mixed trials, but not in those of a"):
+        main(command)
 
 
 def test_official_lists_are_cut_to_the_audio_with_counts(

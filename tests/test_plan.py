@@ -73,8 +73,8 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("--asr: ctc is named twice", {"asr": "ctc ctc"}),
         ("--emotion: hub:m is named twice", {"emotion": "hub:m hub:m"}),
         ("--genders: f is named twice", {"genders": "f f"}),
-        ("--genders: names none; known: f, m", {"genders": " "}),
-        ("--genders: 'x'; known: f, m", {"genders": "f x"}),
+        ("--genders: names none; known: f, m, mixed", {"genders": " "}),
+        ("--genders: 'x'; known: f, m, mixed", {"genders": "f x"}),
         ("--nj: '0'; a whole number above 0 is expected", {"nj": "0"}),
         ("--emotion: 'smiles'; known: functionals", {"emotion": "smiles"}),
         ("--asr: 'ear'; known: moonshine", {"asr": "ear"}),
@@ -112,6 +112,39 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     assert "--backend exp/backends/hub:a+b --asnorm 100" in of_hub
     given = "exp/xvectors/given:later/e_enrolls"
     assert made[given].startswith(f"job_then_job {given} %import_xvectors data/later/e_enrolls")
+
+
+def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
+    made = commands(plan(genders="f m mixed", systems="b2", asr="hub:m", attackers="ignorant"))
+    assert "exp/metrics/b2/ignorant.e+plda/OA/e_mixed" in made
+    together = made["exp/metrics/b2/utility.hub:m/PP/e"]
+    assert "--also data/e_trials_m" in together and "mixed" not in together
+    assert not [out for out in made if out.endswith("utility.hub:m/PP/e_mixed")]
+    alone = plan(genders="mixed", systems="b2", asr="hub:m", attackers="ignorant")
+    assert "exp/metrics/b2/utility.hub:m/PP/e_mixed" in commands(alone)
+    trained = commands(alone)["exp/encoders/e"]  # is not trained anew for other lists
+    assert trained == commands(plan(systems="b2"))["exp/encoders/e"]
+
+
+def test_similarity_is_also_measured_as_the_semi_informed_attacker_hears_it(plan: Plan) -> None:
+    made = commands(plan(attackers="ignorant semi_informed", systems="b2", evaluators="e/plda"))
+    figures = made["exp/metrics/b2/similarity_semi_informed.e+plda/OO-OP-PP/e_f"]
+    places = [f"exp/scores/b2/similarity_semi_informed.e+plda/{c}/e_f" for c in ("OO", "OP", "PP")]
+    assert " ".join(f"{place}/trials {place}/scores" for place in places) in figures
+    theirs = "e.train_b2_const.scratch"  # of b2, which has one key for all
+    for place, (rows, columns) in zip(places, (("", ""), ("", "_b2"), ("_b2", "_b2")), strict=True):
+        assert f"--backend exp/backends/{theirs}" in made[place]
+        sets = " ".join(f"exp/xvectors/{theirs}/e_trials_f{tail}" for tail in (rows, columns))
+        assert f"{sets} {place}/trials" in made[place]
+    assert f"exp/xvectors/{theirs}/e_trials_f" in made
+    assert "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_f" in made
+    assert not [out for out in made if "similarity_ignorant" in out]
+
+
+def test_whisper_is_told_the_language(plan: Plan) -> None:
+    made = commands(plan(asr="hub:m moonshine", asr_language="de", systems="b2"))
+    assert "--language de hub:m" in made["exp/decode/b2/hub:m/e_trials_f"]
+    assert "--language" not in made["exp/decode/b2/moonshine/e_trials_f"]
 
 
 def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:
@@ -315,6 +348,19 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     refused("--drop: b3 is not remembered; there are: ", plan, **few, drop="b3")
     Path("conf/systems/b2r.yaml").unlink()
     assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
+
+
+def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(
+    plan: Plan, corpus: Path
+) -> None:
+    remember(systems="b2r", genders="f")
+    (corpus / "data/e_trials_f_b2r").mkdir()
+    (corpus / "data/e_trials_f_b2r/conf.json").write_text('{"is_random": true}')
+    (corpus / "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_m").mkdir(parents=True)
+    made = commands(plan(systems="b2", genders="m", evaluators="e/plda", attackers="ignorant"))
+    told = made["exp/results"]
+    assert "--speech b2 data/e_trials_m data/e_trials_m_b2" in told
+    assert "--speech b2 data/e_trials_f " not in told
 
 
 def test_what_is_asked_for_is_remembered_with_what_was(plan: Plan) -> None:

@@ -30,7 +30,10 @@ def test_sets(recipe: Path, corpus: Path) -> None:
     done = prepare(recipe, "--corpus", corpus, *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert "left out: 6 utterances of boredom (--emotions)" in done.stderr
-    sets = ("train", *(f"emodb_test_{name}" for name in ("enrolls", "trials_f", "trials_m")))
+    sets = (
+        "train",
+        *(f"emodb_test_{name}" for name in ("enrolls", "trials_f", "trials_m", "trials_mixed")),
+    )
     emotion: dict[str, str] = {}
     for name in sets:
         emotion |= table(recipe / "data" / name / "utt2emotion")

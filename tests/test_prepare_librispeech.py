@@ -17,7 +17,13 @@ from utils.datadir import load_data_dir
 GENDER = {"61": "F", "121": "F", "1089": "M", "908": "M", "84": "F", "174": "M", "19": "F"}
 SUBSET = {"61": "test-clean", "121": "test-clean", "1089": "test-clean", "908": "test-clean",
           "84": "dev-clean", "174": "dev-clean", "19": "train-clean-100"}  # fmt: skip
-SETS = ("train", "libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
+SETS = (
+    "train",
+    "libri_test_enrolls",
+    "libri_test_trials_f",
+    "libri_test_trials_m",
+    "libri_test_trials_mixed",
+)
 
 
 @pytest.fixture

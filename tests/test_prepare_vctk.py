@@ -11,7 +11,7 @@ from utils.datadir import load_data_dir
 
 GENDER = {"p225": "F", "p226": "M", "p227": "M", "p228": "F", "p229": "F", "p232": "M", "p315": "M",
           "s5": "F"}  # fmt: skip
-EVALUATED = {name: [f"{name}_{s}" for s in ("enrolls", "trials_f", "trials_m")]
+EVALUATED = {name: [f"{name}_{s}" for s in ("enrolls", "trials_f", "trials_m", "trials_mixed")]
              for name in ("vctk_test", "vctk_test_common")}  # fmt: skip
 NUMBERS = (1, 2, 24, 25, 26, 27, 300)
 OPTIONS = ("--speakers", 2, "--enrol-utts", 2)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from local.check_external import main as check_external
 from local.keep_results import main as keep_results
@@ -22,6 +23,7 @@ from tests.conftest import MakeDataDir
 from tests.test_recipe import LINKS, TINY
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError, UserError
+from utils.tables import read_map
 from utils.trials import read_trials
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,12 +125,43 @@ def test_systems_are_varied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert not out.exists()
 
 
+def soften(data: Path) -> None:
+    """Half as loud, without loss, so that it is not the original."""
+    rows = read_map(data / "wav.scp")
+    for utt, path in rows.items():
+        samples, rate = soundfile.read(data.parent / path)
+        soundfile.write(data / f"{utt}.wav", samples / 2, rate, subtype="FLOAT")
+    (data / "wav.scp").write_text("".join(f"{utt} {data / utt}.wav\n" for utt in rows))
+
+
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        (None, "is the original speech, not protected"),
+        (np.zeros(1600), "is digital silence, from speech"),
+        (np.full(4800, 0.1), r"is 0\.3 s long, the original 0\.1 s"),
+    ],
+)
+def test_foreign_speech_that_is_none_is_one_line(
+    tmp_path: Path, make_data_dir: MakeDataDir, samples: np.ndarray | None, said: str
+) -> None:
+    original, theirs = make_data_dir(tmp_path / "a"), make_data_dir(tmp_path / "b")
+    if samples is not None:
+        soften(theirs)
+        soundfile.write(theirs / "s2-000.wav", samples, 16000)
+    utt = "s1-000" if samples is None else "s2-000"
+    with pytest.raises(UserError, match=f"wav.scp: {utt}: .*{said}") as error:
+        check_external([str(original), str(theirs), str(tmp_path / "out")])
+    assert "\n" not in str(error.value) and not (tmp_path / "out").exists()
+
+
 def test_foreign_speech_is_checked_by_id(
     tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
     original = make_data_dir(tmp_path / "original", {"a": 2, "b": 2})
     more = make_data_dir(tmp_path / "more", {"a": 2, "b": 3})
     less = make_data_dir(tmp_path / "less", {"a": 1, "b": 2})
+    soften(more)
     out = tmp_path / "out"
     with pytest.raises(LossError, match=r"1 of 4 utterances .* are missing: a-001"):
         check_external([str(original), str(less), str(out)])
@@ -214,6 +247,7 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     assert run(tmp_path, *asked[:3], "--stop-stage", "0").returncode == 0
     shutil.copytree(tmp_path / "data/small_test_nist", tmp_path / "theirs", dirs_exist_ok=True)
+    soften(tmp_path / "theirs")
     done = run(tmp_path, *asked)
     assert done.returncode == 0
     assert "b2 draws nothing, so there is one profile" in done.stdout
@@ -227,7 +261,7 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
         ("theirs", "trial1_p1"), ("theirs", "trial2_p1"),
     }  # fmt: skip
     value = {(r["system"], r["attacker"], r["metric"]): r["value"] for r in rows}
-    # Their "protected" speech is the original: a voice is its own nearest, and nothing is hidden.
+    # Their "protected" speech is the original, half as loud: a voice is its own nearest.
     assert float(value["theirs", "leakage_p1", "cmc_1"]) == 1.0
     assert value["theirs", "trial2_p1", "eer"] == value["original", "trial2", "eer"]
     assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{tmp_path}=WORK"]) == 0

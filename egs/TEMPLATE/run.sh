@@ -26,6 +26,7 @@ quality_utterances=4                       # utterances of each speaker in that 
 asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), or plain for any language (docs/metrics/wer.md)
 asr_lang=general                           # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
+asr_language=                              # language that Whisper of the hub is told: en, de, ...; empty: it guesses
 asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
 emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The white-box study (paper 001): everybody speaks with one constant voice, and the attacker knows which. docs/studies.md.
 # It takes corpus and encoders of run.sh, and makes what is missing. Targets are clusters of x-vectors of the voice encoder.
-#   ./whitebox.sh                                        40 targets, with and without their pitch
-#   ./whitebox.sh --targets 3 --f0 none                  a look
+#   ./whitebox.sh                                        40 targets, with and without their pitch; for a look: --targets 3
 #   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
 # Results: exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
 # shellcheck disable=SC2034  # local/plan_recipe.py is given the options
@@ -17,6 +16,7 @@ bins=50              # number of bins of a speaker's own linkability (001's code
 prosody=true         # pitch, length and level of protected speech beside the original, by target
 asr=                 # as run.sh has it: who recognises words, by target; empty: not measured
 asr_lang=general     # as run.sh has it
+asr_language=        # as run.sh has it
 asr_model=ctc_mini   # as run.sh has it
 asr_spelling=english # as run.sh has it
 

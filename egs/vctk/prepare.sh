@@ -112,7 +112,7 @@ done
 make_official() {
   local set
   mkdir "$work/lists"
-  for set in enrolls trials_f trials_m; do # as the recipe names the sets of an evaluation
+  for set in enrolls trials_f trials_m trials_mixed; do # as the recipe names the sets of an evaluation
     [[ ! -d $lists/${evaluation}_${set} ]] || ln -s "$(realpath "$lists/${evaluation}_$set")" "$work/lists/${evaluation}_$set"
     [[ $set == enrolls ]] || set+=_common
     [[ ! -d $lists/${evaluation}_${set} ]] \

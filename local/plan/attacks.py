@@ -13,11 +13,17 @@ from local.protocols.attackers import ALIGNED, Attack, System, plan_attacks
 from utils.cli import UserError
 
 DRAW = "draw1"  # the second run of a system that draws something
+SIMILARITY = "similarity"
 
 
 def side(name: str, system: str) -> str:
     """A set, protected by a system; the set itself without one."""
     return f"{name}_{system}" if system else name
+
+
+def _compared(system: str) -> tuple[tuple[str, tuple[str, str, str]], ...]:
+    """Whose folder, condition, and what protected rows and columns of a matrix of voices."""
+    return (system, ("OP", "", system)), (system, ("PP", system, system))
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,12 @@ class Listed:
     def split(self) -> str:
         """The name of the list in tables."""
         return f"{self.recipe.asked['evaluation']}_{self.gender}"
+
+    @property
+    def compares(self) -> bool:
+        """Whether voice similarity is measured as this attacker hears it, too: VoicePAT takes G_VD
+        from an evaluator that was trained on protected speech."""
+        return bool(self.hears.training) and not self.attack.parts.knows_target
 
     @property
     def tail(self) -> str:
@@ -186,6 +198,8 @@ class Attacks:
             if one.hears.encoder != one.tells.encoder:
                 for name in recipe.sets:
                     recipe.xvectors(stage, one.hears.encoder, side(name, one.attack.system))
+                if one.compares:
+                    recipe.xvectors(stage, one.hears.encoder, one.trials)
 
     def score(self, stage: int) -> None:
         """Scores of trial lists, and of all pairs of segments."""
@@ -193,17 +207,22 @@ class Attacks:
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
             for one in [*self.listed(evaluator, gender), *runs]:
                 one.score(stage)
-            self._pair(stage, evaluator, gender, "original", "OO", "", "")
+            self._pair(stage, evaluator, gender, SIMILARITY, "original", "OO", "", "")
             for system in self.systems:
-                self._pair(stage, evaluator, gender, system, "OP", "", system)
-                self._pair(stage, evaluator, gender, system, "PP", system, system)
+                for who, of in _compared(system):
+                    self._pair(stage, evaluator, gender, SIMILARITY, who, *of)
+            for one in self.listed(evaluator, gender):
+                system, kind = one.attack.system, f"{SIMILARITY}_{one.attack.attacker}"
+                for who, of in ((system, ("OO", "", "")), *_compared(system)):
+                    if one.compares:
+                        self._pair(stage, one.hears, gender, kind, who, *of)
 
     def _pair(
         self, stage: int, evaluator: Evaluator, gender: str, *of: str
-    ) -> str:  # system, condition, rows, columns
-        system, condition, rows, columns = of
+    ) -> str:  # kind, system, condition, rows, columns
+        kind, system, condition, rows, columns = of
         name, recipe = self.recipe.asked["evaluation"], self.recipe
-        out = f"exp/scores/{system}/similarity.{evaluator.label}/{condition}/{name}_{gender}"
+        out = f"exp/scores/{system}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
         trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
         return recipe.tables.job(
             "similarity", stage, out, "%score_pairs", "--backend", evaluator.scorer,
@@ -217,6 +236,9 @@ class Attacks:
         for evaluator, gender in self.parts():
             for one in self.listed(evaluator, gender):
                 self._verify(stage, one)
+                if one.compares:
+                    kind, system = f"{SIMILARITY}_{one.attack.attacker}", one.attack.system
+                    self._similarity(stage, evaluator, gender, system, kind, system)
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
 
@@ -244,12 +266,7 @@ class Attacks:
         recipe, name = self.recipe, self.recipe.asked["evaluation"]
         split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
         options, trial_list = self._of_trials(trials), f"data/{trials}/trials"
-        pairs: list[str] = []
-        for who, condition in (("original", "OO"), (system, "OP"), (system, "PP")):
-            folder = f"exp/scores/{who}/similarity.{label}/{condition}/{split}"
-            pairs += [f"{folder}/trials", f"{folder}/scores"]
-        path = f"{system}/similarity.{label}/OO-OP-PP/{split}"
-        figures(recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
+        self._similarity(stage, evaluator, gender, system, SIMILARITY, "original")
         run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
         if {"ignorant", "lazy_informed"} <= run:
             lists: list[str] = []
@@ -269,6 +286,18 @@ class Attacks:
             f"{xvectors}/{trials}/xvector.scp", f"{xvectors}/{trials}_{system}/xvector.scp",
         )  # fmt: skip
         self.calibrate(stage, evaluator, gender, system)
+
+    def _similarity(
+        self, stage: int, evaluator: Evaluator, gender: str, *of: str
+    ) -> None:  # system, kind, whose folder OO is in
+        (system, kind, first), name = of, self.recipe.asked["evaluation"]
+        pairs: list[str] = []
+        for who, condition in ((first, "OO"), (system, "OP"), (system, "PP")):
+            folder = f"exp/scores/{who}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
+            pairs += [f"{folder}/trials", f"{folder}/scores"]
+        path = f"{system}/{kind}.{evaluator.label}/OO-OP-PP/{name}_{gender}"
+        options = self._of_trials(f"{name}_trials_{gender}")
+        figures(self.recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
 
     def calibrate(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> list[str]:
         """Plan calibration distortion where two runs drew something; returns the folders of their

@@ -11,6 +11,7 @@ from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_
 from local.plan.options import Asked, need_conf
 from local.plan.tables import Tables
 from local.protocols.attackers import FINETUNED
+from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
 from utils.jsonfiles import read_json_object
@@ -78,7 +79,7 @@ class Recipe:
                 raise UserError(
                     f"{encoder.word}: given x-vectors cannot be cut; give --chunk-seconds="
                 )
-        genders = asked.choice("genders", "f|m")
+        genders = asked.choice("genders", "f|m|mixed")
         name = asked["evaluation"]
         sets = (f"{name}_enrolls", *(f"{name}_trials_{gender}" for gender in genders))
         train = asked["train_set"]
@@ -117,6 +118,12 @@ class Recipe:
         """The same of one of several trainings, which differ in their seed."""
         seed = str(int(self.asked["seed"]) + training)
         return ("--seed", seed, "--device", self.asked["device"])
+
+    @property
+    def trials(self) -> tuple[str, ...]:
+        """Trial sets that share no utterance: mixed trials where they are alone."""
+        mixed = f"{self.asked['evaluation']}_trials_{MIXED}"
+        return tuple(name for name in self.sets[1:] if name != mixed) or self.sets[1:]
 
     @property
     def intervals(self) -> tuple[str, ...]:

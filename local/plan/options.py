@@ -93,6 +93,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "attackers": protocol.attackers,
         "evaluators": protocol.evaluators,
         "informed_level": protocol.informed_level,
+        "genders": protocol.genders or asked.get("genders"),
     }
     own = given(asked["command_line"])
     return asked.changed({name: value for name, value in values.items() if name not in own})

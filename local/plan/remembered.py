@@ -50,7 +50,7 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
         raise UserError(f"--drop: {word} is not remembered; there are: {' '.join(sorted(known))}")
     own = what_counts(asked)
     differ = sorted(
-        name for name, value in asked.without(FREE).items() if common.get(name) != value
+        name for name, value in asked.without(FREE).items() if common.get(name, "") != value
     )
     wider: dict[str, str] = {}
     for name in (*LISTS, *FLAGS):

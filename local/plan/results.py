@@ -38,7 +38,9 @@ class Results:
         shown = [system for system in self.utility.everything if self._shows(system)]
         for system in filter(speech_of, shown):
             for name in self.recipe.sets[1:]:
-                self.words += ["--speech", system, f"data/{name}", f"data/{name}_{system}"]
+                protected = f"data/{name}_{system}"  # not of lists that only other systems saw
+                if protected in self.own or Path(protected, "conf.json").is_file():
+                    self.words += ["--speech", system, f"data/{name}", protected]
         if self.recipe.asked["report_audio"] != "true":
             self.words += ["--clips", "0"]
         for system in shown:

@@ -13,6 +13,7 @@ from local.plan.remembered import what_counts, widen
 from local.plan.results import Results
 from local.plan.tables import Tables
 from local.plan.utility import Utility
+from local.protocols.trials import MIXED
 from utils.cli import UserError
 from utils.stamps import made_by
 
@@ -87,13 +88,14 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
 
 
 def _prepare(recipe: Recipe) -> None:
-    """Stage 0: the corpus's own program makes the sets of both genders, and further ones."""
+    """Stage 0: the corpus's own program makes the sets of every list, and further ones."""
     asked, name = recipe.asked, recipe.asked["evaluation"]
     corpus, options = _remember(recipe)
     out = f"data/{recipe.train}"
     sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
     also = [word for one in sets if f"data/{one}" != out for word in ("--also", f"data/{one}")]
-    for one in (f"{name}_trials_f", f"{name}_trials_m"):  # of a gender that is not asked for, too
+    for gender in ("f", "m", MIXED):  # of one that is not asked for, too
+        one = f"{name}_trials_{gender}"
         if one not in sets:
             also += ["--maybe", f"data/{one}"]
     recipe.tables.add(

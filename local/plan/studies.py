@@ -48,7 +48,7 @@ class Nist:
     def __init__(self, asked: Asked) -> None:
         self.tested = asked.numbers("tested")
         self.recipe = recipe = _begin(asked)
-        trials = " ".join(f"data/{name}" for name in recipe.sets[1:])
+        trials = " ".join(f"data/{name}" for name in recipe.trials)
         self.sources = (asked["sources"] or trials).split()
         need_folders(self.sources)
         self.set = f"{asked['evaluation']}_nist"
@@ -427,9 +427,9 @@ def _speech(study: Generators, system: str, out: str) -> list[str]:
     recipe, name, words = study.recipe, study.recipe.asked["evaluation"], []
     for evaluator in recipe.evaluators:
         path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{name}"
-        own = [f"exp/metrics/{path}_{gender}" for gender in recipe.genders]
-        found = [folder for folder in own if Path(folder, ".done").is_file()]
-        if len(found) > 1:
+        own = {gender: f"exp/metrics/{path}_{gender}" for gender in recipe.genders}
+        found = [folder for folder in own.values() if Path(folder, ".done").is_file()]
+        if {own.get("f"), own.get("m")} <= set(found):
             found.append(_pooled(recipe, evaluator, system, out))
             found += _attacked(recipe, evaluator, system, out)
         words += [word for folder in found for word in ("--speech", folder)]
@@ -438,7 +438,7 @@ def _speech(study: Generators, system: str, out: str) -> list[str]:
 
 def _both(recipe: Recipe, out: str) -> str:
     """The trials of both genders, within each, in one list."""
-    sets = (f"data/{name}" for name in recipe.sets[1:])
+    sets = (f"data/{name}" for name in recipe.trials)
     return recipe.tables.job(
         "trials", 4, f"{out}/pooled/data", "%combine_data_dirs", f"{out}/pooled/data", *sets
     )
@@ -446,11 +446,10 @@ def _both(recipe: Recipe, out: str) -> str:
 
 def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> list[str]:
     """Figures of each attack on both genders together, where run.sh has the scores of both."""
-    name, (first, *others) = recipe.asked["evaluation"], recipe.genders
-    made: list[str] = []
-    for folder in sorted(Path("exp/scores", system).glob(f"*.{evaluator.label}/*/{name}_{first}")):
+    name, made = recipe.asked["evaluation"], []
+    for folder in sorted(Path("exp/scores", system).glob(f"*.{evaluator.label}/*/{name}_f")):
         attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
-        folders = [folder, *(folder.with_name(f"{name}_{gender}") for gender in others)]
+        folders = [folder, folder.with_name(f"{name}_m")]
         is_attack = attacker != "similarity" and not attacker.endswith(DRAW)
         if not (is_attack and all((one / ".done").is_file() for one in folders)):
             continue
@@ -468,7 +467,7 @@ def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> li
 def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
     """Similarity of all voices, a matrix over both genders as in 004's Table II."""
     tables, of_encoder = recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
-    trials, data = recipe.sets[1:], _both(recipe, out)
+    trials, data = recipe.trials, _both(recipe, out)
 
     def join(of: str, tail: str) -> str:
         parts = [f"{evaluator.encoder.xvectors}/{name}{tail}" for name in trials]

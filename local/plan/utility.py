@@ -48,7 +48,7 @@ class Utility:
 
     def __init__(self, recipe: Recipe, systems: Sequence[str], stage: int) -> None:
         self.recipe, self.systems, self.stage = recipe, systems, stage
-        self.trials = recipe.sets[1:]
+        self.trials = recipe.trials
         self.everything = [ORIGINAL, *systems]
         self.asr = recipe.asked.words("asr")
         self.emotion = recipe.asked.words("emotion")
@@ -161,12 +161,13 @@ class Utility:
     def _emotion_training(self, word: str, system: str) -> list[str]:
         """Options with the sets that a recogniser is trained on: original speech, or protected."""
         recipe = self.recipe
-        names = [recipe.train, *recipe.sets]
+        sets = (recipe.sets[0], *self.trials)
+        names = [recipe.train, *sets]
         if word == "functionals_retrained" and system != ORIGINAL:
             level = recipe.describe(system).level
             recipe.protect_training(self.stage, system, level)
             names = [f"{recipe.train}_{system}_{level}"]
-            names += [f"{name}_{system}" for name in recipe.sets]
+            names += [f"{name}_{system}" for name in sets]
         return [
             word for name in names for word in ("--train", f"data/{name}", self._functionals(name))
         ]
@@ -245,6 +246,8 @@ class Utility:
         options: list[str] = []
         if kind == "hub":
             kind, options = word, ["--device", self.recipe.asked["device"]]
+            language = self.recipe.asked.get("asr_language")
+            options += ["--language", language] if language else []
         elif kind == "moonshine":
             options = ["--model", of] if of else []
         elif kind == "pocketsphinx":

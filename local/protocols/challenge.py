@@ -20,7 +20,8 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A file of conf/protocols. words, emotions: splits. categories: lowest average EERs."""
+    """A file of conf/protocols. words, emotions: splits. categories: lowest average EERs.
+    genders: whose lists are attacked; empty: as the corpus has them."""
 
     challenge: str
     attackers: str
@@ -30,6 +31,7 @@ class Protocol:
     informed_level: str = "utt"
     emotions: tuple[str, ...] = ()
     categories: tuple[float, ...] = ()
+    genders: str = ""
 
 
 def read_protocol(path: Path) -> Protocol:
@@ -50,6 +52,7 @@ def read_protocol(path: Path) -> Protocol:
         plain.challenge, plain.attackers, plain.evaluators,
         Privacy(str(privacy.get("attacker", "")), sets, weights),
         lists["words"], plain.informed_level, lists["emotions"], numbers["categories"],
+        plain.genders,
     )  # fmt: skip
 
 
@@ -59,6 +62,7 @@ class _Plain:
     attackers: str
     evaluators: str
     informed_level: str = "utt"
+    genders: str = ""
 
 
 def _names(value: object, path: Path, where: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ The rules, as they show in the official LibriSpeech lists of 2020 (paper 001, Ta
 speaker of the evaluation set has trial utterances; speakers with enough speech are enrolled too,
 with utterances of one session (in LibriSpeech: one chapter) of which no utterance is in a trial;
 the trials of a gender are the full product of its enrolment speakers and all its trial
-utterances.
+utterances. Mixed trials (2026) are the same of both genders together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +19,7 @@ from utils.seeds import derive_seed
 from utils.tables import invert, sort_ids
 
 GENDERS = ("f", "m")
+MIXED = "mixed"  # the trials of both together
 TARGET, NONTARGET = LABELS
 
 
@@ -41,7 +42,7 @@ class Rules:
 class Lists:
     """The lists of one evaluation.
 
-    enrolment: speaker -> utterances. trials: gender -> (speaker, utterance, label).
+    enrolment: speaker -> utterances. trials: gender, or MIXED -> (speaker, utterance, label).
     trial_only: speakers whom nobody enrolled -> why. unused: utterances in no list.
     """
 
@@ -260,8 +261,27 @@ def choose_speakers(
     return chosen
 
 
+def with_both(lists: Lists, utt2spk: Mapping[str, str], spk2gender: Mapping[str, str]) -> Lists:
+    """The lists with those that they lack of f, m and MIXED: mixed trials are every speaker with
+    every utterance, and those of a gender are the mixed ones in which both are of it. Lists of one
+    gender stay as they are."""
+    trials = dict(lists.trials)
+    if MIXED not in trials and all(gender in trials for gender in GENDERS):
+        utts = {utt for gender in GENDERS for utt in lists.trial_utts(gender)}
+        trials[MIXED] = full_product(lists.enrolment, utts, utt2spk)
+    for gender in GENDERS if MIXED in trials else ():
+        own = [
+            (speaker, utt, label)
+            for speaker, utt, label in trials[MIXED]
+            if spk2gender[speaker] == gender == spk2gender[utt2spk[utt]]
+        ]
+        trials.setdefault(gender, own)
+    return Lists(lists.enrolment, trials, lists.trial_only, lists.unused)
+
+
 def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str], dict[str, str]]:
-    """(lists, utt2spk, spk2gender) of `folder/<evaluation>_{enrolls,trials_f,trials_m}`.
+    """(lists, utt2spk, spk2gender) of `folder/<evaluation>_{enrolls,trials_f,trials_m}`, or of
+    `..._{enrolls,trials_mixed}`, or of all four.
 
     Raises UserError for a missing table, or a trial that contradicts enrolment, speaker or gender.
     """
@@ -277,10 +297,19 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
         enrolment.setdefault(enrolled.utt2spk[utt], []).append(utt)
     utt2spk, spk2gender = dict(enrolled.utt2spk), dict(enrolled.spk2gender or {})
     trials: dict[str, list[Trial]] = {}
-    for gender in GENDERS:
-        place = folder / f"{evaluation}_trials_{gender}"
+    places = {gender: folder / f"{evaluation}_trials_{gender}" for gender in (*GENDERS, MIXED)}
+    mixed = places[MIXED].is_dir()
+    for gender, place in places.items():
+        if not place.is_dir() and (gender == MIXED or mixed):
+            continue
         data = load_data_dir(place, need=("utt2spk", "spk2gender", "trials"))
         _check_official(data, gender, enrolment)
+        new = sorted(set(data.utt2spk.values()) - set(utt2spk.values()))
+        if new and len(trials) == len(GENDERS):
+            raise UserError(
+                f"{place / 'utt2spk'}: speaker {new[0]} is in the mixed trials, but not in those "
+                "of a gender"
+            )
         trials[gender] = data.trials or []
         utt2spk |= data.utt2spk
         spk2gender |= data.spk2gender or {}
@@ -297,7 +326,7 @@ def _check_official(data: DataDir, gender: str, enrolment: Mapping[str, Sequence
         if label != label_of(speaker, utt, data.utt2spk):
             raise UserError(f"{trial}: but {utt} is spoken by {data.utt2spk[utt]}")
     for speaker, own in (data.spk2gender or {}).items():
-        if own != gender:
+        if gender not in (own, MIXED):
             raise UserError(
                 f"{data.path / 'spk2gender'}: {speaker} is {own}, in the trials of {gender}"
             )

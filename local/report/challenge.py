@@ -14,6 +14,7 @@ from pathlib import Path
 
 from local.protocols.challenge import Privacy, Protocol
 from local.report.results import Figure
+from local.report.words import GROUPS
 from utils.cli import UserError
 from utils.tables import read_lines
 
@@ -50,15 +51,21 @@ def scores_of(
         wanted = (
             (f.metric == "eer" and f.split in privacy and f.evaluator == evaluator
              and f.attacker == (protocol.privacy.attacker if protected else "unprotected"))
-            or (f.metric == "wer" and f.split in protocol.words)
-            or (f.metric in ("uar_vpc24", "uar") and f.split in protocol.emotions)
+            or (f.metric == "wer" and _whole(f.split) in protocol.words)
+            or (f.metric in ("uar_vpc24", "uar") and _whole(f.split) in protocol.emotions)
         )  # fmt: skip
         if wanted:
             what = "uar" if f.metric.startswith("uar") else f.metric
+            split = f.split if what == "eer" else _whole(f.split)
             low, high = (float(text) if text else math.nan for text in (f.low, f.high))
-            score = Score(what, f.split, protected, float(f.value), low, high)
-            found.setdefault((what, f.split, protected), score)
+            score = Score(what, split, protected, float(f.value), low, high)
+            found.setdefault((what, split, protected), score)
     return list(found.values())
+
+
+def _whole(split: str) -> str:
+    """Mixed trials are all there are: what is left of use in them is that of the set."""
+    return split.removesuffix("_mixed")
 
 
 def averages(scores: Sequence[Score], privacy: Privacy) -> dict[str, float]:
@@ -86,7 +93,7 @@ _SECTIONS = {"ASV_eval": "eer", "ASV_eval^anon": "eer", "ASR": "wer", "SER": "ua
 def _set_and_rest(split: str) -> tuple[str, str, str]:
     """libri_test_f as (libri, test, f); IEMOCAP_dev as (IEMOCAP, dev, '')."""
     head, _, tail = split.rpartition("_")
-    if tail in ("f", "m"):
+    if tail in GROUPS:
         data, _, part = head.rpartition("_")
         return data or head, part if data else "", tail
     return head or split, tail if head else "", ""
@@ -139,7 +146,8 @@ def read_results(path: Path) -> list[Score]:
         elif set(words) == {"mean"}:
             continue
         else:
-            found.append(_read_row(f"{path}:{number}", section, header, words[1:]))
+            numbered = len(words) > len(header)  # a file of several runs has both kinds
+            found.append(_read_row(f"{path}:{number}", section, header, words[numbered:]))
     if not found:
         raise UserError(f"{path}: has no section such as '---- ASV_eval results ----'")
     return found

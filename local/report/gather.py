@@ -46,7 +46,7 @@ def of_metrics(folders: Sequence[Path]) -> dict[str, list[Json]]:
     for folder in folders:
         figures = read_figures(folder / "metrics.json")
         sim = figures.get("sim_oo")
-        if isinstance(sim, dict):
+        if isinstance(sim, dict) and where_is(folder, "").attacker == "similarity":
             similarity.append(_entry(folder, speakers=list(sim), **_matrices(figures)))
         if isinstance(figures.get("cmc_curve"), dict):
             searches.append(_entry(folder, **figures["cmc_curve"]))  # type: ignore[arg-type]

@@ -31,6 +31,10 @@ SECTIONS = (
     ("Attacks on the enrolment-trial lists", tables.attack_table),
     ("Re-identification: who of the enrolled speakers is it?", tables.reid_table),
     ("Voice similarity, all pairs of trial segments", tables.similarity_table),
+    (
+        "Voice similarity, as heard by evaluators trained on protected speech (VoicePAT's G_VD)",
+        tables.informed_similarity_table,
+    ),
     (tables.GAINS_TITLE, tables.gains_table),
     ("Identity leakage in embedding space, protected to original segments", tables.leakage_table),
     (

@@ -13,7 +13,7 @@ from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
-from local.report.words import ATTACKERS, UTILITY, Marked, attacker, code, number
+from local.report.words import ATTACKERS, GROUPS, UTILITY, Marked, attacker, code, number
 from utils.cli import UserError
 from utils.tables import read_bytes
 
@@ -22,7 +22,7 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 _OPTIONS = {"split", "systems", "evaluators"}
-_GENDERS = {"f": "women", "m": "men"}
+_GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _WORDS = (
     Column("words wrong by {} (%)", "wer", 100, 1),
     Column("characters wrong by {} (%)", "cer", 100, 1),
@@ -45,6 +45,16 @@ class Block:
     systems: Sequence[str]
     evaluators: Sequence[str]
 
+    @property
+    def groups(self) -> dict[str, str]:
+        """Whose voices there are: the end of a split, and a name."""
+        there = {f.split for f in self.figures}
+        return {
+            end: people
+            for end, people in GROUPS.items()
+            if end in _GENDERS or f"{self.split}_{end}" in there
+        }
+
     @classmethod
     def read(cls, words: Sequence[str], page: Path) -> "Block":
         """UserError where a word or a folder is not known."""
@@ -58,7 +68,7 @@ class Block:
         tables = [page.parent / folder / "metrics.csv" for folder in folders]
         figures = list(chain.from_iterable(read_table(path, Figure) for path in tables))
         split = options["split"]
-        own = [f for f in figures if f.split in (split, *(f"{split}_{g}" for g in _GENDERS))]
+        own = [f for f in figures if f.split in (split, *(f"{split}_{g}" for g in GROUPS))]
         if not own:
             raise UserError(f"{page}: the results of {' '.join(folders)} have no split {split}")
         found = dict.fromkeys(f.system for f in own)
@@ -119,7 +129,7 @@ def overview_table(block: Block) -> Table:
     gains = SIMILARITY_COLUMNS[:2]
     measured = _measured(block, [c for c in _WORDS if c.metric in ("wer", "uar", "mos")])
     rows = []
-    for system, (gender, people) in product(block.systems, _GENDERS.items()):
+    for system, (gender, people) in product(block.systems, block.groups.items()):
         split = f"{block.split}_{gender}"
         own = [f for f in block.figures if (f.system, f.split) == (system, split)]
         eer = best.get((system, split)) or best_unprotected(own, split)
@@ -160,7 +170,7 @@ def trainings_table(block: Block) -> Table:
     if not block.evaluators:
         raise UserError("a table of trainings needs evaluators=")
     rows = []
-    for system, (gender, people) in product(block.systems, _GENDERS.items()):
+    for system, (gender, people) in product(block.systems, block.groups.items()):
         split = f"{block.split}_{gender}"
         cells = []
         for column in _SHOWN:
@@ -192,10 +202,10 @@ def attackers_table(block: Block) -> Table:
     evaluators = dict.fromkeys(by for _, _, by, _ in found)
     rows = []
     for system, who, by in product(block.systems, known, evaluators):
-        own = [found.get((system, who, by, f"{block.split}_{gender}")) for gender in _GENDERS]
+        own = [found.get((system, who, by, f"{block.split}_{gender}")) for gender in block.groups]
         if any(own):
             rows.append([code(system), attacker(who), by, *(cell(f, EER) for f in own)])
-    titles = [f"EER, {people} (%)" for people in _GENDERS.values()]
+    titles = [f"EER, {people} (%)" for people in block.groups.values()]
     return Table(["system", "attacker", "evaluator", *titles], rows, 3)
 
 

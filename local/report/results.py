@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from local.report.words import GROUPS
 from utils.cli import LossError, UserError
 from utils.jsonfiles import read_json_object
 from utils.stamps import provenance
@@ -90,7 +91,7 @@ def where_is(folder: Path, corpus: str) -> Where:
     """Read system, attacker, evaluator, condition and split off a folder of the recipe.
 
     The recipe writes figures to .../<system>/<attacker>.<evaluator>/<condition>/<split>, the split
-    ending in the gender (_f, _m), and + for each / of an evaluator such as ecapa_mini/plda.
+    ending in the gender (_f, _m, _mixed), and + for each / of an evaluator such as ecapa_mini/plda.
     """
     if len(folder.parts) < 4 or "." not in folder.parts[-3]:
         raise UserError(
@@ -99,7 +100,8 @@ def where_is(folder: Path, corpus: str) -> Where:
         )
     system, who, condition, split = folder.parts[-4:]
     attacker, _, evaluator = who.replace("+", "/").partition(".")
-    gender = split.rpartition("_")[2] if split.endswith(("_f", "_m")) else ""
+    ending = split.rpartition("_")[2]
+    gender = ending if ending in GROUPS else ""
     return Where(corpus, split, gender, system, attacker, evaluator, condition)
 
 

@@ -49,6 +49,8 @@ def worst_first(
     for row in rows:
         if (row.system, row.evaluator, row.split) != group or row.metric not in MEASURED:
             continue
+        if row.attacker.startswith("similarity_"):  # as an informed attacker hears voices
+            continue
         value, own = _number(row.value), found.setdefault(row.speaker, {})
         before = own.get(row.metric, (math.nan, ""))[0]
         if math.isnan(before) or value > before:

@@ -232,6 +232,13 @@ def similarity_table(table: Figures) -> Table:
     return _table(table, ["similarity"], SIMILARITY_COLUMNS, counts=counts)
 
 
+def informed_similarity_table(table: Figures) -> Table:
+    """The same as evaluators hear it that were trained on protected speech (G_VD of VoicePAT)."""
+    names = {f"similarity_{name}": attacker(name) for name in CONDITION}
+    counts = {"speakers": "n_speakers", "segments": "n_segments"}
+    return _table(table, list(names), SIMILARITY_COLUMNS, names=names, counts=counts)
+
+
 def gains_table(table: Figures) -> Table:
     """Paper 002's Eq. 17 to 20 in both forms, a row a protected split."""
     counts = {"speakers": "n_speakers", "segments": "n_segments"}

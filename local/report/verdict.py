@@ -13,6 +13,7 @@ from local.report.strongest import EER, best_unprotected, no_better, strongest, 
 from local.report.tables import Table, cell
 from local.report.words import (
     CORE,
+    GROUPS,
     UTILITY,
     UTILITY_METRICS,
     absent,
@@ -33,7 +34,6 @@ NO_EVIDENCE = "cannot be judged"
 PART = "hides in part"
 HIDDEN = "hides from the attackers that were run"
 _NAMED = "reid_speaker_top_1"
-_GROUPS = {"f": "women", "m": "men"}
 RULES = (
     f"{NOTHING_HIDDEN}: the strongest attacker errs no more than the same evaluator without "
     "protection, or the interval of their EER does not rule it out.",
@@ -73,7 +73,7 @@ def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
         said = _judge(s.eer, own, best)
         if said == PART:
             said = _from_whom([f for f in figures if (f.split, f.system) == (s.split, s.system)])
-        group = _GROUPS.get(s.eer.gender, s.split)
+        group = GROUPS.get(s.eer.gender, s.split)
         found.setdefault(s.system, []).append(Verdict(group, said, s.eer, own or best))
     return found
 
@@ -236,7 +236,7 @@ def _kept(figure: Figure | None, before: Figure | None, metric: str) -> str:
 def people(figures: Sequence[Figure]) -> str:
     """How many were attacked, by group."""
     counts = {
-        _GROUPS.get(f.gender, f.split): f.n_speakers
+        GROUPS.get(f.gender, f.split): f.n_speakers
         for f in figures
         if f.metric == "eer" and f.n_speakers
     }
@@ -252,7 +252,7 @@ def _best_evaluators(figures: Sequence[Figure]) -> list[Figure]:
 def too_weak(figures: Sequence[Figure]) -> str:
     """A warning where even the best evaluator does not know unprotected voices; else empty."""
     weak = [
-        f"{percent(parse(f.value))} for {_GROUPS.get(f.gender, f.split)}"
+        f"{percent(parse(f.value))} for {GROUPS.get(f.gender, f.split)}"
         for f in _best_evaluators(figures)
         if parse(f.value) > WEAK
     ]
@@ -288,7 +288,7 @@ def trust(figures: Sequence[Figure]) -> list[str]:
 def _too_few(figures: Sequence[Figure]) -> list[str]:
     """A warning where a group is so small that an interval over its people means nothing."""
     small = {
-        _GROUPS.get(f.gender, f.split): f.n_speakers
+        GROUPS.get(f.gender, f.split): f.n_speakers
         for f in figures
         if f.metric == "eer" and parse(f.n_speakers) < FEW
     }

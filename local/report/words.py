@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from local.protocols import attackers
 
+# Who is in a split, by its end.
+GROUPS = {"f": "women", "m": "men", "mixed": "women and men together"}
 PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
 ATTACKERS = {"unprotected": "unprotected"} | {
     name: made.words for name, made in attackers.ATTACKERS.items()

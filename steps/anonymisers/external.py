@@ -12,7 +12,7 @@ import soundfile
 
 from steps.anonymisers.loudness import AsItIs
 from steps.anonymisers.registry import Description
-from steps.audio import read_audio
+from steps.audio import SAMPLE_RATE, read_audio
 from steps.keys import Key
 from steps.sources import Run, Source
 from utils.arrays import Float64
@@ -104,9 +104,10 @@ def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
     tables = [path / "wav.scp" for path in own or (folder, *sorted(folder.glob("*")))]
     tables = [path for path in tables if path.is_file()]
     for table in tables:
+        bases = table.absolute().parents
         for name, file in read_map(table, rest_of_line=True).items():
-            beside = table.parent / file  # where it is not relative to the current directory
-            yield name, str(beside) if not Path(file).exists() and beside.exists() else file
+            # Of relative paths theirs count, not those that the current directory may have, too.
+            yield name, next((str(b / file) for b in bases if (b / file).exists()), file)
     if tables:
         return
     known = {f".{name.lower()}" for name in soundfile.available_formats()}
@@ -154,15 +155,8 @@ class External(Declared[Settings]):
         path = self._speech[utt]
         audio = read_audio(utt, path)
         made = audio.samples
-        if wave.any() and np.array_equal(made, wave):
-            raise UserError(f"{utt}: {path} is the original speech, not protected")
-        ratio = len(made) / len(wave)
-        if not 1 / _OTHER_LENGTH <= ratio <= _OTHER_LENGTH:
-            raise UserError(
-                f"{utt}: {path} is {len(made) / audio.rate:.1f} s long, the original "
-                f"{len(wave) / audio.rate:.1f} s; give the protected speech of this utterance"
-            )
-        longer = ratio - 1
+        check_speech(f"{utt}: {path}", made, wave)
+        longer = len(made) / len(wave) - 1
         if abs(longer) > _SAME_LENGTH:
             self.notes[:] = ["Some utterances are longer or shorter than the original by over 1 %"]
         return made, {
@@ -171,6 +165,20 @@ class External(Declared[Settings]):
             "silence": f"{_silence(made):.3f}",
             "silence_before": f"{_silence(wave):.3f}",
         }
+
+
+def check_speech(where: str, made: Float64, wave: Float64) -> None:
+    """UserError where speech (at 16 kHz) of others is the original itself, digital silence, or so
+    much longer or shorter that it is another utterance's."""
+    if wave.any() and np.array_equal(made, wave):
+        raise UserError(f"{where} is the original speech, not protected")
+    if wave.any() and not made.any():
+        raise UserError(f"{where} is digital silence, from speech")
+    if not 1 / _OTHER_LENGTH <= len(made) / len(wave) <= _OTHER_LENGTH:
+        raise UserError(
+            f"{where} is {len(made) / SAMPLE_RATE:.1f} s long, the original "
+            f"{len(wave) / SAMPLE_RATE:.1f} s; give the protected speech of this utterance"
+        )
 
 
 def _silence(wave: Float64) -> float:

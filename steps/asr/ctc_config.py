@@ -72,6 +72,8 @@ class CtcConfig:
     def __post_init__(self) -> None:
         if self.features.speech_only:
             raise ValueError("features.speech_only: false is needed: words have pauses in them")
+        if self.features.kind == "hub":
+            raise ValueError("features.kind: hub is for speaker encoders; fbank or mfcc")
 
 
 def read_search(path: Path) -> SearchConfig:

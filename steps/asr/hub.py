@@ -1,23 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SpeechBrain recognisers of words, such as `speechbrain/asr-wav2vec2-librispeech`."""
+"""Recognisers of words of the hub: Whisper, and those of SpeechBrain, such as
+`speechbrain/asr-wav2vec2-librispeech`."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
 
-from steps.asr.recognisers import Asked
-from steps.learning.hub import load_hub_model
+from steps.asr.recognisers import Asked, Recogniser
+from steps.asr.whisper import Whisper
+from steps.learning.hub import load_hub_model, transformer_config
 from utils.arrays import Float64
 from utils.cli import UserError
 
 
+class OfHub:
+    """Makes Whisper of a model that is one, and of others what SpeechBrain reads."""
+
+    takes = ("language",)
+
+    @classmethod
+    def make(cls, source: str, *, asked: Asked, device: str) -> Recogniser:
+        """See recognisers.Kind."""
+        if getattr(transformer_config(source), "model_type", "") == "whisper":
+            return Whisper(source, asked.language, device)
+        if asked.language is not None:
+            raise UserError(f"hub:{source}: takes no --language, only Whisper does; leave it out")
+        return HubRecogniser(source, device)
+
+
 class HubRecogniser:
     """A model that SpeechBrain reads as EncoderASR (CTC) or as EncoderDecoderASR."""
-
-    takes = ()
 
     def __init__(self, source: str, device: str = "cpu") -> None:
         self._model = load_hub_model(source, device, _load)
@@ -26,11 +41,6 @@ class HubRecogniser:
             "interface": type(self._model).__name__,
             "speechbrain": version("speechbrain"),
         }
-
-    @classmethod
-    def make(cls, source: str, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
-        """See recognisers.Kind."""
-        return cls(source, device)
 
     @torch.inference_mode()
     def recognise(self, utt: str, samples: Float64) -> str:

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from steps.asr.heard import Heard
 from utils.arrays import Float64
@@ -15,7 +15,7 @@ RECOGNISERS = {
     "moonshine": "steps.asr.moonshine:Moonshine",
     "pocketsphinx": "steps.asr.sphinx:PocketSphinx",
     "ctc": "steps.asr.ctc:CtcRecogniser",
-    "hub:<model>": "steps.asr.hub:HubRecogniser",
+    "hub:<model>": "steps.asr.hub:OfHub",
 }
 
 
@@ -31,11 +31,12 @@ class Recogniser(Protocol):
 @dataclass(frozen=True)
 class Asked:
     """What a recogniser may be told. lang: folder of make_lang.py. model: folder of what it hears
-    with. search: file of choose_search.py."""
+    with. search: file of choose_search.py. language: such as de."""
 
     lang: Path | None = None
     model: Path | None = None
     search: Path | None = None
+    language: str | None = None
 
 
 class Kind(Protocol):
@@ -43,7 +44,7 @@ class Kind(Protocol):
 
     takes: tuple[str, ...]
 
-    def make(self, *found: str, asked: Asked, device: str) -> Self:
+    def make(self, *found: str, asked: Asked, device: str) -> Recogniser:
         """found: what stands for <...>; UserError for what does not go together."""
 
 

@@ -6,7 +6,6 @@ the English recogniser that comes in a wheel; `hub:<model>:<layer>`, a layer of 
 wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepstra`.
 """
 
-import hashlib
 from collections.abc import Callable
 from typing import Protocol
 
@@ -81,21 +80,15 @@ class Hub:
 
     def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
         """UserError where it cannot be had, or has not that many layers."""
-        from transformers import AutoModel
+        from steps.learning.hub import digest_of, load_transformer  # Moonshine needs no PyTorch
 
-        try:
-            self._model = AutoModel.from_pretrained(model).to(device).eval()
-        except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(f"content: hub:{model}: cannot be loaded: {reason}") from error
+        self._model = load_transformer(model).to(device)
         n_layers = int(self._model.config.num_hidden_layers)
         if not layer.isdecimal() or int(layer) > n_layers:
             raise UserError(f"content: hub:{model}:{layer}: the model has {n_layers} layers")
         self._device, self._layer = device, int(layer)
         self.width = int(self._model.config.hidden_size)
-        state = self._model.state_dict()
-        parts = (state[name].cpu().numpy().tobytes() for name in sorted(state))
-        self.digest = hashlib.sha256(b"".join(parts)).hexdigest()
+        self.digest = digest_of(self._model).hex()
 
     def __call__(self, wave: Float64) -> Float32:
         """See ContentExtractor."""

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SpeechBrain classifiers of emotions, such as
-`speechbrain/emotion-recognition-wav2vec2-IEMOCAP`.
+"""Classifiers of emotions of the hub: SpeechBrain's, such as
+`speechbrain/emotion-recognition-wav2vec2-IEMOCAP`, and those of transformers for audio.
 
-Loading a model also runs its custom_interface.py, where it has one.
+Loading a model of SpeechBrain also runs its custom_interface.py, where it has one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
-from steps.audio import read_audio
+from steps.audio import SAMPLE_RATE, read_audio
 from steps.emotion.result import Asked, Recognised
-from steps.learning.hub import load_hub_model
-from utils.arrays import Float64
+from steps.learning.devices import check_device
+from steps.learning.hub import load_hub_model, load_transformer, transformer_config
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.tables import sort_ids
@@ -29,23 +30,20 @@ LABELS = {  # how models call the emotions that data directories name in full
 
 
 class HubEmotions:
-    """A classifier of SpeechBrain that says which emotion an utterance has.
+    """A classifier that says which emotion an utterance has.
 
     labels: the emotions that it knows, as in LABELS (a label that is not there: as the model says).
     """
 
     def __init__(self, source: str, device: str = "cpu") -> None:
-        self._model = load_hub_model(source, device, _load)
-        ind2lab: Mapping[int, str] = self._model.hparams.label_encoder.ind2lab
-        own = [str(ind2lab[index]).lower() for index in sorted(ind2lab)]
-        self._names = [LABELS.get(label, label) for label in own]
+        self._ask, own = _load_any(source, device)
+        self._names = [LABELS.get(label.lower(), label.lower()) for label in own]
         self.labels = sorted(set(self._names))
 
     @torch.inference_mode()
     def recognise(self, samples: Float64) -> list[float]:
         """Probabilities of `labels` for a signal (n,) at 16 kHz, full scale 1."""
-        wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
-        said = self._model.classify_batch(wave, torch.ones(1))[0].reshape(-1).double().cpu()
+        said = self._ask(np.asarray(samples, dtype=np.float32)).reshape(-1).double().cpu()
         # Models give probabilities, their logarithms, or scores before the softmax.
         is_distribution = bool((said >= 0).all()) and abs(float(said.sum()) - 1) < 1e-3
         probabilities = said if is_distribution else torch.softmax(said, 0)
@@ -53,6 +51,35 @@ class HubEmotions:
         for name, probability in zip(self._names, probabilities.tolist(), strict=True):
             total[name] += probability
         return list(total.values())
+
+
+def _load_any(source: str, device: str) -> tuple[Callable[[Float32], torch.Tensor], list[str]]:
+    """What tells the scores of a signal, and its labels. UserError for a model of another kind."""
+    if "emotion2vec" in source.lower():
+        raise UserError(
+            f"hub:{source}: emotion2vec is read by FunASR, not here; recognise with FunASR, and "
+            "give its emotions to local/compute_uar.py (docs/utility.md)"
+        )
+    config = transformer_config(source)
+    if any("Classification" in name for name in getattr(config, "architectures", None) or ()):
+        check_device(device)
+        torch.set_num_threads(1)
+        model: Any = load_transformer(source, "AutoModelForAudioClassification").to(device)
+        prepare = load_transformer(source, "AutoFeatureExtractor")
+
+        def ask(wave: Float32) -> torch.Tensor:
+            heard = prepare(wave, sampling_rate=SAMPLE_RATE, return_tensors="pt").to(device)
+            return cast("torch.Tensor", model(**heard).logits)
+
+        return ask, [config.id2label[index] for index in sorted(config.id2label)]
+    model = load_hub_model(source, device, _load)
+    ind2lab: Mapping[int, str] = model.hparams.label_encoder.ind2lab
+
+    def classify(wave: Float32) -> torch.Tensor:
+        found = model.classify_batch(torch.from_numpy(wave)[None], torch.ones(1))[0]
+        return cast("torch.Tensor", found)
+
+    return classify, [str(ind2lab[index]) for index in sorted(ind2lab)]
 
 
 def _load(how: dict[str, Any]) -> Any:

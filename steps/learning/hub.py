@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that SpeechBrain reads: of the Hugging Face hub, or in a folder.
+"""Models of the Hugging Face hub, or in a folder: those that SpeechBrain reads, and those of
+transformers.
 
-Loading one runs what its hyperparams.yaml names: only load models that you trust.
+Loading one for SpeechBrain runs what its hyperparams.yaml names: only load models that you trust.
 """
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,3 +38,35 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
             "network, an earlier download, or a folder with hyperparams.yaml"
         ) from error
     return model
+
+
+def load_transformer(source: str, kind: str = "AutoModel") -> Any:
+    """What a class of transformers reads, ready to be asked, on the CPU."""
+    import transformers
+
+    try:
+        model = getattr(transformers, kind).from_pretrained(source)
+        return model.eval() if isinstance(model, torch.nn.Module) else model
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"hub:{source}: cannot be loaded: {reason}") from error
+
+
+def transformer_config(source: str) -> Any:
+    """The settings of a model of transformers; None where there is none, or another kind."""
+    from transformers import AutoConfig
+
+    if Path(source).is_dir() and not (Path(source) / "config.json").is_file():
+        return None
+    try:
+        return AutoConfig.from_pretrained(source)
+    except (OSError, ValueError):
+        return None
+
+
+def digest_of(model: torch.nn.Module) -> bytes:
+    """Of all its weights."""
+    digest, state = hashlib.sha256(), model.state_dict()
+    for name in sorted(state):
+        digest.update(state[name].cpu().contiguous().numpy().tobytes())
+    return digest.digest()

@@ -259,6 +259,6 @@ def learning_rate(config: Any, step: int) -> float:
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """For the next step."""
+    """For the next step; a group of parameters may learn at a part of it."""
     for group in optimiser.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get("part", 1.0)

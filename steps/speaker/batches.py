@@ -18,7 +18,7 @@ from utils.seeds import make_rng
 
 @dataclass(frozen=True)
 class Batch:
-    """features: (B, T, D) float32; classes: (B,) int64."""
+    """features: (B, T, D) float32, of kind hub samples (B, n); classes: (B,) int64."""
 
     features: npt.NDArray[np.float32]
     classes: npt.NDArray[np.int64]
@@ -49,7 +49,8 @@ class BatchMaker:
         classes = self._classes(step)
         crops = np.stack([self._crop(rng, int(c), n_samples) for c in classes])
         features = self.features(torch.from_numpy(crops)).numpy()
-        mask_features(rng, features, config.augmentation)
+        if not self.features.passes:
+            mask_features(rng, features, config.augmentation)
         return Batch(features, classes)
 
     def _classes(self, step: int) -> npt.NDArray[np.int64]:

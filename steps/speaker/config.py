@@ -64,15 +64,29 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """25 ms frames every 10 ms. kind: log mel energies (fbank) or mfcc. mean: what is subtracted,
-    sliding over 300 frames."""
+    """25 ms frames every 10 ms. kind: log mel energies (fbank) or mfcc; or hub: a weighted mean of
+    the layers of `model` every 20 ms (steps/speaker/front.py). mean: what is subtracted, sliding
+    over 300 frames. fine_tune: part of the learning rate at which `model` learns, too; 0: not."""
 
-    kind: Annotated[str, OneOf("fbank", "mfcc")] = "fbank"
+    kind: Annotated[str, OneOf("fbank", "mfcc", "hub")] = "fbank"
+    model: str = ""  # WavLM, HuBERT or wav2vec 2.0 of the hub, or a folder
+    fine_tune: Share = 0.0
     bins: Size = 80  # mel bins, or cepstra
     low_hz: NotNegative = 0.0
     high_hz: Positive = 8000.0
     mean: Annotated[str, OneOf("sentence", "sliding", "none")] = "sentence"
     speech_only: bool = False  # cut pauses out first
+
+    def __post_init__(self) -> None:
+        if self.kind == "hub" and not self.model:
+            raise ValueError("model: kind: hub needs the name of a model, or its folder")
+        if self.kind != "hub" and (self.model or self.fine_tune):
+            raise ValueError("model: only kind: hub has one")
+
+    @property
+    def least_seconds(self) -> float:
+        """The shortest speech that has enough frames."""
+        return 0.42 if self.kind == "hub" else 0.2
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,10 @@ class EncoderConfig:
             raise ValueError(f"network.channels: not multiples of {scale}")
         if network.pooling == "xi" and not ecapa:
             raise ValueError("network.pooling: xi is for encoder: ecapa")
+        if self.training.crop_seconds[0] < self.features.least_seconds:
+            raise ValueError(
+                f"training.crop_seconds: kind: hub needs {self.features.least_seconds:g} s"
+            )
 
 
 def fine_tuned(config: EncoderConfig) -> EncoderConfig:

@@ -68,6 +68,7 @@ class NetworkEncoder:
         self.name = config.encoder
         self.device = device
         self.speech_only = config.features.speech_only
+        self.least_seconds = config.features.least_seconds
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
@@ -88,7 +89,7 @@ class NetworkEncoder:
     def _features(self, samples: Samples) -> torch.Tensor:
         if self.speech_only:
             samples = keep_speech(samples)
-        need_seconds(samples, MINIMUM_SECONDS, "of speech" if self.speech_only else "long")
+        need_seconds(samples, self.least_seconds, "of speech" if self.speech_only else "long")
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
         features: torch.Tensor = self.features(wave[None])[0]
         return features

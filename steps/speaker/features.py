@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features of the speaker encoders: log mel energies or cepstra, mean subtracted, on the fly."""
+"""Features of the speaker encoders: log mel energies or cepstra, mean subtracted, on the fly.
+
+Where a model of the hub stands in front of an encoder (steps/speaker/front.py), they are the
+samples.
+"""
 
 from typing import Any
 
@@ -14,7 +18,7 @@ SLIDING_FRAMES = 300
 
 
 class Features(nn.Module):
-    """Samples (B, n) at 16 kHz -> features (B, T, D), T = 1 + n // 160.
+    """Samples (B, n) at 16 kHz -> features (B, T, D), T = 1 + n // 160; of kind hub the samples.
 
     All signals of a batch have the same length. Subtracting the mean of a log spectrum removes the
     level and the constant part of the channel.
@@ -23,6 +27,9 @@ class Features(nn.Module):
     def __init__(self, config: FeatureConfig) -> None:
         super().__init__()
         self.mean = config.mean
+        self.passes = config.kind == "hub"
+        if self.passes:
+            return
         self.cepstra = config.kind != "fbank"
         limits = {"f_min": config.low_hz, "f_max": config.high_hz, "sample_rate": SAMPLE_RATE}
         self.compute: Any  # its parts are called
@@ -36,14 +43,21 @@ class Features(nn.Module):
     @torch.no_grad()
     def forward(self, samples: Tensor) -> Tensor:
         """float32 samples -> float32 features."""
+        if self.passes:
+            return samples
         spectrum = self.compute.compute_STFT(samples)
         power = spectrum[..., 0].square() + spectrum[..., 1].square()  # SpeechBrain's sum is slower
         features: Tensor = self.compute.compute_fbanks(power)
         if self.cepstra:
             features = self.compute.compute_dct(features)
-        if self.mean == "sentence":
-            return features - features.mean(dim=1, keepdim=True)
-        return features - sliding_mean(features) if self.mean == "sliding" else features
+        return subtract_mean(features, self.mean)
+
+
+def subtract_mean(features: Tensor, mean: str) -> Tensor:
+    """Features (B, T, D) without their mean over a sentence, a sliding one, or none."""
+    if mean == "sentence":
+        return features - features.mean(dim=1, keepdim=True)
+    return features - sliding_mean(features) if mean == "sliding" else features
 
 
 def sliding_mean(features: Tensor, window: int = SLIDING_FRAMES) -> Tensor:

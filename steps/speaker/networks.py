@@ -5,6 +5,7 @@ SpeechBrain's statistics pooling adds random noise to an embedding; here it adds
 are replaced for speed (steps/speaker/layers.py).
 """
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.speaker.config import STRUCTURES, EncoderConfig
+from steps.speaker.front import HubFront
 from steps.speaker.layers import AttentivePooling, FastBatchNorm, FrameConv
 from steps.speaker.xi import XiPooling
 from utils.registry import load
@@ -51,10 +53,15 @@ class _XiHead(nn.Module):
 
 
 class EncoderNetwork(nn.Module):
-    """Features (B, T, D) -> embeddings (B, E)."""
+    """Features (B, T, D), of kind hub samples (B, n) -> embeddings (B, E)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
+        self.front: HubFront | None = None
+        if config.features.kind == "hub":
+            self.front = HubFront(config.features)
+            features = dataclasses.replace(config.features, bins=self.front.width)
+            config = dataclasses.replace(config, features=features)
         self.body: nn.Module = load(STRUCTURES[config.encoder])(config)
         self.final_norm: nn.Module = nn.Identity()
         if config.network.final_norm:
@@ -67,6 +74,8 @@ class EncoderNetwork(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """See the class; all utterances of a batch have the same length."""
+        if self.front is not None:
+            features = self.front(features)
         embeddings: Tensor = self.final_norm(self.body(features).squeeze(1))
         return embeddings
 

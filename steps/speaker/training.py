@@ -5,6 +5,7 @@ import hashlib
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -31,8 +32,14 @@ def margin(config: TrainingConfig, step: int) -> float:
 
 
 def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser over all parameters of the modules."""
-    parameters = [p for module in modules for p in module.parameters()]
+    """The optimiser over all parameters of the modules that learn; a model of the hub in front of a
+    network does at a part of the rate."""
+    fronts = [m.front for m in modules if isinstance(m, EncoderNetwork) and m.front is not None]
+    slow = [p for front in fronts for p in front.parameters_of_model()]
+    known = {id(p) for p in slow}
+    rest = [p for m in modules for p in m.parameters() if p.requires_grad and id(p) not in known]
+    parameters: list[dict[str, Any]] = [{"params": rest, "part": 1.0}]
+    parameters += [{"params": slow, "part": front.part} for front in fronts if slow]
     rate, decay = config.learning_rate, config.weight_decay
     if config.optimiser == "sgd":
         return torch.optim.SGD(parameters, rate, config.momentum, weight_decay=decay)

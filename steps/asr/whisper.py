@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whisper, of the Hugging Face hub or in a folder, in the form of transformers.
+
+It writes what it hears in the language that it is told, or guesses one. Decoding is greedy, so that
+the same speech gives the same words.
+"""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import torch
+
+from steps.audio import SAMPLE_RATE
+from steps.learning.devices import check_device
+from steps.learning.hub import load_transformer
+from utils.arrays import Float64
+from utils.cli import UserError
+
+WINDOW = 30  # seconds that it hears at once
+
+
+class Whisper:
+    """A recogniser of many languages, or of English alone (openai/whisper-tiny.en, ...)."""
+
+    def __init__(self, source: str, language: str | None, device: str = "cpu") -> None:
+        torch.set_num_threads(1)
+        check_device(device)
+        self._processor = load_transformer(source, "WhisperProcessor")
+        self._model = load_transformer(source, "WhisperForConditionalGeneration").to(device)
+        self._device, made = device, self._model.generation_config
+        self._told: dict[str, Any] = {}
+        if getattr(made, "is_multilingual", True):
+            self._told = {"task": "transcribe"} | ({"language": language} if language else {})
+            known = {token.strip("<|>") for token in getattr(made, "lang_to_id", {})}
+            if language and language not in known:
+                raise UserError(
+                    f"hub:{source}: --language {language}: the model knows "
+                    f"{' '.join(sorted(known)) or 'no language by name'}"
+                )
+        elif language not in (None, "en"):
+            raise UserError(f"hub:{source}: --language {language}: the model knows English alone")
+        self.settings: Mapping[str, object] = {
+            "recogniser": f"hub:{source}",
+            "interface": "Whisper",
+            "language": language or "as the model guesses",
+            "transformers": version("transformers"),
+        }
+
+    @torch.inference_mode()
+    def recognise(self, utt: str, samples: Float64) -> str:  # noqa: ARG002
+        """The words of a signal (n,) at 16 kHz, full scale 1."""
+        long = len(samples) > WINDOW * SAMPLE_RATE
+        how: dict[str, Any] = {"truncation": False, "padding": "longest"} if long else {}
+        heard = self._processor(
+            np.asarray(samples, np.float32), sampling_rate=SAMPLE_RATE, return_tensors="pt",
+            return_attention_mask=True, **how,
+        ).to(self._device)  # fmt: skip
+        tokens = self._model.generate(
+            **heard, **self._told, do_sample=False, num_beams=1, return_timestamps=long
+        )
+        said: list[str] = self._processor.batch_decode(tokens, skip_special_tokens=True)
+        return " ".join(said[0].split())

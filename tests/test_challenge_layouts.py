@@ -1,0 +1,171 @@
+"""A made-up participant of each VoicePrivacy challenge: their folder, through the whole recipe."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from local.report.challenge import read_results
+from local.report_challenge import main as report
+from tests.corpus_trees import make_recipe
+from utils.archives import ArchiveWriter
+from utils.seeds import make_rng
+
+SUFFIX = {"2020": "_anon", "2022": "_anon", "2024": "_mcadams", "2026": "_mine"}
+ROOT = Path(__file__).resolve().parents[1]
+GENDER = dict(
+    zip(
+        ("11", "12", "13", "21", "22", "23", *(f"3{n}" for n in range(8))),
+        "fffmmmfmfmfmfm",
+        strict=True,
+    )
+)
+SUBSET = {spk: "train-clean-360" if spk[0] == "3" else "test-clean" for spk in GENDER}
+ROLES = {"enrolls": ("100-0", "100-1"), "trials": ("200-0", "200-1")}
+
+
+def utterances(speakers: str, role: str = "") -> list[str]:
+    parts = ROLES[role] if role else [part for own in ROLES.values() for part in own]
+    return [f"{s}-{part}" for s, g in GENDER.items() if s[0] in speakers for part in parts]
+
+
+SETS = {
+    "libri_test_enrolls": utterances("12", "enrolls"),
+    "libri_test_trials_f": utterances("1", "trials"),
+    "libri_test_trials_m": utterances("2", "trials"),
+    "libri_test_trials_mixed": utterances("12", "trials"),
+    "train-clean-360": utterances("3"),
+}
+LISTS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
+
+
+def speak(path: Path, utt: str, system: str) -> None:
+    """Noise, another for each utterance and system."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    samples = 0.1 * make_rng(0, system, utt).standard_normal(8000)
+    soundfile.write(path, samples, 16000, subtype="PCM_16")
+
+
+def librispeech(root: Path) -> Path:
+    """The corpus in its own tree."""
+    lines = [f"{s} | {g.upper()} | {SUBSET[s]} | 25 | A. B" for s, g in GENDER.items()]
+    for spk, subset in SUBSET.items():
+        for utt in utterances(spk[0]):
+            if utt.startswith(f"{spk}-"):
+                place = root / subset / spk / utt.split("-")[1]
+                speak(place / f"{utt}.flac", utt, "original")
+                with (place / f"{spk}-{utt.split('-')[1]}.trans.txt").open("a") as stream:
+                    stream.write(f"{utt} SAID BY {spk}\n")
+    (root / "SPEAKERS.TXT").write_text("\n".join(lines) + "\n")
+    return root
+
+
+def write_lists(data: Path, name: str) -> None:
+    """A data directory of the organisers, as they give it to participants: without audio."""
+    utts, folder = SETS[name], data / name
+    folder.mkdir(parents=True)
+    speakers = dict.fromkeys(utt.split("-")[0] for utt in utts)
+    (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in utts))
+    own = {s: " ".join(u for u in utts if u.startswith(f"{s}-")) for s in speakers}
+    (folder / "spk2utt").write_text("".join(f"{s} {u}\n" for s, u in own.items()))
+    (folder / "spk2gender").write_text("".join(f"{s} {GENDER[s]}\n" for s in speakers))
+    if name.endswith("enrolls"):
+        (folder / "enrolls").write_text("".join(f"{utt}\n" for utt in utts))
+        return
+    kind = name.rpartition("_")[2]
+    enrolled = [s for s in GENDER if SUBSET[s] == "test-clean" and kind in (GENDER[s], "mixed")]
+    rows = [
+        f"{s} {u} {'non' * (not u.startswith(f'{s}-'))}target\n" for s in enrolled for u in utts
+    ]
+    if kind == "mixed":  # they draw them: not every speaker with every utterance
+        rows.remove("11 21-200-0 nontarget\n")
+    (folder / "trials").write_text("".join(rows))
+
+
+def protect(data: Path, name: str, suffix: str, table: str) -> None:
+    """Protected audio of a set. table: before the path in wav.scp; empty: there is none."""
+    folder = data / f"{name}{suffix}"
+    for utt in SETS[name]:
+        speak(folder / f"wav/{utt}.wav", utt, f"{data}{suffix}")
+    if table:
+        rows = (f"{utt} {table}/{name}{suffix}/wav/{utt}.wav\n" for utt in SETS[name])
+        (folder / "wav.scp").write_text("".join(rows))
+
+
+@pytest.fixture(scope="module")
+def participants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The data folder of one of each year, with lists, enrolment, trials and training set."""
+    root = tmp_path_factory.mktemp("participants")
+    found = {year: root / year / "data" for year in SUFFIX}
+    for year, data in found.items():
+        mixed = ("libri_test_enrolls", "libri_test_trials_mixed")
+        sets = mixed if year == "2026" else LISTS
+        for name in sets:
+            write_lists(data, name)
+        # Paths are absolute, or relative to the folder of their recipe; or there is no table.
+        table = {"2020": str(data), "2026": ""}.get(year, "data")
+        for name in (*sets, *(["train-clean-360"] if year != "2020" else [])):
+            protect(data, name, SUFFIX[year], table)
+    return found
+
+
+def write_xvectors(folder: Path, systems: tuple[str, ...]) -> None:
+    """Of every set, as another toolkit would give them: half of a voice is left by protection."""
+    names = [*SETS, "train"]
+    names += [f"{name}_{system}" for name in SETS for system in systems]
+    names += [f"train_{system}_utt" for system in systems]
+    for name in names:
+        with ArchiveWriter(folder / name / "xvector") as writer:
+            for utt in utterances("123"):
+                kept = 0.5 if name.endswith((*systems, "_utt")) else 1.0
+                voice = make_rng(0, "voice", utt.split("-")[0]).standard_normal(6)
+                vector = kept * voice + make_rng(0, name, utt).standard_normal(6)
+                writer.write(utt, vector.astype(np.float32))
+
+
+def cheap(protocol: str, folder: Path) -> Path:
+    """The protocol with an attacker whose back end alone learns, from x-vectors that are given."""
+    text = (ROOT / f"egs/TEMPLATE/conf/protocols/{protocol}.yaml").read_text()
+    text = re.sub(r"semi_informed(_finetuned)?\b", "semi_informed_backend", text)
+    text = re.sub(r"evaluators: .*", "evaluators: given:given/plda", text)
+    (folder / f"{protocol}.yaml").write_text(text)
+    return folder / f"{protocol}.yaml"
+
+
+@pytest.mark.slow
+def test_a_participant_of_each_year_gets_a_result_file(
+    participants: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_recipe(tmp_path / "recipe", "librispeech")
+    (folder / "conf/recipe.conf").write_text(
+        "corpus_name=small\nevaluation=libri_test\nevaluators=given:given/plda\nnj=1\nbootstrap=0\n"
+    )
+    (folder / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    systems = tuple(f"y{year}" for year in SUFFIX)
+    write_xvectors(folder / "given", systems)
+    corpus = librispeech(tmp_path / "LibriSpeech")
+
+    def run(years: tuple[str, ...], *options: str) -> None:
+        external = " ".join(f"y{year}={participants[year]},suffix={SUFFIX[year]}" for year in years)
+        words = ["./run.sh", "--corpus", str(corpus), "--systems=", "--external", external]
+        words += [f"--prepare-options=--lists {participants[years[-1]]}", *options]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+    run(("2020", "2022", "2024"), "--attackers", "lazy_informed semi_informed_backend")
+    capsys.readouterr()
+    for year in ("2020", "2022", "2024"):
+        words = [str(cheap(f"vpc{year}", tmp_path)), str(folder / "exp/results")]
+        assert report([*words, "--of-system", f"y{year}", "--out", str(tmp_path)]) == 0
+        made = read_results(tmp_path / f"result_for_rank_y{year}")
+        assert {s.split for s in made if s.protected} == {"libri_test_f", "libri_test_m"}
+    run(("2026",), "--attackers", "semi_informed_backend", "--genders", "mixed")
+    words = [str(cheap("vpc2026", tmp_path)), str(folder / "exp/results"), "--of-system", "y2026"]
+    assert report(words) == 0
+    assert "libri_test: average EER" in capsys.readouterr().out
+    trials = (folder / "data/libri_test_trials_mixed/trials").read_text()
+    assert "11 21-200-0" not in trials and "11 21-200-1 nontarget" in trials  # as they drew them
+    assert "women and men together" in (folder / "exp/report/RESULTS.md").read_text()

@@ -1,0 +1,137 @@
+"""Layers of a model of the hub in front of a speaker encoder."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from conftest import MakeDataDir
+
+from steps import extract_xvectors, train_encoder
+from steps.learning.settings import read_config
+from steps.speaker.config import EncoderConfig
+from steps.speaker.encoders import TooShortError, load_encoder
+from steps.speaker.networks import EncoderNetwork
+from steps.speaker.training import make_optimiser
+from utils.archives import read_vectors
+from utils.cli import UserError
+
+NETWORK = {
+    "channels": [8, 8, 8, 16], "kernel_sizes": [5, 3, 3, 1], "dilations": [1, 2, 3, 1],
+    "embedding": 6, "attention_channels": 4, "se_channels": 4,
+}  # fmt: skip
+
+
+def make_model(folder: Path, seed: int = 0) -> Path:
+    """A small WavLM in the form of the hub, not trained."""
+    from transformers import WavLMConfig, WavLMModel
+
+    torch.manual_seed(seed)
+    WavLMModel(
+        WavLMConfig(
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
+            num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2, conv_dim=[8] * 7,
+            feat_extract_norm="layer",
+        )
+    ).save_pretrained(folder)  # fmt: skip
+    return folder
+
+
+def write_conf(path: Path, model: Path, **features: object) -> Path:
+    settings = {
+        "encoder": "ecapa",
+        "network": NETWORK,
+        "features": {"kind": "hub", "model": str(model), **features},
+        "training": {
+            "steps": 4, "batch": 4, "crop_seconds": [0.6, 0.7], "valid_every": 2,
+            "checkpoint_every": 2, "minimum_seconds": 0.1, "learning_rate": 0.01,
+        },
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(settings))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("wavlm"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_it_is_trained_saved_and_loaded_again(
+    tmp_path: Path, make_data_dir: MakeDataDir, model: Path, share: float
+) -> None:
+    """Left as it is, or learning too, at a part of the rate; then fine-tuned on other speech."""
+    data = make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.8)
+    conf = write_conf(tmp_path / "conf.yaml", model, fine_tune=share)
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert train_encoder.main([str(conf), str(data), str(first)]) == 0
+    words = ["--init-from", str(first), str(first / "encoder.yaml"), str(data), str(second)]
+    assert train_encoder.main(words) == 0
+    before = EncoderNetwork(read_config(EncoderConfig, conf)).state_dict()
+    after = torch.load(first / "final.pt", weights_only=True)
+    front = [name for name in before if name.startswith("front.")]
+    changed = [name for name in front if not torch.equal(before[name], after[name])]
+    assert "front.weights" in changed
+    assert any(name.startswith("front.model.encoder") for name in changed) == (share > 0)
+    assert not [name for name in changed if "feature_extractor" in name or name.endswith("digest")]
+    out = tmp_path / "xvectors"
+    assert extract_xvectors.main([str(second), str(data), str(out)]) == 0
+    vectors = dict(read_vectors(out / "xvector.scp"))
+    assert len(vectors) == 40 and all(v.shape == (6,) for v in vectors.values())
+    encoder = load_encoder(str(second))
+    samples = np.random.default_rng(0).standard_normal(16000)
+    assert np.array_equal(encoder.embed(samples), load_encoder(str(second)).embed(samples))
+    assert np.allclose(encoder.embed(samples), encoder.embed(samples / 9), atol=1e-3)  # normalised
+    with pytest.raises(TooShortError, match=r"at least 0\.42 s"):
+        encoder.embed(samples[:6000])
+
+
+def test_the_model_learns_at_a_part_of_the_rate(tmp_path: Path, model: Path) -> None:
+    config = read_config(EncoderConfig, write_conf(tmp_path / "c.yaml", model, fine_tune=0.1))
+    network = EncoderNetwork(config)
+    groups = make_optimiser(config.training, network).param_groups
+    assert [group["part"] for group in groups] == [1.0, 0.1]
+    learning = [p for p in network.parameters() if p.requires_grad]
+    assert sum(len(group["params"]) for group in groups) == len(learning)
+
+
+def test_the_settings_of_2026_learn(tmp_path: Path, model: Path) -> None:
+    """With a small model in the place of WavLM-Large."""
+    path = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
+    conf = tmp_path / "c.yaml"
+    conf.write_text(path.read_text().replace("microsoft/wavlm-large", str(model)))
+    network = EncoderNetwork(read_config(EncoderConfig, conf))
+    network(torch.randn(2, 16000)).square().sum().backward()
+    learning = [p for p in network.parameters() if p.requires_grad]
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in learning)
+    assert not [name for name in network.state_dict() if "model" in name]
+
+
+def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: MakeDataDir) -> None:
+    model = make_model(tmp_path / "model")
+    data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2, "s3": 2}, seconds=0.8)
+    conf, out = write_conf(tmp_path / "conf.yaml", model), tmp_path / "out"
+    assert train_encoder.main(["--steps", "1", str(conf), str(data), str(out)]) == 0
+    make_model(model, seed=1)
+    with pytest.raises(UserError, match="has other weights than it had then"):
+        load_encoder(str(out))
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        ({"kind": "hub"}, "features.model: kind: hub needs the name of a model"),
+        ({"kind": "fbank", "model": "a/b"}, "features.model: only kind: hub has one"),
+        ({"kind": "hub", "model": "a/b", "speech_only": True}, "training.crop_seconds"),
+        ({"kind": "hub", "model": "/nothing/here"}, "hub:/nothing/here: cannot be loaded"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path: Path, features: dict[str, object], said: str) -> None:
+    settings = {"encoder": "ecapa", "network": NETWORK, "features": features}
+    short = {"steps": 1, "crop_seconds": [0.3, 0.3] if "speech_only" in features else [1, 1]}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({**settings, "training": short}))
+    with pytest.raises(UserError, match=said) as error:
+        EncoderNetwork(read_config(EncoderConfig, tmp_path / "c.yaml"))
+    assert "\n" not in str(error.value)
