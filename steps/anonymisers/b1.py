@@ -369,7 +369,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
 def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
     """With what depends on the generator and the level: level, gender, neighbours."""
     if generator == CONSTANT:  # its pseudo-speaker is a real one, who is their own nearest voice
-        for name, value in (("level", "const"), ("gender", None), ("neighbours", 1)):
+        for name, value in (("level", "const"), ("gender", ANY), ("neighbours", 1)):
             given = getattr(settings, name)
             if given not in (None, value):
                 raise UserError(
