@@ -9,8 +9,8 @@ quality), overview (the strongest attacker, and use beside it), attackers (all o
 (generators.sh): how much alike pseudo-speakers are; `<!-- table: csv FILE [rows=A,B] -->` a
 table as it is. `<!-- table: paper 002:2 [FOLDER...
 sets=THEIRS:OURS,... evaluators=A,B] -->` shows a table of a paper (docs/published), ours beside
-it; `claims 002` what became of its claims, and `verdicts` how many of each. With --check the exit
-status is 1 when a page is not what its data say.
+it; `claims 002` what became of its claims, `claims` the verdict on those of all papers, and
+`verdicts` how many of each. With --check the exit status is 1 when a page is not what its data say.
 """
 
 import argparse
