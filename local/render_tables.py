@@ -4,13 +4,14 @@
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality), overview (the strongest attacker, and use beside it), attackers (all of them) or trainings
-(one evaluator, trained several times). `<!-- table: voices FOLDER -->` shows FOLDER/generators.csv
-(generators.sh): how much alike pseudo-speakers are; `<!-- table: csv FILE [rows=A,B] -->` a
-table as it is. `<!-- table: paper 002:2 [FOLDER...
-sets=THEIRS:OURS,... evaluators=A,B] -->` shows a table of a paper (docs/published), ours beside
-it; `claims 002` what became of its claims, `claims` the verdict on those of all papers, and
-`verdicts` how many of each. With --check the exit status is 1 when a page is not what its data say.
+quality), overview (the strongest attacker, and use beside it), attackers (all of them), trainings
+(one evaluator, trained several times) or targets (the white box over constant voices).
+`<!-- table: voices FOLDER -->` shows FOLDER/generators.csv (generators.sh): how much alike
+pseudo-speakers are; `<!-- table: csv FILE [rows=A,B] -->` a table as it is.
+`<!-- table: paper 002:2 [FOLDER... sets=THEIRS:OURS,... evaluators=A,B] -->` shows a table of a
+paper (docs/published), ours beside it; `claims 002` what became of its claims, `claims` the
+verdict on those of all papers, and `verdicts` how many of each. With --check the exit status
+is 1 when a page is not what its data say.
 """
 
 import argparse

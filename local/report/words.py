@@ -108,6 +108,16 @@ def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, l
     return {name: own for name, own in found.items() if len(own) >= fewest}
 
 
+def target_gender(system: str) -> str:
+    """f or m: of the targets of a series, the first half (rounded up) are women.
+
+    >>> [target_gender(f"const_{i}_of_3") for i in (1, 2, 3)]
+    ['f', 'f', 'm']
+    """
+    number, _, of = system.partition("const_")[2].partition("_of_")
+    return "f" if int(number) <= (int(of.partition("_")[0]) + 1) // 2 else "m"
+
+
 def target_voices(systems: Iterable[str]) -> list[str]:
     """All of them."""
     return [system for own in target_series(systems).values() for system in own]
