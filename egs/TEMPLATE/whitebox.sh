@@ -2,8 +2,7 @@
 # The white-box study (paper 001): everybody speaks with one constant voice, and the attacker knows which. docs/studies.md.
 # It takes corpus and encoders of run.sh, and makes what is missing. Targets are clusters of x-vectors of the voice encoder.
 #   ./whitebox.sh                                        40 targets, with and without their pitch
-#   ./whitebox.sh --targets 3 --f0 none                  a look
-#   ./whitebox.sh --base bn_const                        by the network of models/bn, whose words stay
+#   ./whitebox.sh --targets 3 --f0 none --base bn_const  a look; by the network of models/bn, whose words stay
 #   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
 # Results (of const): exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
 # shellcheck disable=SC2034  # local/plan_recipe.py is given the options
@@ -21,7 +20,6 @@ asr=                 # as run.sh has it: who recognises words, by target; empty:
 asr_lang=general     # as run.sh has it
 asr_model=ctc_mini   # as run.sh has it
 asr_spelling=english # as run.sh has it
-
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
