@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The figures of 002's Tables 2 to 4 from scores that VoicePrivacy 2020's own recipe wrote of its baseline B1, on its
-# enrolment-trial lists: no audio is needed, and no evaluator of ours. DeID and G_VD need all pairs of segments, which were
-# not scored: they are by the cosine of its x-vectors. In egs/vpc2020:
+# enrolment-trial lists: no audio is needed, and no evaluator of ours. What needs all pairs of segments, which were not
+# scored, is by the cosine of its x-vectors: DeID, G_VD, and leakage as in 003. In egs/vpc2020:
 #   local/challenge_lists.sh /data/vpc2020_libri_test   with data/<set>/trials, results/ASV-<enrol>-<trial>/scores and,
-#                                                       for DeID and G_VD, xvectors/<trial>{,_anon}/xvector.ark
+#                                                       for the latter, xvectors/<trial>{,_anon}/xvector.ark
 # Results: exp/lists/results/metrics.csv.
 set -euo pipefail
 . ./path.sh
@@ -12,7 +12,7 @@ set -euo pipefail
   exit 2
 }
 corpus=$(cd -- "$1" && pwd)
-folders=()
+folders=() both=() utt2spk=()
 
 figures() { # SYSTEM ATTACKER.EVALUATOR CONDITION SPLIT COMMAND...
   local out=exp/lists/metrics/$1/$2/$3/$4 status=0
@@ -52,10 +52,20 @@ for g in f m; do
     echo "$corpus: no xvectors/$trial{,_anon}/xvector.ark: no DeID and G_VD of $trial" >&2
     continue
   fi
+  both+=("$original" "$protected") utt2spk+=("$corpus/data/$trial/utt2spk")
   pairs=()
   score_all OO "$original" "$original"
   score_all OP "$original" "$protected"
   score_all PP "$protected" "$protected"
   figures B1 similarity.x-vector+cosine OO-OP-PP "libri_test_$g" local/compute_metrics.py similarity "${spk[@]}" "${pairs[@]}"
 done
+if ((${#both[@]} == 4)); then # women and men together: canonical correlation needs more segments than twice the values
+  out=exp/lists/segments
+  mkdir -p "$out"
+  LC_ALL=C sort "${utt2spk[@]}" >"$out/utt2spk"
+  cat "${both[0]}" "${both[2]}" >"$out/original.ark"
+  cat "${both[1]}" "${both[3]}" >"$out/protected.ark"
+  figures B1 leakage.x-vector+cosine OP libri_test local/compute_metrics.py leakage --utt2spk "$out/utt2spk" --bootstrap 1000 \
+    "$out/original.ark" "$out/protected.ark"
+fi
 PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"
