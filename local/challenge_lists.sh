@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The figures of 002's Tables 2 to 4 from scores that VoicePrivacy 2020's own recipe wrote of its baseline B1, on its
-# enrolment-trial lists: no audio is needed, and no evaluator of ours. In egs/vpc2020:
-#   local/challenge_lists.sh /data/vpc2020_libri_test   with data/<set>/trials and results/ASV-<enrol>-<trial>/scores
+# enrolment-trial lists: no audio is needed, and no evaluator of ours. What needs all pairs of segments, which were not
+# scored, is by the cosine of its x-vectors: DeID, G_VD, and leakage as in 003. In egs/vpc2020:
+#   local/challenge_lists.sh /data/vpc2020_libri_test   with data/<set>/trials, results/ASV-<enrol>-<trial>/scores and,
+#                                                       for the latter, xvectors/<trial>{,_anon}/xvector.ark
 # Results: exp/lists/results/metrics.csv.
 set -euo pipefail
 . ./path.sh
@@ -10,11 +12,10 @@ set -euo pipefail
   exit 2
 }
 corpus=$(cd -- "$1" && pwd)
-evaluator=x-vector+plda
-folders=()
+folders=() both=() utt2spk=()
 
-figures() { # SYSTEM ATTACKER CONDITION SPLIT COMMAND...
-  local out=exp/lists/metrics/$1/$2.$evaluator/$3/$4 status=0
+figures() { # SYSTEM ATTACKER.EVALUATOR CONDITION SPLIT COMMAND...
+  local out=exp/lists/metrics/$1/$2/$3/$4 status=0
   shift 4
   mkdir -p "$out"
   utils/stamps.py begin "$out" -- "$@" "$out/metrics.json" || status=$?
@@ -29,15 +30,42 @@ figures() { # SYSTEM ATTACKER CONDITION SPLIT COMMAND...
   folders+=("$out")
 }
 
+score_all() { # CONDITION ROWS COLUMNS: all pairs of x-vectors of $trial
+  local out=exp/lists/pairs/$1/$trial
+  mkdir -p "$out"
+  steps/score_pairs.py --backend cosine --utt2spk "$corpus/data/$trial/utt2spk" "$2" "$3" "$out/trials" "$out/scores"
+  pairs+=("$out/trials" "$out/scores")
+}
+
 for g in f m; do
   enrol=libri_test_enrolls trial=libri_test_trials_$g
   OO=("$corpus/data/$trial/trials" "$corpus/results/ASV-$enrol-$trial/scores")
   OA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-$enrol-${trial}_anon/scores")
   AA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-${enrol}_anon-${trial}_anon/scores")
   spk=(--utt2spk "$corpus/data/$trial/utt2spk" --bootstrap 1000)
-  figures original unprotected OO "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OO[@]}"
-  figures B1 ignorant OA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OA[@]}"
-  figures B1 lazy_informed AA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
-  figures B1 gains OO-OA-AA "libri_test_$g" local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
+  figures original unprotected.x-vector+plda OO "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OO[@]}"
+  figures B1 ignorant.x-vector+plda OA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OA[@]}"
+  figures B1 lazy_informed.x-vector+plda AA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
+  figures B1 gains.x-vector+plda OO-OA-AA "libri_test_$g" local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
+  original=$corpus/xvectors/$trial/xvector.ark protected=$corpus/xvectors/${trial}_anon/xvector.ark
+  if [[ ! -f $original || ! -f $protected ]]; then
+    echo "$corpus: no xvectors/$trial{,_anon}/xvector.ark: no DeID and G_VD of $trial" >&2
+    continue
+  fi
+  both+=("$original" "$protected") utt2spk+=("$corpus/data/$trial/utt2spk")
+  pairs=()
+  score_all OO "$original" "$original"
+  score_all OP "$original" "$protected"
+  score_all PP "$protected" "$protected"
+  figures B1 similarity.x-vector+cosine OO-OP-PP "libri_test_$g" local/compute_metrics.py similarity "${spk[@]}" "${pairs[@]}"
 done
+if ((${#both[@]} == 4)); then # women and men together: canonical correlation needs more segments than twice the values
+  out=exp/lists/segments
+  mkdir -p "$out"
+  LC_ALL=C sort "${utt2spk[@]}" >"$out/utt2spk"
+  cat "${both[0]}" "${both[2]}" >"$out/original.ark"
+  cat "${both[1]}" "${both[3]}" >"$out/protected.ark"
+  figures B1 leakage.x-vector+cosine OP libri_test local/compute_metrics.py leakage --utt2spk "$out/utt2spk" --bootstrap 1000 \
+    "$out/original.ark" "$out/protected.ark"
+fi
 PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"

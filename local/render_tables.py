@@ -4,14 +4,17 @@
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality), overview (the strongest attacker, and use beside it), attackers (all of them) or trainings
-(one evaluator, trained several times). `<!-- table: voices FOLDER -->` shows FOLDER/generators.csv
-(generators.sh): how much alike pseudo-speakers are; `<!-- table: csv FILE [rows=A,B] -->` a
-table as it is; `<!-- table: nist FOLDER... NAME -->` one of nist.sh. `<!-- table: paper 002:2 [FOLDER...
-sets=THEIRS:OURS,... evaluators=A,B] -->` shows a table of a paper (docs/published), ours beside
-it (local/report/papers.py says what else a mark may ask for); `claims 002` what became of its
-claims, and `verdicts` how many of each. With --check the exit status is 1 when a page is not what
-its data say.
+quality), overview (the strongest attacker, and use beside it), attackers (all of them), trainings
+(one evaluator, trained several times) or targets (the white box over constant voices). Others:
+
+  voices FOLDER                  FOLDER/generators.csv of generators.sh: how much alike voices are
+  csv FILE [rows=A,B]            a table as it is
+  nist FOLDER... NAME            a table of nist.sh
+  paper 002:2 [FOLDER... sets=THEIRS:OURS,... evaluators=A,B]   a table of a paper (docs/published),
+                                 ours beside it; local/report/papers.py has what else may be asked
+  claims [002], verdicts         what became of a paper's claims (of all), and how many of each
+
+With --check the exit status is 1 when a page is not what its data say.
 """
 
 import argparse

@@ -9,6 +9,9 @@ these speakers. OUT gets synthesiser.yaml (the settings and what was trained on)
 (losses, and the distance on held-out speakers, against steps), checkpoints/ and, last,
 final.pt.
 
+With --onto, a network that was trained without network.melody is taken as it is, and only the
+melody is trained, which takes minutes (docs/content_training.md).
+
 A stopped training goes on from its last checkpoint when the same command is given again, and ends
 with the same network as one that was not stopped.
 """
@@ -23,8 +26,8 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.learning.settings import read_config
 from steps.options import add_device
-from steps.synthesis.registry import find_content_structure, find_structure
-from utils.cli import make_parser, run_program
+from steps.synthesis.registry import STRUCTURES, find_content_structure, find_structure
+from utils.cli import UserError, make_parser, run_program
 from utils.datadir import load_data_dir
 from utils.memory import keep_freed_memory
 from utils.options import add_paths, add_seed
@@ -41,6 +44,11 @@ def get_parser() -> argparse.ArgumentParser:
         "--content", type=Path, metavar="DIR",
         help="A folder of steps/extract_content.py; without it content is found while training",
     )  # fmt: skip
+    parser.add_argument(
+        "--onto", type=Path, metavar="SYNTHESISER",
+        help="A folder of this program or of a model (models/bn/synthesiser); it stays as it is, "
+        "and only the melody is trained",
+    )  # fmt: skip
     add_not_speakers_of(parser)
     add_paths(parser, "conf", "data", "pool", "out")
     return parser
@@ -51,8 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    given = {} if args.content is None else {"content": args.content}
+    given = {name: vars(args)[name] for name in ("content", "onto") if vars(args)[name]}
     structure = find_content_structure(args.conf) if given else find_structure(args.conf)
+    if args.onto and structure != STRUCTURES["bn"]:
+        raise UserError(f"{args.conf}: synthesiser: --onto is of bn alone; leave it out")
     config = read_config(load(structure.config), args.conf)
     data = load_data_dir(args.data)
     check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)

@@ -1,6 +1,7 @@
 """Speech from a recogniser's content: extractors, training, conversion and its switches."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from test_nsf import N_XVECTOR, RATE, pool, voice
 
 from steps.anonymise import main as anonymise
 from steps.anonymisers import model
+from steps.anonymisers.b1 import Settings, VoiceConversion
 from steps.anonymisers.registry import describe_system
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
@@ -42,6 +44,7 @@ from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
 from steps.synthesis.world import analyse
 from utils.cli import UserError
+from utils.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
@@ -76,11 +79,11 @@ def settings(steps: int = 12) -> BnConfig:
     return BnConfig("bn", plan, network=BnNetwork(channels=16, dilations=(1, 2), condition=8))
 
 
-def train(pool: Path, out: Path, config: BnConfig, seed: int = 0) -> None:
+def train(pool: Path, out: Path, config: BnConfig, seed: int = 0, onto: Path | None = None) -> None:
     wav = dict(line.split() for line in (pool / "wav.scp").read_text().splitlines())
     utt2spk = dict(line.split() for line in (pool / "utt2spk").read_text().splitlines())
     audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
-    bn_training.train_bn(config, audio, pool, out, seed=seed)
+    bn_training.train_bn(config, audio, pool, out, seed=seed, onto=onto)
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +324,55 @@ def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(
         load_synthesiser(trained, own_f0=True)
 
 
-@pytest.mark.parametrize("name", ["bn_mini", "bn_base", "bn_vq"])
+def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
+    pool: Path, trained: Path, tmp_path: Path
+) -> None:
+    plain = settings(6)
+    config = replace(plain, network=replace(plain.network, melody=8))
+    train(pool, tmp_path / "more", config, onto=trained)
+    before, after = (torch.load(folder / "final.pt") for folder in (trained, tmp_path / "more"))
+    assert all(torch.equal(after[name], part) for name, part in before.items())
+    assert {name.partition(".")[0] for name in after.keys() - before.keys()} == {"melody"}
+    wave = voice(1.0, 120, 550)
+    said, again = (
+        load_synthesiser(folder).convert(wave, target(), lambda f0: f0)
+        for folder in (trained, tmp_path / "more")
+    )
+    assert (said == again).all()
+    assert load_synthesiser(tmp_path / "more", own_f0=True).convert(wave, target(), np.copy).any()
+    with pytest.raises(UserError, match="onto a network without one"):
+        train(pool, tmp_path / "twice", config, onto=tmp_path / "more")
+    with pytest.raises(UserError, match="does not hold the weights"):
+        wide = replace(config, network=replace(config.network, channels=8))
+        train(pool, tmp_path / "wide", wide, onto=trained)
+
+
+def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
+    conf = tmp_path / "s.yaml"
+
+    def resolved(text: str) -> Settings:
+        conf.write_text(f"{text}\n")
+        return VoiceConversion.parse(read_settings(conf), conf).own
+
+    base = "anonymiser: voice_conversion\ngenerator: {name: random}\nsynthesiser: "
+    for style, f0, keep in (("source", "linear", ["energy"]), ("reference", "predicted", [])):
+        named = resolved(f"{base}bn_mini\nstyle: {style}")
+        said = resolved(f"{base}bn_mini\nf0: {f0}\nkeep: {keep}")
+        assert replace(named, style=None) == said
+    for text, why in (
+        ("bn_mini\nstyle: source\nf0: none", "f0: style: source says it already"),
+        ("bn_mini\nstyle: gst", "style: 'gst' is unknown; known: source, reference"),
+        ("world\nstyle: source", "style: source: it is of synthesiser: bn_<name>"),
+    ):
+        with pytest.raises(UserError, match=re.escape(why)):
+            resolved(base + text)
+    # what models/bn says of F0 gives way to a style
+    assert describe_system(ROOT / "egs/TEMPLATE/conf/systems/bn_reference.yaml").needs == (
+        "model:bn",
+    )
+
+
+@pytest.mark.parametrize("name", ["bn_mini", "bn_base", "bn_vq", "bn_melody"])
 def test_the_settings_of_the_recipes_are_read(name: str) -> None:
     assert read_config(BnConfig, CONF / f"{name}.yaml").content == "moonshine"
 

@@ -83,6 +83,28 @@ def test_every_attacker_has_a_row(page: Path) -> None:
     ]
 
 
+def test_targets_stand_by_the_gender_of_speakers_and_of_targets(page: Path) -> None:
+    rows = "".join(
+        f"c,test_f,f,bn_const_{n}_of_4_f0,white_box_backend,e/plda,AA,eer,0.{n},0.05,0.5,13,,,,aa\n"
+        for n in range(1, 5)
+    )
+    words = "c,test_f,f,bn_const_1_of_4_f0,utility,moonshine,OP,wer,0.1,0.05,0.2,13,,,,aa\n"
+    (page.parent / "run/metrics.csv").write_text(DATA + rows + words)
+    page.write_text(
+        "<!-- table: targets run split=test evaluators=e/plda,moonshine -->\n<!-- end -->\n"
+    )
+    assert main([str(page)]) == 0
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| women")]
+    assert lines[:4] == [
+        "| women | `original` | 5.0 [2.0, 8.0] | not measured |",
+        "| women | `bn_const_NN_of_4_f0`: 4 targets | 25.0 ± 12.9 | 10.0 (3 of 4 not defined) |",
+        "| women | `bn_const_NN_of_4_f0`: 2 targets, own gender | 15.0 ± 7.1 "
+        "| 10.0 (1 of 2 not defined) |",
+        "| women | `bn_const_NN_of_4_f0`: 2 targets, other gender | 35.0 ± 7.1 | – |",
+    ]
+    assert lines[4] == "| women | `bn_const_1_of_4_f0` | 10.0 [5.0, 50.0] | 10.0 [5.0, 20.0] |"
+
+
 def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
     page.write_text(
         "<!-- table: trainings run split=test evaluators=e/plda,e/cosine -->\n<!-- end -->\n"

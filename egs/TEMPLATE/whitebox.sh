@@ -2,14 +2,16 @@
 # The white-box study (paper 001): everybody speaks with one constant voice, and the attacker knows which. docs/studies.md.
 # It takes corpus and encoders of run.sh, and makes what is missing. Targets are clusters of x-vectors of the voice encoder.
 #   ./whitebox.sh                                        40 targets, with and without their pitch; for a look: --targets 3
+#   ./whitebox.sh --targets 3 --f0 none --base bn_const  a look; by the network of models/bn, whose words stay
 #   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
-# Results: exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
+# Results (of const): exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
 # shellcheck disable=SC2034  # local/plan_recipe.py is given the options
 set -euo pipefail
 
 stage=0              # first stage to run
 stop_stage=7         # last stage to run
 targets=40           # target voices: half of them (rounded up) women, the others men
+base=const           # who speaks: const (frames of real voices of the pool, by WORLD) or bn_const (pseudo-speakers of models/bn)
 f0="none linear"     # pitch of protected speech: none (as it was), linear (moved to the target's)
 how="backend"        # what the attacker trains on speech of the target: backend, finetuned, scratch
 bins=50              # number of bins of a speaker's own linkability (001's code)
@@ -19,7 +21,6 @@ asr_lang=general     # as run.sh has it
 asr_language=        # as run.sh has it
 asr_model=ctc_mini   # as run.sh has it
 asr_spelling=english # as run.sh has it
-
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh

@@ -200,6 +200,8 @@ class Nist:
 
 # whitebox.sh: paper 001.
 
+BASES = "const|bn_const"  # conf/systems/<base>_01.yaml is target 1
+
 
 def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
     """What keeps an evaluator from being trained on a target; empty: nothing does."""
@@ -216,17 +218,17 @@ def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
     return ""
 
 
-def _targets(recipe: Recipe, out: str, series: Sequence[str]) -> list[str]:
-    """Systems: target NN of a series, const_NN_of_<targets>[_f0]."""
+def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list[str]:
+    """Systems: target NN of a series, <base>_NN_of_<targets>[_f0]."""
     targets, systems = int(recipe.asked["targets"]), []
+    check_systems([f"{base}_01"])
     for kind in series:
-        source, suffix = ("const_01", "") if kind == "none" else ("const_01_f0", "_f0")
-        check_systems([source])
+        suffix = "" if kind == "none" else "_f0"
         for number in range(1, targets + 1):
-            name = f"const_{number:0{max(2, len(str(targets)))}}_of_{targets}{suffix}"
+            name = f"{base}_{number:0{max(2, len(str(targets)))}}_of_{targets}{suffix}"
             conf = Path(out, "conf", f"{name}.yaml")
             changes = [f"generator.target={number}", f"generator.clusters={(targets + 1) // 2}"]
-            vary_system(Path(f"conf/systems/{source}.yaml"), conf, changes)
+            vary_system(Path(f"conf/systems/{base}_01.yaml"), conf, [*changes, f"f0={kind}"])
             recipe.conf_of[name] = str(conf)
             systems.append(name)
     return systems
@@ -237,6 +239,7 @@ def plan_whitebox(asked: Asked) -> Planned:
     asked.numbers("targets")
     series = asked.choice("f0", "none|linear")
     how = asked.choice("how", "backend|finetuned|scratch")
+    (base,) = asked.choice("base", BASES)
     (bins,) = asked.numbers("bins")
     recipe = _begin(asked)
     left_out = {evaluator.word: _why_untrained(evaluator, how) for evaluator in recipe.evaluators}
@@ -246,7 +249,8 @@ def plan_whitebox(asked: Asked) -> Planned:
         raise UserError(f"no evaluator is left to train: {whys[-1]}")
     recipe.notes += [f"evaluator left out: {why}" for why in whys]
     recipe.evaluators, out = kept, f"exp/whitebox/{asked['evaluation']}_{asked['targets']}"
-    systems = _targets(recipe, out, series)
+    out += "" if base == "const" else f"_{base}"
+    systems = _targets(recipe, base, out, series)
     utility = Utility(recipe, systems, 6)
     for evaluator in kept:
         recipe.evaluator(0, evaluator, encoder_stage=0)

@@ -8,12 +8,25 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
+from local.report.load import NOTHING, Value
 from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
 from local.report.strongest import EER, best_unprotected, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
-from local.report.words import ATTACKERS, GROUPS, UTILITY, Marked, attacker, code, number
+from local.report.whitebox import FIGURES, spread
+from local.report.words import (
+    ATTACKERS,
+    GROUPS,
+    UTILITY,
+    Marked,
+    attacker,
+    code,
+    number,
+    parse,
+    target_gender,
+    target_series,
+)
 from utils.cli import UserError
 from utils.tables import read_bytes
 
@@ -209,6 +222,41 @@ def attackers_table(block: Block) -> Table:
     return Table(["system", "attacker", "evaluator", *titles], rows, 3)
 
 
+def targets_table(block: Block) -> Table:
+    """White box (001) by gender of the speakers: original speech, all targets of a series, those of
+    the speakers' own and of the other gender (mean ± deviation), and each target."""
+    series = target_series(block.systems, fewest=1)
+    measured = _measured(block, _WORDS[:1])
+    own = {(f.system, f.split, f.metric): f for f in block.figures if f.attacker != UTILITY}
+    found = {(f.system, f.split, f.metric, f.evaluator): f for f in block.figures}
+    columns = [c for c in FIGURES if any(c.metric == metric for _, _, metric in own)]
+    rows = []
+    for gender in _GENDERS:
+        people, split = GROUPS[gender], f"{block.split}_{gender}"
+
+        def cells(systems: Sequence[str], split: str = split) -> list[str]:
+            of = [(c, [own.get((s, split, c.metric)) for s in systems]) for c in columns]
+            of += [
+                (c, [found.get((s, split, c.metric, by)) for s in systems]) for c, by in measured
+            ]
+            if len(systems) == 1:
+                return [cell(figures[0], c) for c, figures in of]
+            return [spread([_value_of(f) for f in figures], c) for c, figures in of]
+
+        rows.append([people, code("original"), *cells(["original"])])
+        for name, systems in series.items():
+            alike = [s for s in systems if target_gender(s) == gender]
+            other = [s for s in systems if s not in alike]
+            for who, some in (("", systems), ("own gender", alike), ("other gender", other)):
+                of = f"{len(some)} targets" + (f", {who}" if who else "")
+                rows += (
+                    [[people, Marked(f"{code(name)}: {of}"), *cells(some)]] if len(some) > 1 else []
+                )
+            rows += [[people, code(system), *cells([system])] for system in systems]
+    titles = [column.title for column in (*columns, *(c for c, _ in measured))]
+    return Table(["voices", "speech", *titles], rows, 2)
+
+
 def voices_table(words: Sequence[str], page: Path) -> Table:
     """Generators of FOLDER/generators.csv: how much alike the most voices are, and their cost."""
     # Here: it draws, too, and so loads Matplotlib, which no other table needs.
@@ -275,6 +323,11 @@ _VOICES = (
 )
 
 
+def _value_of(figure: Figure | None) -> Value:
+    """Of a row of figures; NOTHING where it is missing."""
+    return NOTHING if figure is None else Value(parse(figure.value))
+
+
 def _of_block(make: Callable[[Block], Table]) -> Callable[[Sequence[str], Path], Table]:
     return lambda words, page: make(Block.read(words, page))
 
@@ -284,6 +337,7 @@ KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
     "overview": _of_block(overview_table),
     "attackers": _of_block(attackers_table),
     "trainings": _of_block(trainings_table),
+    "targets": _of_block(targets_table),
     "voices": voices_table,
     "csv": csv_table,
     "nist": nist_table,

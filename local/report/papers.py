@@ -67,10 +67,16 @@ def claims() -> list[Claim]:
 
 
 def claims_table(words: Sequence[str], page: Path) -> Table:
-    """`<!-- table: claims 002 -->`: a row a claim of the paper."""
+    """`<!-- table: claims 002 -->`: a row a claim of the paper; `claims` alone: of all papers,
+    without the reasons."""
+    if not words:
+        every = [
+            [Marked(f"[{c.paper}]({c.paper}.md)"), Marked(c.claim), c.verdict] for c in claims()
+        ]
+        return Table(["paper", "claim", "here"], every, 2)
     own = [claim for claim in claims() if [claim.paper] == list(words)]
     if not own:
-        raise UserError(f"{page}: a table of claims names one paper, 000 to 004")
+        raise UserError(f"{page}: a table of claims names one paper, 000 to 004, or none")
     rows: list[list[str]] = [
         [Marked(c.claim), c.place, Marked(f"**{c.verdict}**"), Marked(c.why)] for c in own
     ]

@@ -93,7 +93,7 @@ UTILITY = "utility"  # stands for the attacker where utility was measured, and n
 # DeID is one attacker's view: the cells of OP compare original with protected speech.
 HEARD = "as heard by an attacker who compares with the original voices"
 # A system that converts all speech to one target voice: its number, of how many, and its pitch.
-TARGET = re.compile(r"const_\d+((?:_of_\d+)?(?:_f0)?)")
+TARGET = re.compile(r"((?:bn_)?const)_\d+((?:_of_\d+)?(?:_f0)?)")
 _TARGETS = 3  # from so many on, they are shown together, by target
 
 
@@ -106,8 +106,18 @@ def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, l
     found: dict[str, list[str]] = {}
     for system in sorted(set(systems)):
         if match := TARGET.fullmatch(system):
-            found.setdefault(f"const_NN{match[1]}", []).append(system)
+            found.setdefault(f"{match[1]}_NN{match[2]}", []).append(system)
     return {name: own for name, own in found.items() if len(own) >= fewest}
+
+
+def target_gender(system: str) -> str:
+    """f or m: of the targets of a series, the first half (rounded up) are women.
+
+    >>> [target_gender(f"const_{i}_of_3") for i in (1, 2, 3)]
+    ['f', 'f', 'm']
+    """
+    number, _, of = system.partition("const_")[2].partition("_of_")
+    return "f" if int(number) <= (int(of.partition("_")[0]) + 1) // 2 else "m"
 
 
 def target_voices(systems: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from steps.generators.pool import PoolGenerator
 from steps.generators.registry import describe_generator, load_generator
 from steps.keys import LEVELS, Key
 from steps.sources import NEEDS, Run, Source
-from steps.synthesis.base import REMAINS, SOURCE_SHARE, F0Map, Synthesiser, Target
+from steps.synthesis.base import REMAINS, SOURCE_SHARE, STYLES, F0Map, Synthesiser, Target
 from steps.synthesis.changes import ContentChange, Ranges
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.mixing import WorldSynthesiser
@@ -68,6 +68,7 @@ class Settings:
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
     keep: tuple[Annotated[str, OneOf(*REMAINS)], ...] = ()
+    style: Annotated[str, OneOf(*STYLES)] | None = None
     f0_step: Annotated[float, Number(least=0.01, most=10)] = STEP
     f0_noise: Annotated[float, Number(least=0, most=10)] = NOISE
     peak: Part = 0.95
@@ -75,6 +76,8 @@ class Settings:
     ranges: Ranges | None = None
 
     def __post_init__(self) -> None:
+        if self.style and not self.synthesiser.startswith("bn"):
+            raise ValueError(f"style: {self.style}: it is of synthesiser: bn_<name>")
         if self.content and not self.synthesiser.startswith("bn"):
             raise ValueError("content: it is of synthesiser: bn_<name>")
         if self.ranges and (not self.synthesiser.startswith("bn") or self.f0 == "none"):
@@ -347,7 +350,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
         raise UserError(f"{path}: generator: is missing")
     generator = values["generator"]
     rest = {name: value for name, value in values.items() if name != "generator"}
-    settings = parse_settings(Settings, rest, path)
+    settings = parse_settings(Settings, _styled(rest, path), path)
     wanted = describe_generator(generator, path)
     assert isinstance(generator, dict)
     name = str(generator["name"])
@@ -366,10 +369,19 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
     return Parsed(settings, generator, asked, tuple(ordered))
 
 
+def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
+    """Settings with what their `style` is a name for; UserError where they say that, too."""
+    style = values.get("style")
+    named = STYLES.get(style, {}) if isinstance(style, str) else {}
+    for name in named.keys() & values.keys():
+        raise UserError(f"{path}: {name}: style: {style} says it already; leave one of them out")
+    return {**values, **named}
+
+
 def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
     """With what depends on the generator and the level: level, gender, neighbours."""
     if generator == CONSTANT:  # its pseudo-speaker is a real one, who is their own nearest voice
-        for name, value in (("level", "const"), ("gender", None), ("neighbours", 1)):
+        for name, value in (("level", "const"), ("gender", ANY), ("neighbours", 1)):
             given = getattr(settings, name)
             if given not in (None, value):
                 raise UserError(

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from steps.anonymisers.registry import Anonymiser, Description, System, find_kind
 from steps.sources import Run
+from steps.synthesis.base import STYLES
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
@@ -38,7 +39,10 @@ def _open(
         known = ", ".join(sorted(p.name for p in MODELS.iterdir() if (p / CONF).is_file()))
         raise UserError(f"{path}: model: {conf} is missing; known models: {known}, or give a path")
     changed = {k: v for k, v in values.items() if k not in Settings.__annotations__}
-    settings = {**read_settings(conf), **changed}
+    own = read_settings(conf)
+    for name in STYLES.get(str(changed.get("style")), ()):
+        own.pop(name, None)  # a style says what they would
+    settings = {**own, **changed}
     if settings.get("anonymiser") == values["anonymiser"]:
         raise UserError(f"{conf}: anonymiser: model: a model cannot be another model")
     return find_kind(settings, conf), settings

@@ -11,6 +11,11 @@ from utils.arrays import Float64
 
 REMAINS = ("energy", "aperiodicity")
 """What of the source a synthesiser on a recogniser's content may keep beside F0 and timing."""
+STYLES: dict[str, dict[str, object]] = {
+    "source": {"f0": "linear", "keep": ["energy"]},
+    "reference": {"f0": "predicted", "keep": []},
+}
+"""Names of whose prosody it is, for settings of a system on a recogniser's content."""
 SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
 F0Map = Callable[[Float64], Float64]

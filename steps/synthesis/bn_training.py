@@ -22,12 +22,14 @@ from steps.synthesis.bn import BnEnvelope, ContentNetwork, mean_level
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.bn_content import Contents, open_contents
 from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.trained import FULL_LEVEL
+from steps.synthesis.trained import FULL_LEVEL, trained_files
 from steps.synthesis.training import Voices, speakers_in_turn
 from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, unpack
+from steps.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
+from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import to_plain
+from utils.settings import read_settings, to_plain
 from utils.tables import StrPath
 
 WEIGHTS = np.ones(CODE_DIM + 1, np.float32)  # of the outputs in the loss
@@ -37,6 +39,7 @@ _VALID_CROPS = 2  # a held-out speaker
 _SMALLEST_VARIANCE = 1e-3
 _SMALLEST_SD = 1e-2  # of log F0
 MELODY_WEIGHT = 0.2
+_MELODY = "melody."  # of the names of its weights
 _LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
 
 
@@ -203,6 +206,27 @@ def set_statistics(network: ContentNetwork, material: Material, speakers: Sequen
     network.get_buffer("level").fill_(float(np.mean(levels)))
 
 
+def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
+    """Make a trained network of this one, which learns no more but for its melody.
+
+    folder: of the trained one, which has none. Returns the bytes of its weights. UserError where it
+    is another network, or of content of another digest than this one.
+    """
+    conf, weights = trained_files(folder)
+    told = read_settings(conf).get("trained")
+    known = told.get("content_digest") if isinstance(told, dict) else None
+    state = load_state(weights)
+    if network.melody is None or any(name.startswith(_MELODY) for name in state):
+        raise UserError(f"{folder}: a melody is put onto a network without one, by network.melody")
+    if known != digest:
+        raise UserError(f"{folder}: was trained on other content ({known}) than is here ({digest})")
+    own = {name: part for name, part in network.state_dict().items() if name.startswith(_MELODY)}
+    fill_network(network, {**state, **own}, weights)
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(name.startswith(_MELODY))
+    return weights.read_bytes()
+
+
 @dataclass
 class ContentTrainer(Trainer):
     """A network on content under training; see Trainer. valid: crops of held-out speakers.
@@ -267,11 +291,18 @@ class BnTrainer(ContentTrainer):
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
+        self.only_melody = not all(part.requires_grad for part in self.network.parameters())
+        if self.only_melody:
+            self.best_by = "valid_melody"
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
         """See Trainer."""
         self.network.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
+        if self.only_melody:
+            loss = self.off_melody(batch)
+            descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
+            return {"melody": float(loss.detach())}
         distance = self.distance_on(batch)
         guess = self.network.variance(batch.xvectors.to(self.device))
         missed = guess - batch.variances.to(self.device)
@@ -302,12 +333,13 @@ def train_bn(
     seed: int,
     device: str = "cpu",
     content: StrPath | None = None,
+    onto: Path | None = None,
 ) -> None:
     """Train on `audio`, what `pool` knows of it, and its content where a folder has it already.
 
-    `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
+    onto: see `take_over`. `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """
-    train_on_content(BnTrainer, config, audio, pool, out, seed, device, content)
+    train_on_content(BnTrainer, config, audio, pool, out, seed, device, content, onto)
 
 
 def train_on_content(
@@ -319,6 +351,7 @@ def train_on_content(
     seed: int,
     device: str,
     content: StrPath | None,
+    onto: Path | None = None,
 ) -> None:
     """The training of any network on content; see `train_bn`."""
     torch.set_num_threads(1)
@@ -330,7 +363,12 @@ def train_on_content(
     n_xvector = len(voices.xvectors[training.speakers[0]])
     torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
     network = trainer_of.kind(config, contents.of.width, n_xvector)
-    set_statistics(network, material, training.speakers)
+    parts: list[object] = [seed, audio.spk2utt, audio.lengths]
+    parts += [voices.matrix(audio.speakers).tobytes(), contents.of.digest]
+    if onto is None:
+        set_statistics(network, material, training.speakers)
+    else:
+        parts.append(take_over(network, onto, contents.of.digest))
     # Crops are made on the processor, wherever the network is.
     make = CropMaker(material, copy.deepcopy(network), training.speakers, trainer_of.signals)
     rng = make_rng(seed, "bn-validation")
@@ -338,13 +376,11 @@ def train_on_content(
     valid = stack(crops) if crops else None
     trainer = trainer_of(config, seed, device, network.to(device), make, valid)
     settings = to_plain(config)
-    digest = contents.of.digest
-    parts = (seed, audio.spk2utt, audio.lengths, voices.matrix(audio.speakers).tobytes(), digest)
     train(trainer, out, identity(settings, *parts)).finish(
         "synthesiser.yaml",
         settings,
         speakers=len(training.speakers),
         hours=round(training.seconds / 3600, 3),
         xvector_dimensions=n_xvector,
-        content_digest=digest,
+        content_digest=contents.of.digest,
     )
