@@ -5,7 +5,7 @@
 OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of paper 004),
 capacity.pdf and capacity.svg (004, Fig. 11), and run.json (command, commit, versions). THRESHOLD is
 the file of local/find_threshold.py, REAL a folder with the capacity.tsv of real speakers.
-Generators without --speech are "not run".
+Generators without --attacked are "not run".
 """
 
 import argparse
@@ -35,7 +35,7 @@ def get_parser() -> argparse.ArgumentParser:
         "again",
     )  # fmt: skip
     parser.add_argument(
-        "--speech", type=Path, action="append", default=[], metavar="FOLDER",
+        "--attacked", type=Path, action="append", default=[], metavar="FOLDER",
         help="A folder of figures, <generator>/<attacker>.<evaluator>/<condition>/<split>, where "
         "similarity.<evaluator>/OO-OP-PP has DeID and G_VD; may be given again",
     )  # fmt: skip

@@ -10,7 +10,7 @@ OUT, which may be WORLD_DIR, gets
   utt2spk spk2utt spk2gender
   spk_f0.{ark,scp}           F0 statistics, as steps/compute_f0_stats.py makes them
   spk_xvector.{ark,scp}
-  content.{ark,scp,json}     with --content
+  content.{ark,scp,json}     with --add-content
 
 Every speaker needs an x-vector and frames that are not silent. Who has no utterance with frames is
 left out, and --allow-loss counts the utterances.
@@ -37,7 +37,7 @@ def get_parser() -> argparse.ArgumentParser:
     add_not_speakers_of(parser)
     add_device(parser)
     parser.add_argument(
-        "--content", default="", metavar="NAME",
+        "--add-content", default="", metavar="NAME", dest="content",
         help="The recogniser's content that is added for each frame (conf/systems: features: "
         "content): moonshine, hub:<model>:<layer> or cepstra",
     )  # fmt: skip

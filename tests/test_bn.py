@@ -499,7 +499,7 @@ def test_pseudo_speakers_of_a_generator_have_the_pitch_of_voices_like_theirs(
     noise = 0.3 * np.random.default_rng(1).standard_normal((240, 64))
     vectors = (np.repeat(people.xvectors, 2, axis=0) + noise).astype(np.float32)
     data = TrainingVectors(people.speakers, vectors, np.repeat(np.arange(120), 2))
-    small = {"network": {"identity": 128, "width": 64}, "training": {"steps": 200}}
+    small = {"network": {"identity": 128, "width": 64}, "training": {"steps": 600}}
     generator, synthesiser = tmp_path / "generator", tmp_path / "bn"
     train_generator({"generator": "idmap_mlp", **small}, "conf", data, generator, seed=0)
     shutil.copytree(trained, synthesiser)

@@ -463,7 +463,7 @@ class TestContent:
             x.write("a", np.ones(3))
             x.write("b", np.ones(3))
         words = (tmp_path / "world", data, tmp_path, tmp_path / "pool")
-        assert make_voice_pool(["--content", "cepstra", *map(str, words)]) == 0
+        assert make_voice_pool(["--add-content", "cepstra", *map(str, words)]) == 0
         return tmp_path / "pool"
 
     def test_speech_of_the_voice_itself_finds_its_own_frames(self, load, voices: Path) -> None:

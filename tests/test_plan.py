@@ -460,7 +460,7 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     assert pooled not in planned()[results]
     measured(corpus, "m")
     made = planned()
-    both = f"--speech exp/metrics/{of}_m --speech {pooled}/metrics/{of}"
+    both = f"--attacked exp/metrics/{of}_m --attacked {pooled}/metrics/{of}"
     assert both in made[results]
     trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"
     assert made[f"{pooled}/e/random"].endswith(trials)

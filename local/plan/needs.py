@@ -247,7 +247,7 @@ class Recipe:
             "world", stage, data, f"exp/world/{self.pool}", "%extract_world", "%data", "%out"
         )
         out = _pool_folder(name, content)
-        words = (*self.on_device, "--content", content) if content else ()
+        words = (*self.on_device, "--add-content", content) if content else ()
         return self.tables.job(
             "pools", stage, out, "%make_voice_pool", *words, *self.unseen,
             world, data, speakers, out,

@@ -436,7 +436,7 @@ def _speech(study: Generators, system: str, out: str) -> list[str]:
         if {own.get("f"), own.get("m")} <= set(found):
             found.append(_pooled(recipe, evaluator, system, out))
             found += _attacked(recipe, evaluator, system, out)
-        words += [word for folder in found for word in ("--speech", folder)]
+        words += [word for folder in found for word in ("--attacked", folder)]
     return words
 
 

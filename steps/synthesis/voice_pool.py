@@ -34,7 +34,7 @@ MATCH_OFFSETS = (-3, 0, 3)  # frames
 QUIET_SHARE = 0.15  # of each utterance's frames
 _CACHED_FRAMES = 50_000  # of all speakers that are kept, but for the last
 _SMALLEST_SD = 1e-6
-_CONTENT_BY = "make it with steps/make_voice_pool.py --content"
+_CONTENT_BY = "make it with steps/make_voice_pool.py --add-content"
 
 
 @dataclass(frozen=True)
