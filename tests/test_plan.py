@@ -15,8 +15,10 @@ from local.plan.remembered import FILE, what_counts
 from local.plan.run import Planned, plan_run
 from local.plan.studies import STUDIES
 from local.plan.tables import TABLES, Tables
+from steps.anonymisers.registry import describe_system
 from utils import stamps
 from utils.cli import UserError
+from utils.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = ROOT / "egs/TEMPLATE"
@@ -446,6 +448,18 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
                         or (ROOT / "utils" / path).is_file()
                         or (path == "prepare.sh")
                     )
+
+
+def test_constant_voices_of_a_model_are_a_study_of_their_own(corpus: Path) -> None:
+    """--base bn_const: no pool, and names and folders apart from those over WORLD's frames."""
+    defaults = options_of(TEMPLATE / "whitebox.sh") | {"evaluators": "e/plda", "targets": "1"}
+    made = commands(STUDIES["whitebox"](Asked(defaults | {"base": "bn_const"})))
+    for suffix, f0 in (("", "none"), ("_f0", "linear")):
+        conf = corpus / f"exp/whitebox/e_1_bn_const/conf/bn_const_01_of_1{suffix}.yaml"
+        assert read_settings(conf)["f0"] == f0
+        command = made[f"data/e_trials_f_bn_const_01_of_1{suffix}"]
+        assert "models/bn" in command and "--pool" not in command
+        assert describe_system(conf).level == "const"
 
 
 def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:

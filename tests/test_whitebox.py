@@ -145,6 +145,7 @@ def test_a_word_named_twice_or_none_was_found_late_or_not(tmp_path: Path) -> Non
         ("--f0", "none none", "--f0: none is named twice"),
         ("--f0", "", "--f0: names none; known: none, linear"),
         ("--f0", "log", "--f0: 'log'; known: none, linear"),
+        ("--base", "knnvc", "--base: 'knnvc'; known: const, bn_const"),
         ("--how", "backend backend", "--how: backend is named twice"),
         ("--how", " ", "--how: names none; known: backend, finetuned, scratch"),
         ("--bins", "0", "--bins: '0'; a whole number above 0 is expected"),
