@@ -71,6 +71,23 @@ def test_an_overview_has_the_words_of_the_same_people_beside_privacy(page: Path)
     assert row.endswith("| 20.0 [10.0, 30.0] |")  # not the 10.6 of both genders
 
 
+def test_who_is_behind_whom_by_hand(page: Path) -> None:
+    """b2 errs 12 and loses 20; b3 is better in both; b4 better in words alone."""
+    row = "c,test_f,f,{},{},{},{},0.01,0.9,13,120,99,1210,aa\n"
+    made = [row.format("b2", "utility", "moonshine,PP,wer", 0.2)]
+    for system, eer, wer in (("b3", 0.13, 0.2), ("b4", 0.01, 0.1)):
+        made.append(row.format(system, "ignorant", "e/plda,OA,eer", eer))
+        made.append(row.format(system, "utility", "moonshine,PP,wer", wer))
+    (page.parent / "run/metrics.csv").write_text(DATA + "".join(made))
+    page.write_text("<!-- table: front run split=test systems=b2,b3,b4 -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    assert page.read_text().splitlines()[3:-1] == [
+        "| women | `b3` | 13.0 | 20.0 | moonshine | **on the front** |",
+        "| women | `b2` | 12.0 | 20.0 | moonshine | behind b3 |",
+        "| women | `b4` | 1.0 | 10.0 | moonshine | **on the front** |",
+    ]
+
+
 def test_every_attacker_has_a_row(page: Path) -> None:
     page.write_text("<!-- table: attackers run split=test systems=original,b2 -->\n<!-- end -->\n")
     assert main([str(page)]) == 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
+from local.report.front import trades
 from local.report.load import NOTHING, Value
 from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
@@ -22,6 +23,7 @@ from local.report.words import (
     Marked,
     attacker,
     code,
+    enumerate_words,
     number,
     parse,
     target_gender,
@@ -160,6 +162,23 @@ def overview_table(block: Block) -> Table:
         "system", "voices", EER.title, "attacker", "evaluator", "without protection (%)",
         *(column.title for column in gains), *(column.title for column, _ in measured),
     ]  # fmt: skip
+    return Table(header, rows, 2)
+
+
+def front_table(block: Block) -> Table:
+    """Privacy against words: the lowest EER and the words wrong of each system and gender, and
+    which systems are at least as good in both and better in one (none: the Pareto front)."""
+    rows = []
+    for trade in trades(f for f in block.figures if f.system in (*block.systems, "original")):
+        people = block.groups.get(trade.split.removeprefix(f"{block.split}_"))
+        if trade.metric != "wer" or people is None:
+            continue
+        for point in sorted(trade.points, key=lambda p: (-p.privacy.value, p.system)):
+            numbers = [number(100 * v.value, 1) for v in (point.privacy, point.utility)]
+            before = enumerate_words([p.system for p in trade.behind(point)])
+            told = f"behind {before}" if before else Marked("**on the front**")
+            rows.append([people, code(point.system), *numbers, trade.recogniser, told])
+    header = ["voices", "system", EER.title, "words wrong (%)", "recogniser", "Pareto front"]
     return Table(header, rows, 2)
 
 
@@ -335,6 +354,7 @@ def _of_block(make: Callable[[Block], Table]) -> Callable[[Sequence[str], Path],
 KINDS: dict[str, Callable[[Sequence[str], Path], Table]] = {
     "use": _of_block(use_table),
     "overview": _of_block(overview_table),
+    "front": _of_block(front_table),
     "attackers": _of_block(attackers_table),
     "trainings": _of_block(trainings_table),
     "targets": _of_block(targets_table),
