@@ -71,6 +71,15 @@ def test_an_overview_has_the_words_of_the_same_people_beside_privacy(page: Path)
     assert row.endswith("| 20.0 [10.0, 30.0] |")  # not the 10.6 of both genders
 
 
+def test_deid_of_an_overview_was_that_of_an_evaluator_trained_on_protected_speech(
+    page: Path,
+) -> None:
+    informed = "c,test_f,f,b2,similarity_semi_informed,e/cosine,OO-OP-PP,deid,0.99,,,13,120,,,aa"
+    (page.parent / "run/metrics.csv").write_text(f"{DATA}{informed}\n")
+    assert main([str(page)]) == 0
+    assert "| 4.0 [2.0, 8.0] | 67.0 [50.0, 70.0] |" in page.read_text()
+
+
 def test_who_is_behind_whom_by_hand(page: Path) -> None:
     """b2 errs 12 and loses 20; b3 is better in both; b4 better in words alone."""
     row = "c,test_f,f,{},{},{},{},0.01,0.9,13,120,99,1210,aa\n"

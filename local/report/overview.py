@@ -150,7 +150,8 @@ def overview_table(block: Block) -> Table:
         eer = best.get((system, split)) or best_unprotected(own, split)
         if eer is None:
             continue
-        alike = {f.metric: f for f in own if f.evaluator == eer.evaluator}
+        by = ("similarity", eer.evaluator)
+        alike = {f.metric: f for f in own if (f.attacker, f.evaluator) == by}
         protected = [cell(bare.get((split, eer.evaluator)), EER)]
         protected += [cell(alike.get(column.metric), column) for column in gains]
         rows.append(
