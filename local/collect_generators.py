@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, capacity, seconds in args.generator:
         rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
         rows += report.time_rows(name, Path(seconds) / "time.json")
-    rows += report.speech_rows(args.speech, args.corpus_name)
+    rows += report.speech_rows(args.attacked, args.corpus_name)
     rows += report.published_rows(names)
     args.out.mkdir(parents=True, exist_ok=True)
     report.draw_capacity(names, rows, threshold.threshold, args.out)

@@ -190,10 +190,10 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
     Of vectors of unseen indices: norm_ratio, median norm over that of real speakers; cosine_unseen,
     mean cosine between them; deviation_unseen, root mean square distance from their mean, over that
     of real speakers; dimensions_unseen, how many directions they differ in (`n_directions`) beyond
-    the first, over that of real speakers. Of the same as systems use them, calibrated: cosine_used,
-    mean cosine; centred_used, about the mean of real speakers; near_used, share of those that are
-    nearer to a real speaker than two recordings of one person are to each other (absent where
-    nobody has two).
+    the first, over that of real speakers; both absent where real speakers do not differ so.
+    Of the same as systems use them, calibrated: cosine_used, mean cosine; centred_used, about the
+    mean of real speakers; near_used, share of those that are nearer to a real speaker than two
+    recordings of one person are to each other (absent where nobody has two).
     cosine_real: mean cosine between real speakers. cosine_seen: mean cosine of the vectors of the
     training speakers' indices with their mean x-vectors, norm_ratio_seen: the ratio of their norms;
     both absent where no index stands for a speaker.
@@ -208,12 +208,14 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
     figures = {
         "norm_ratio": _median_norm(raw) / data.norm,
         "cosine_unseen": mean_cosine(raw),
-        "deviation_unseen": spread[0] / spread[1] if spread[1] else math.nan,
-        "dimensions_unseen": (n_directions(raw) - 1) / several if several > 1e-6 else math.nan,
         "cosine_used": mean_cosine(used),
         "centred_used": mean_cosine(used - middle),
         "cosine_real": mean_cosine(real),
     }
+    if spread[1]:
+        figures["deviation_unseen"] = spread[0] / spread[1]
+    if several > 1e-6:
+        figures["dimensions_unseen"] = (n_directions(raw) - 1) / several
     if not math.isnan(data.same_person):
         nearest = (units(used) @ units(real).T).max(axis=1)
         figures["near_used"] = float(np.mean(nearest > data.same_person))
