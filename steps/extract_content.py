@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Find once what is said in every utterance, for several trainings of synthesisers on content.
+"""Find once what several trainings of synthesisers on content learn of every utterance.
 
-CONF, DATA and POOL are those of steps/train_synthesiser.py, which finds the same itself where it is
-not given OUT by --content. OUT gets content.{ark,scp}: matrices (T, d); where the settings ask for
+CONF and DATA are those of steps/train_synthesiser.py, which finds the same itself where it is not
+given OUT by --content. OUT gets content.{ark,scp}: matrices (T, d); where the settings ask for
 other voices (augmentation.warped) warped.{ark,scp}: of the same words by another vocal tract and at
-another pitch, made with WORLD; and, last, content.json: frames, settings, digest of the encoder. An
-hour takes 175 MB of each with moonshine.
+another pitch, made with WORLD; fine.{ark,scp}: WORLD's frames of 5 ms, laid out as those of
+steps/extract_world.py, with a pitch in all; and, last, content.json: frames, settings, digest of
+the encoder. An hour takes 175 MB of either content with moonshine, and 120 MB of frames.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__ or "")
     add_seed(parser)
     add_device(parser)
-    add_paths(parser, "conf", "data", "pool", "out")
+    add_paths(parser, "conf", "data", "out")
     return parser
 
 
@@ -44,12 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.learning.audio import load_training_audio
     from steps.learning.devices import check_device
     from steps.synthesis.bn_content import Finder, write_contents
-    from steps.synthesis.training import Voices
 
     check_device(args.device)
     audio = load_training_audio(data.wav, data.utt2spk, cache_gb=0.0, minimum_seconds=0.5)
-    world = Voices.load(args.pool, audio).frames
-    finder = Finder(audio, world, config, args.seed, args.device)
+    finder = Finder(audio, config, args.seed, args.device)
     write_contents(finder, audio.lengths, args.out, config, args.seed, progress("extract_content"))
     print(f"{args.out}: content of {len(audio.lengths)} utterances")
     return 0

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
     made = make_voice_pool(args.world, data, args.xvectors, args.out, args.allow_loss)
     if args.content:
-        add_content(data, args.world, args.out, args.content, args.device)
+        add_content(data, args.out, args.content, args.device)
     print(made.summary())
     return 0
 

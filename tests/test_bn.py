@@ -42,7 +42,7 @@ from steps.synthesis.f0 import (
 )
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
-from steps.synthesis.world import analyse
+from steps.synthesis.world import WorldFrames, analyse
 from utils.cli import UserError
 from utils.settings import read_settings
 
@@ -185,7 +185,7 @@ def test_content_that_was_found_once_makes_the_same_network(
     conf, small = tmp_path / "bn.yaml", "{channels: 8, dilations: [1], condition: 4}"
     plan = "{steps: 2, batch: 2, crop_seconds: 0.3}"
     conf.write_text(f"synthesiser: bn\ncontent: cepstra\nnetwork: {small}\ntraining: {plan}\n")
-    done = run_program("steps/extract_content.py", conf, pool, pool, tmp_path / "content")
+    done = run_program("steps/extract_content.py", conf, pool, tmp_path / "content")
     assert done.returncode == 0, done.stderr
     program, given = "steps/train_synthesiser.py", ("--content", tmp_path / "content")
     for more, out in (((), "found"), (given, "given")):
@@ -241,6 +241,26 @@ def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:
     kept = loudness(("energy",), swell) - loudness(("energy",), wave)
     assert abs(lost) < 0.05
     assert kept > 1.0
+
+
+def test_what_is_voiced_is_the_network_s(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WORLD was given the source's voicing, which DIO hears badly."""
+    spoken: list[WorldFrames] = []
+
+    def listen(frames: WorldFrames, n_samples: int) -> np.ndarray:
+        spoken.append(frames)
+        return np.ones(n_samples)
+
+    monkeypatch.setattr(bn, "synthesise", listen)
+    wave = np.concatenate((voice(0.5, 120, 550), np.zeros(4000), voice(0.5, 120, 550)))
+    synthesiser = load_synthesiser(trained)
+    synthesiser.convert(wave, target(), lambda f0: np.where(f0 > 0, 200.0, 0.0))
+    (frames,) = spoken
+    assert len(frames) == 2 * len(analyse(wave))
+    assert frames.shift == 0.005
+    assert frames.f0 == pytest.approx(200.0)
+    synthesiser.convert(wave, target(), np.zeros_like)  # nobody's pitch
+    assert not spoken[1].f0.any()
 
 
 def test_quantised_f0_has_few_steps_about_the_linear_one() -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speech from a recogniser's content, F0 and an x-vector (papers 001 and 004), by way of WORLD.
 
-A network makes the envelope and the aperiodicity of each frame of 10 ms from what is said there
-(steps/content), F0, and who shall say it. Of the source nothing else remains but timing, unless
-energy or aperiodicity are asked to be kept. The variance of the envelope over an utterance is set
+A network makes the envelope and the aperiodicity of two frames of 5 ms from what is said in 10 ms
+(steps/content), F0, and who shall say it. What is voiced it says, too: by the aperiodicity, as F0
+goes on everywhere. Of the source nothing else remains but timing, unless energy or aperiodicity are
+asked to be kept. The variance of the envelope over an utterance is set
 to what the x-vector's speaker would have (global variance, Toda et al. 2007).
 """
 
@@ -28,12 +29,15 @@ from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
 from steps.synthesis.world import (
     CODE_DIM,
+    FINE,
+    FRAME_SHIFT,
     HOP,
     SILENCE,
     WorldFrames,
     analyse,
     extract_f0,
     synthesise,
+    unbroken,
 )
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
@@ -129,12 +133,12 @@ class BnEnvelope(ContentNetwork):
         self.conditions = nn.ModuleList(nn.Linear(condition, 2 * width) for _ in network.dilations)
         self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
         self.before_last = nn.Conv1d(width + condition, width, 1)
-        self.last = nn.Conv1d(width, N_OUT, 1)
+        self.last = nn.Conv1d(width, N_OUT * FINE, 1)
         self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
 
     def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
         """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
-        outputs (B, 41, T)."""
+        outputs (B, 41, 2 T), two frames of 5 ms for each of 10."""
         who = torch.tanh(4 * self.speaker(speaker))
         hidden = self.first(self.unify(inputs))
         total = torch.zeros_like(hidden)
@@ -145,7 +149,8 @@ class BnEnvelope(ContentNetwork):
             total = total + made
         everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
         joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
-        outputs: Tensor = self.last(functional.gelu(self.before_last(joined)))
+        made = self.last(functional.gelu(self.before_last(joined)))
+        outputs: Tensor = made.unflatten(1, (N_OUT, FINE)).transpose(2, 3).flatten(2)
         return outputs
 
 
@@ -278,7 +283,8 @@ class BnSynthesiser:
         contour: F0 (T,) that is wanted."""
         made = self.network(inputs, unit)[0].numpy().T
         variance = self.network.variance(unit)[0].numpy()
-        made = with_variance(made.astype(np.float64), np.exp(variance), source.sounds)
+        sounds = np.repeat(source.sounds, FINE)
+        made = with_variance(made.astype(np.float64), np.exp(variance), sounds)
         return synthesise(self._frames(made, contour, source), n_samples)
 
     @torch.no_grad()
@@ -307,19 +313,26 @@ class BnSynthesiser:
         return Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
     def _frames(self, made: Float64, contour: Float64, source: Source) -> WorldFrames:
-        """WORLD's frames of normalised outputs (T, 41); silence where the source has it."""
+        """WORLD's frames of normalised outputs (2 T, 41); silence where the source has it."""
         network = self.network
         if source.energy is not None:
-            made[:, 0] = source.energy
+            made[:, 0] = finely(source.energy)
         made[:, 0] *= source.energy_range
         out = made * network.statistic("out_sd") + network.statistic("out_mean")
         envelope = out[:, :CODE_DIM]
         envelope[:, 0] += network.statistic("level")[0]
-        envelope[~source.sounds, 0] = SILENCE - 1
+        envelope[np.repeat(~source.sounds, FINE), 0] = SILENCE - 1
         aperiodicity = np.minimum(out[:, CODE_DIM:], 0.0)
         if source.aperiodicity is not None:
-            aperiodicity = source.aperiodicity
-        return WorldFrames(contour, envelope, aperiodicity)
+            aperiodicity = finely(source.aperiodicity[:, 0])[:, None]
+        f0 = finely(unbroken(contour))
+        return WorldFrames(f0, envelope, aperiodicity, FRAME_SHIFT / FINE)
+
+
+def finely(values: Float64) -> Float64:
+    """Values (T,) of frames of 10 ms at frames of 5 ms (2 T,); the last one stays."""
+    places = np.arange(FINE * len(values)) / FINE
+    return np.interp(places, np.arange(len(values)), values)
 
 
 def sounding(wave: Float64, n_frames: int) -> Bool:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a training's speech: found when it is asked for, or once and for all.
+"""What a training learns of its speech: found when it is asked for, or once and for all.
 
 A folder of steps/extract_content.py: content.{ark,scp}, frames (T, d) of half precision; where the
 settings ask for it warped.{ark,scp}, of the same words by another vocal tract and at another
-pitch; content.json, written last.
+pitch; of trainings fine.{ark,scp}, frames of `world.analyse_finely`; content.json, written last.
 """
 
 import json
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +20,15 @@ from steps.content.extractors import Frames, load_extractor
 from steps.learning.audio import TrainingAudio
 from steps.synthesis.content import draw_warp
 from steps.synthesis.f0 import HIGHEST_HZ
-from steps.synthesis.world import WorldFrames, synthesise, unpack
+from steps.synthesis.world import (
+    FINE,
+    FRAME_SHIFT,
+    WorldFrames,
+    analyse_finely,
+    pack,
+    synthesise,
+    unpack,
+)
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
@@ -30,11 +38,12 @@ from utils.settings import parse_settings
 from utils.tables import StrPath, atomic_write
 
 _MADE_BY = "make it with steps/extract_content.py"
+_CONTENT, _WARPED, _FINE = "content", "warped", "fine"  # the archives of a folder
 _PEAK = 0.5  # of what was made with another vocal tract
 
 
 class Contents(Protocol):
-    """Content of utterances. of: what its frames are like."""
+    """Content of utterances, and their frames of 5 ms. of: what the content's frames are like."""
 
     @property
     def of(self) -> Frames:
@@ -45,28 +54,42 @@ class Contents(Protocol):
         """Frames (T, d) of an utterance, as it is or as another would have said it."""
         ...
 
+    def fine(self, utt: str) -> WorldFrames:
+        """`world.analyse_finely` of an utterance."""
+        ...
+
 
 class Finder:
     """Finds it when it is asked for. What fits into cache_gb is found once, the rest each time."""
 
-    def __init__(
-        self, audio: TrainingAudio, world: ObjectReader, config: Any, seed: int, device: str
-    ) -> None:
-        """world: WORLD frames of the utterances. config: has content, augmentation, training."""
-        self._audio, self._world, self._config, self._seed = audio, world, config, seed
+    def __init__(self, audio: TrainingAudio, config: Any, seed: int, device: str) -> None:
+        """config: has content, augmentation, training."""
+        self._audio, self._config, self._seed = audio, config, seed
         self.of = load_extractor(config.content, device)
-        self._kept: dict[tuple[str, bool], npt.NDArray[np.float16]] = {}
+        self._kept: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
         self._free = int(config.training.cache_gb * 1e9)
 
     def __call__(self, utt: str, *, warped: bool) -> Float32:
         """See Contents."""
-        found = self._kept.get((utt, warped))
+        return self.find(utt, _WARPED if warped else _CONTENT).astype(np.float32)
+
+    def fine(self, utt: str) -> WorldFrames:
+        """See Contents."""
+        return _fine(self.find(utt, _FINE))
+
+    def find(self, utt: str, what: str) -> npt.NDArray[np.floating]:
+        """What the archive of that name has of an utterance."""
+        found = self._kept.get((utt, what))
         if found is None:
-            found = self.of(self._warped(utt) if warped else self._read(utt)).astype(np.float16)
+            if what == _FINE:
+                found = pack(analyse_finely(self._read(utt))).astype(np.float32)
+            else:
+                wave = self._warped(utt) if what == _WARPED else self._read(utt)
+                found = self.of(wave).astype(np.float16)
             if found.nbytes <= self._free:
                 self._free -= found.nbytes
-                self._kept[utt, warped] = found
-        return found.astype(np.float32)
+                self._kept[utt, what] = found
+        return found
 
     def _read(self, utt: str) -> Float64:
         return self._audio.read(utt, 0, self._audio.lengths[utt]).astype(np.float64)
@@ -74,14 +97,19 @@ class Finder:
     def _warped(self, utt: str) -> Float64:
         """The utterance by another vocal tract, at another pitch: one of each utterance."""
         rng, augment = make_rng(self._seed, "bn-warp", utt), self._config.augmentation
-        frames = unpack(self._world.matrix(utt))
+        frames = self.fine(utt)
         warp = draw_warp(rng, augment.scale, augment.bend)
         factor = np.exp(rng.uniform(-augment.pitch, augment.pitch))
         f0 = np.minimum(frames.f0 * factor, HIGHEST_HZ)
-        bent = WorldFrames(f0, frames.envelope @ warp.T, frames.aperiodicity)
-        wave = synthesise(bent, self._audio.lengths[utt])
+        wave = synthesise(
+            replace(frames, f0=f0, envelope=frames.envelope @ warp.T), self._audio.lengths[utt]
+        )
         peak = float(np.max(np.abs(wave), initial=0.0))
         return wave * (_PEAK / peak) if peak > 0 else wave
+
+
+def _fine(matrix: npt.NDArray[np.floating]) -> WorldFrames:
+    return unpack(matrix, FRAME_SHIFT / FINE)
 
 
 @dataclass(frozen=True)
@@ -110,9 +138,7 @@ class Stored:
                 f"wanted; {made_by} of these settings"
             )
         self.of = parse_settings(_Like, told.get("frames"), path, "frames")
-        self._readers = {
-            warped: ObjectReader(folder / f"{name}.scp") for warped, name in _files(config)
-        }
+        self._readers = {name: ObjectReader(folder / f"{name}.scp") for name in _files(config)}
         for utt in utts:
             for reader in self._readers.values():
                 if utt not in reader:
@@ -120,7 +146,11 @@ class Stored:
 
     def __call__(self, utt: str, *, warped: bool) -> Float32:
         """See Contents."""
-        return self._readers[warped].matrix(utt)
+        return self._readers[_WARPED if warped else _CONTENT].matrix(utt)
+
+    def fine(self, utt: str) -> WorldFrames:
+        """See Contents."""
+        return _fine(self._readers[_FINE].matrix(utt))
 
 
 @dataclass(frozen=True)
@@ -152,42 +182,42 @@ def write_contents(
     out.mkdir(parents=True, exist_ok=True)
     (out / "content.json").unlink(missing_ok=True)
     with ExitStack() as stack:
-        writers = [
-            (warped, stack.enter_context(ArchiveWriter(out / name)))
-            for warped, name in _files(config)
-        ]
+        writers = {name: stack.enter_context(ArchiveWriter(out / name)) for name in _files(config)}
         for utt in progress(utts):
-            for warped, writer in writers:
-                writer.write(utt, finder(utt, warped=warped))
+            for name, writer in writers.items():
+                writer.write(utt, finder.find(utt, name))
     frames = {name: getattr(finder.of, name) for name in _Like.__annotations__}
     with atomic_write(out / "content.json") as stream:
         told = {"frames": frames, "settings": _settings(config, seed)}
         stream.write(json.dumps(told, indent=1, sort_keys=True) + "\n")
 
 
-def _files(config: Any) -> tuple[tuple[bool, str], ...]:
-    plain, other = (False, "content"), (True, "warped")
-    return (plain, other) if config.augmentation.warped else (plain,)
+def _files(config: Any) -> tuple[str, ...]:
+    if isinstance(config, PlainContent):
+        return (_CONTENT,)
+    return (_CONTENT, _WARPED, _FINE) if config.augmentation.warped else (_CONTENT, _FINE)
 
 
 def _settings(config: Any, seed: int) -> dict[str, object]:
-    """Those that the content depends on."""
-    augment = config.augmentation
-    if not augment.warped:
-        return {"content": config.content}
-    ways = {name: getattr(augment, name) for name in ("scale", "bend", "pitch")}
-    return {"content": config.content, **ways, "seed": seed}
+    """Those that the content, and the frames, depend on."""
+    found: dict[str, object] = {"content": config.content}
+    if _FINE in _files(config):
+        found["frames"] = "unbroken F0, 5 ms"
+    if _WARPED in _files(config):
+        augment = config.augmentation
+        found |= {name: getattr(augment, name) for name in ("scale", "bend", "pitch")}
+        found["seed"] = seed
+    return found
 
 
 def open_contents(
     folder: StrPath | None,
     audio: TrainingAudio,
-    world: ObjectReader,
     config: Any,
     seed: int,
     device: str,
 ) -> Contents:
     """Of a folder, where there is one, else found when it is asked for."""
     if folder is None:
-        return Finder(audio, world, config, seed, device)
+        return Finder(audio, config, seed, device)
     return Stored(Path(folder), config, seed, audio.lengths)

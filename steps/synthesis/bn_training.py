@@ -18,13 +18,13 @@ from steps.learning.audio import TrainingAudio, hold_out
 from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
-from steps.synthesis.bn import BnEnvelope, ContentNetwork, mean_level
+from steps.synthesis.bn import N_OUT, BnEnvelope, ContentNetwork, mean_level
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.bn_content import Contents, open_contents
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import FULL_LEVEL, trained_files
 from steps.synthesis.training import Voices, speakers_in_turn
-from steps.synthesis.world import CODE_DIM, HOP, SILENCE, WorldFrames, unpack
+from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, WorldFrames, unpack
 from steps.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
@@ -33,7 +33,7 @@ from utils.settings import read_settings, to_plain
 from utils.tables import StrPath
 
 WEIGHTS = np.ones(CODE_DIM + 1, np.float32)  # of the outputs in the loss
-WEIGHTS[1:14], WEIGHTS[CODE_DIM] = 2.0, 0.5
+WEIGHTS[1:14] = 2.0
 _VARIANCE_WEIGHT = 0.1
 _VALID_CROPS = 2  # a held-out speaker
 _SMALLEST_VARIANCE = 1e-3
@@ -45,10 +45,10 @@ _LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
 
 @dataclass(frozen=True)
 class Crops:
-    """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), outputs (B, T, 41) normalised,
-    sounds (B, T) 1 where there is no silence, melody (B, T) log F0 in the utterance's deviations
-    from its mean (NaN: unvoiced), log variances (B, 41) of whole utterances, and signals (B, 160 T)
-    at FULL_LEVEL, or (B, 0) where they are not asked for."""
+    """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), sounds (B, T) 1 where there is
+    no silence, melody (B, T) log F0 in the utterance's deviations from its mean (NaN: unvoiced);
+    and what is right, where it is asked for: outputs (B, 2 T, 41) normalised and log variances
+    (B, 41) of whole utterances, or signals (B, 160 T) at FULL_LEVEL; empty if not."""
 
     inputs: Tensor
     xvectors: Tensor
@@ -61,7 +61,7 @@ class Crops:
 
 @dataclass(frozen=True)
 class Material:
-    """Utterances, what a pool knows of them, and their content."""
+    """Utterances, what a pool knows of them, their content and frames of 5 ms."""
 
     audio: TrainingAudio
     voices: Voices
@@ -87,7 +87,7 @@ class Material:
 class CropMaker:
     """Crops of some speakers; of a step: each in turn, an utterance and a place in it at random.
 
-    signals: whether they are asked for.
+    signals: whether signals are asked for, and not frames.
     """
 
     def __init__(
@@ -116,7 +116,6 @@ class CropMaker:
         part = slice(start, start + self.n_frames)
         energy = self.network.energy_of(frames.envelope)
         given = not augmented or rng.random() >= augment.no_energy
-        outputs = self.network_outputs(frames, energy)
         inputs = self.network.inputs_of(
             content[part], frames.f0[part], energy[part] if given else None
         )
@@ -129,15 +128,16 @@ class CropMaker:
             xvector = xvector + augment.xvector_noise * rng.standard_normal(
                 len(xvector), dtype=np.float32
             )
+        outputs, variances = self.frames_of(utt, part)
         sounds = (frames.envelope[part, 0] > SILENCE).astype(np.float32)
         pad = self.n_frames - len(inputs)
         return Crops(
             torch.from_numpy(np.pad(inputs, ((0, pad), (0, 0))).T[None].copy()),
             torch.from_numpy(xvector.astype(np.float32)[None]),
-            torch.from_numpy(np.pad(outputs[part], ((0, pad), (0, 0)))[None]),
+            torch.from_numpy(outputs[None]),
             torch.from_numpy(np.pad(sounds, (0, pad))[None]),
             torch.from_numpy(np.pad(relative_f0(frames.f0)[part], (0, pad))[None]),
-            torch.from_numpy(log_variances(outputs, frames)[None]),
+            torch.from_numpy(variances[None]),
             torch.from_numpy(self.signal(utt, frames, start)[None]),
         )
 
@@ -151,12 +151,19 @@ class CropMaker:
         out[:known] = self.material.audio.read(utt, begin, known)
         return out * np.float32(FULL_LEVEL * np.exp(-mean_level(frames.envelope[:, 0]) / 2))
 
-    def network_outputs(self, frames: WorldFrames, energy: Float64) -> Float32:
-        """Normalised outputs (T, 41) that are right."""
+    def frames_of(self, utt: str, part: slice) -> tuple[Float32, Float32]:
+        """Normalised outputs (2 T, 41) that are right of frames of 10 ms, 0 after the utterance's
+        end, and log variances (41,) of the whole; both empty if they are not asked for."""
+        if self.signals:
+            return np.zeros((0, N_OUT), np.float32), np.zeros(0, np.float32)
+        frames = self.material.contents.fine(utt)
         mean, sd = self.network.statistic("out_mean"), self.network.statistic("out_sd")
-        outputs = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd
-        outputs[:, 0] = energy
-        return outputs.astype(np.float32)
+        scaled = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd
+        scaled[:, 0] = self.network.energy_of(frames.envelope)
+        outputs: Float32 = scaled.astype(np.float32)
+        found = outputs[part.start * FINE : part.stop * FINE]
+        pad = self.n_frames * FINE - len(found)
+        return np.pad(found, ((0, pad), (0, 0))), log_variances(outputs, frames)
 
 
 def stack(crops: list[Crops]) -> Crops:
@@ -318,7 +325,7 @@ class BnTrainer(ContentTrainer):
         """See ContentTrainer: weighted, of outputs where there is speech, in deviations."""
         made = self.network(batch.inputs.to(self.device), batch.xvectors.to(self.device))
         weights = torch.from_numpy(WEIGHTS).to(self.device)
-        sounds = batch.sounds.to(self.device)
+        sounds = batch.sounds.to(self.device).repeat_interleave(FINE, dim=1)
         apart = (made.transpose(1, 2) - batch.outputs.to(self.device)).abs() * weights
         total: Tensor = (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
         return total
@@ -358,7 +365,7 @@ def train_on_content(
     check_device(device)
     voices = Voices.load(pool, audio)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
-    contents = open_contents(content, audio, voices.frames, config, seed, device)
+    contents = open_contents(content, audio, config, seed, device)
     material = Material(audio, voices, contents, config, seed)
     n_xvector = len(voices.xvectors[training.speakers[0]])
     torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)

@@ -97,12 +97,12 @@ def make_voice_pool(
     )
 
 
-def add_content(data: DataDir, world: Path, out: Path, name: str, device: str) -> None:
+def add_content(data: DataDir, out: Path, name: str, device: str) -> None:
     """Write into a pool the content, by an extractor's name, of all its utterances."""
     utt2spk = read_map(out / "utt2spk")
     assert data.wav is not None
     audio = load_training_audio(data.wav, utt2spk, cache_gb=0.0, minimum_seconds=0.0)
-    finder = Finder(audio, ObjectReader(world / "world.scp"), PlainContent(name), 0, device)
+    finder = Finder(audio, PlainContent(name), 0, device)
     write_contents(finder, audio.lengths, out, PlainContent(name), 0, progress("content"))
 
 

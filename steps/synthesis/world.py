@@ -3,7 +3,9 @@
 
 A frame every 10 ms, centred at t x 160 samples: F0 by DIO and StoneMask (of the signal without
 mains hum), the envelope by CheapTrick (coded as 40 mel-cepstral values), the aperiodicity by D4C
-(coded by bands). Nothing is drawn: the same samples give the same bits. The library is pyworld.
+(coded by bands). `analyse_finely` has a frame every 5 ms, and a pitch in all of them: a copy of its
+frames keeps more words and quality (benchmarks/RESULTS.md). Nothing is drawn: the same samples give
+the same bits. The library is pyworld.
 """
 
 from dataclasses import dataclass
@@ -20,22 +22,24 @@ from utils.cli import UserError
 
 FRAME_SHIFT = 0.010  # seconds
 HOP = 160  # samples
+FINE = 2  # frames of `analyse_finely` for one of `analyse`
 CODE_DIM = 40
 F0_RANGE = (60.0, 400.0)  # Hz
 # Coefficient 0 is the mean log power. CheapTrick gives digital silence (or a constant) -36.5 and
 # less, and the last bit of 16-bit audio, alone in its frame, about -24.
 SILENCE = -33.0
 # Voiced frames that look less harmonic than this become noise in D4C. The library's 0.85 is meant
-# for Harvest, which finds more voiced frames than DIO. With DIO, 17 utterances of LibriSpeech and
-# their copies disagree on voicing in 6.8, 6.2 and 5.5 % of the frames at 0.85, 0.5 and 0; but at 0
-# the few voiced frames that DIO finds in white noise (0.1 %) stay voiced (all measured without the
-# notches below).
-_D4C_THRESHOLD = 0.5
+# for a pitch in nearly all frames, as `analyse_finely` has. With DIO as it is, 17 utterances of
+# LibriSpeech and their copies disagree on voicing in 6.8, 6.2 and 5.5 % of the frames at 0.85, 0.5
+# and 0; but at 0 the few voiced frames that DIO finds in white noise (0.1 %) stay voiced (all
+# measured without the notches below).
+_D4C_THRESHOLD, _FINE_THRESHOLD = 0.5, 0.85
 # DIO takes mains hum, steady and within the range of F0, for a voice, and then misses the voice: of
 # 50 utterances of LibriSpeech, 4 had hardly a voiced frame, none when hum is first taken out.
 _MAINS_HZ, _NOTCH_Q = (50.0, 60.0), 3.0
 _NOTCHES = np.vstack([tf2sos(*iirnotch(f, _NOTCH_Q, fs=SAMPLE_RATE)) for f in _MAINS_HZ])
 _NOTCH_PAD = 1600  # samples
+_NEAR = 0.2  # of log F0: where StoneMask goes further from a pitch that was made up, it is wrong
 _FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
 _N_BANDS = 1  # of the coded aperiodicity at 16 kHz
 
@@ -45,12 +49,14 @@ class WorldFrames:
     """T frames of speech, float64.
 
     f0: (T,) Hz, 0 where unvoiced. envelope: (T, 40) coded log power spectrum, coefficient 0 its
-    mean. aperiodicity: (T, B) coded bands in dB, 0 all noise (B is 1 at 16 kHz).
+    mean. aperiodicity: (T, B) coded bands in dB, 0 all noise (B is 1 at 16 kHz). shift: seconds
+    from one frame to the next.
     """
 
     f0: Float64
     envelope: Float64
     aperiodicity: Float64
+    shift: float = FRAME_SHIFT
 
     def __len__(self) -> int:
         return len(self.f0)
@@ -62,19 +68,41 @@ def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFra
     f0_range: lowest and highest F0 in Hz. UserError for a signal that is empty or not finite.
     """
     samples = _checked(wave)
-    f0, times = _extract_f0(samples, f0_range)
-    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
-    noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, _D4C_THRESHOLD, _FFT_SIZE)
-    return WorldFrames(
-        f0,
-        spectrum_code(power),
-        pyworld.code_aperiodicity(noise, SAMPLE_RATE),
-    )
+    quiet = _without_hum(samples)
+    f0, times = _track(quiet, f0_range, FRAME_SHIFT)
+    return _analyse(samples, f0, times, _D4C_THRESHOLD, FRAME_SHIFT)
+
+
+def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
+    """As `analyse`, with a frame every 5 ms: T = 1 + n // 80.
+
+    F0 goes on where DIO finds none, so that D4C alone says what is noise (aperiodicity 0). Without
+    any voiced frame F0 is 0 everywhere.
+    """
+    samples, shift = _checked(wave), FRAME_SHIFT / FINE
+    quiet = _without_hum(samples)
+    f0, times = _track(quiet, f0_range, shift)
+    f0 = unbroken(f0)
+    found = pyworld.stonemask(quiet, f0, times, SAMPLE_RATE)
+    near = np.abs(np.log(np.maximum(found, 1.0) / np.maximum(f0, 1.0))) < _NEAR
+    return _analyse(samples, np.where(near, found, f0), times, _FINE_THRESHOLD, shift)
+
+
+def unbroken(f0: Float64) -> Float64:
+    """F0 (T,) in Hz that goes on where it was 0, unvoiced.
+
+    Between voiced frames log F0 is a straight line, and before the first and after the last it
+    stays. Without a voiced frame it is 0 everywhere.
+    """
+    voiced = np.flatnonzero(f0 > 0)
+    if not len(voiced):
+        return np.zeros(len(f0))
+    return np.exp(np.interp(np.arange(len(f0)), voiced, np.log(f0[voiced])))
 
 
 def extract_f0(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
     """F0 (T,) in Hz, 0 where unvoiced: that of `analyse`, alone. Shapes and errors as there."""
-    return _extract_f0(_checked(wave), f0_range)[0]
+    return _track(_without_hum(_checked(wave)), f0_range, FRAME_SHIFT)[0]
 
 
 def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
@@ -90,12 +118,13 @@ def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
         np.ascontiguousarray(frames.aperiodicity, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
     )
     f0 = np.ascontiguousarray(frames.f0, dtype=np.float64)
-    wave = pyworld.synthesize(f0, power, noise, SAMPLE_RATE, FRAME_SHIFT * 1000)[:n_samples]
+    wave = pyworld.synthesize(f0, power, noise, SAMPLE_RATE, frames.shift * 1000)[:n_samples]
     if not np.isfinite(wave).all():
         raise UserError("WORLD synthesis gave samples that are not finite")
     silent = silent_frames(frames.envelope)
     if silent.any():
-        wave *= np.interp(np.arange(len(wave)) / HOP, np.arange(len(silent)), ~silent)
+        places = np.arange(len(wave)) / (frames.shift * SAMPLE_RATE)
+        wave *= np.interp(places, np.arange(len(silent)), ~silent)
     return np.pad(wave, (0, n_samples - len(wave)))
 
 
@@ -127,13 +156,13 @@ def pack(frames: WorldFrames) -> Float64:
     return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
 
 
-def unpack(matrix: npt.NDArray[np.floating]) -> WorldFrames:
+def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> WorldFrames:
     """What `pack` made, as float64; UserError for another number of columns."""
     expected = 1 + _N_BANDS + CODE_DIM
     if matrix.ndim != 2 or matrix.shape[1] != expected:
         raise UserError(f"no WORLD frames: {matrix.shape}, where {expected} columns are expected")
     values = matrix.astype(np.float64)
-    return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS])
+    return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS], shift)
 
 
 def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
@@ -146,13 +175,25 @@ def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
         )
 
 
-def _extract_f0(samples: Float64, f0_range: tuple[float, float]) -> tuple[Float64, Float64]:
-    """F0 (T,) in Hz and the frames' times (T,) in seconds; mains hum does not count."""
-    low, high = f0_range
+def _analyse(
+    samples: Float64, f0: Float64, times: Float64, threshold: float, shift: float
+) -> WorldFrames:
+    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, threshold, _FFT_SIZE)
+    bands = pyworld.code_aperiodicity(noise, SAMPLE_RATE)
+    return WorldFrames(f0, spectrum_code(power), bands, shift)
+
+
+def _without_hum(samples: Float64) -> Float64:
     pad = min(_NOTCH_PAD, len(samples) - 1)
-    quiet = np.ascontiguousarray(sosfiltfilt(_NOTCHES, samples, padlen=pad))
+    return np.ascontiguousarray(sosfiltfilt(_NOTCHES, samples, padlen=pad))
+
+
+def _track(quiet: Float64, f0_range: tuple[float, float], shift: float) -> tuple[Float64, Float64]:
+    """F0 (T,) in Hz of a signal without hum, and the frames' times (T,) in seconds."""
+    low, high = f0_range
     rough, times = pyworld.dio(
-        quiet, SAMPLE_RATE, f0_floor=low, f0_ceil=high, frame_period=FRAME_SHIFT * 1000
+        quiet, SAMPLE_RATE, f0_floor=low, f0_ceil=high, frame_period=shift * 1000
     )
     return pyworld.stonemask(quiet, rough, times, SAMPLE_RATE), times
 
