@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What WORLD itself costs in quality: copies by two pitch trackers and two frame shifts.
+"""What WORLD itself costs in words and quality: the project's two kinds of frames, and Harvest.
 
-Each variant analyses and speaks 18 utterances of LibriSpeech dev-clean; DistillMOS scores all. The
-reference is the project's own copy (steps/synthesis/world.py: DIO, 10 ms). CPU seconds are of
+Each way analyses and speaks LibriSpeech dev-clean. Words: by Moonshine, of all utterances, after
+Whisper's normaliser. MOS: by DistillMOS, of every fifth. The reference is `copy` (frames of 10 ms,
+DIO's voicing); `copy_fine` are the frames that bn makes (5 ms, a pitch in all). CPU seconds are of
 analysis and synthesis. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora.
 
   benchmarks/compare_vocoder.py
@@ -21,58 +22,84 @@ import pyworld
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
+from local.metrics.wer import align
+from steps.asr.moonshine import Moonshine
+from steps.asr.text import normalise_english
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.quality.estimate import load_estimator
-from steps.synthesis.world import CODE_DIM, F0_RANGE, analyse, synthesise
+from steps.synthesis.world import (
+    F0_RANGE,
+    WorldFrames,
+    analyse,
+    analyse_finely,
+    spectrum_code,
+    synthesise,
+)
 from utils.arrays import Float64
 
 CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
 EVERY, FFT = 5, 1024
-THRESHOLD = {"dio": 0.5, "harvest": 0.85}  # of D4C: below it a voiced frame becomes noise
+THRESHOLD = 0.85  # of D4C: below it a voiced frame becomes noise
 
 
-def copy(wave: Float64) -> Float64:
+def copy(wave: Float64, analysis: Callable[[Float64], WorldFrames]) -> Float64:
     """The project's own."""
-    return synthesise(analyse(wave), len(wave))
+    return synthesise(analysis(wave), len(wave))
 
 
-def other_copy(wave: Float64, tracker: str, shift: float) -> Float64:
-    """By a tracker, with frames every `shift` ms, coded as the project codes them."""
+def by_harvest(wave: Float64, shift: float) -> WorldFrames:
+    """Frames every `shift` seconds, coded as the project codes them."""
     low, high = F0_RANGE
-    find = pyworld.dio if tracker == "dio" else pyworld.harvest
-    f0, times = find(wave, SAMPLE_RATE, f0_floor=low, f0_ceil=high, frame_period=shift)
+    f0, times = pyworld.harvest(wave, SAMPLE_RATE, low, high, shift * 1000)
     f0 = pyworld.stonemask(wave, f0, times, SAMPLE_RATE)
     power = pyworld.cheaptrick(wave, f0, times, SAMPLE_RATE, fft_size=FFT)
-    noise = pyworld.d4c(wave, f0, times, SAMPLE_RATE, THRESHOLD[tracker], FFT)
-    codes = pyworld.code_spectral_envelope(power, SAMPLE_RATE, CODE_DIM)
+    noise = pyworld.d4c(wave, f0, times, SAMPLE_RATE, THRESHOLD, FFT)
     bands = pyworld.code_aperiodicity(noise, SAMPLE_RATE)
-    power = pyworld.decode_spectral_envelope(codes, SAMPLE_RATE, FFT)
-    noise = pyworld.decode_aperiodicity(bands, SAMPLE_RATE, FFT)
-    made: Float64 = pyworld.synthesize(f0, power, noise, SAMPLE_RATE, shift)[: len(wave)]
-    return made
+    return WorldFrames(f0, spectrum_code(power), bands, shift)
+
+
+WAYS: dict[str, Callable[[Float64], Float64]] = {
+    "original": lambda wave: wave,
+    "copy": partial(copy, analysis=analyse),
+    "copy_fine": partial(copy, analysis=analyse_finely),
+    "Harvest, 10 ms": partial(copy, analysis=partial(by_harvest, shift=0.010)),
+    "Harvest, 5 ms": partial(copy, analysis=partial(by_harvest, shift=0.005)),
+}
+
+
+def transcripts(folder: Path) -> dict[str, list[str]]:
+    """Normalised words by utterance."""
+    lines = (line for path in folder.rglob("*.trans.txt") for line in path.open())
+    return {utt: normalise_english(text) for utt, _, text in (x.partition(" ") for x in lines)}
 
 
 def main() -> int:
     """Measure and print."""
-    files = sorted((CORPORA / "librispeech/dev-clean").rglob("*.flac"))[::EVERY]
+    folder = CORPORA / "librispeech/dev-clean"
+    files = sorted(folder.rglob("*.flac"))
     if not files:
-        sys.exit(f"{__doc__}\n{CORPORA}/librispeech/dev-clean: needed; set PSEUDOVOX_CORPORA")
-    waves = [np.asarray(read_audio(path.stem, str(path)).samples, float) for path in files]
-    seconds = sum(map(len, waves)) / SAMPLE_RATE
-    estimate = load_estimator()
-    ways: dict[str, Callable[[Float64], Float64]] = {"original": lambda wave: wave, "copy": copy}
-    for tracker in ("dio", "harvest"):
-        for shift in (10.0, 5.0):
-            ways[f"{tracker}, {shift:g} ms"] = partial(other_copy, tracker=tracker, shift=shift)
-    print(f"{len(waves)} utterances, {seconds:.1f} s\n{'':16}MOS   beside copy  real-time factor")
-    scores: dict[str, float] = {}
-    for name, way in ways.items():
+        sys.exit(f"{__doc__}\n{folder}: needed; set PSEUDOVOX_CORPORA")
+    waves = {x.stem: np.asarray(read_audio(x.stem, str(x)).samples, float) for x in files}
+    seconds = sum(map(len, waves.values())) / SAMPLE_RATE
+    wanted, recogniser, estimate = transcripts(folder), Moonshine(), load_estimator()
+    n_words = sum(len(wanted[utt]) for utt in waves)
+    print(f"{len(waves)} utterances, {seconds:.1f} s, {n_words} words")
+    print(f"{'':16}words wrong (%)  beside copy  MOS   beside copy  real-time factor")
+    scores: dict[str, tuple[float, float]] = {}
+    for name, way in WAYS.items():
         begin = time.process_time()
-        made = [way(wave) for wave in waves]
+        made = {utt: np.clip(way(wave), -1, 1) for utt, wave in waves.items()}
         factor = (time.process_time() - begin) / seconds
-        scores[name] = float(np.mean([estimate(np.clip(wave, -1, 1)).mos for wave in made]))
-        beside = f"{scores[name] - scores['copy']:+.2f}" if "copy" in scores else ""
-        print(f"{name:16}{scores[name]:.2f}  {beside:11}  {factor:.3f}", flush=True)
+        heard = {u: normalise_english(recogniser.recognise(u, x).words) for u, x in made.items()}
+        wrong = 100 * sum(align(wanted[u], heard[u]).total for u in waves) / n_words
+        mos = float(np.mean([estimate(x).mos for x in list(made.values())[::EVERY]]))
+        scores[name] = wrong, mos
+        of = scores.get("copy", (np.nan, np.nan))
+        print(
+            f"{name:16}{wrong:15.2f}  {wrong / of[0]:11.2f}  {mos:.2f}  {mos - of[1]:+11.2f}  "
+            f"{factor:16.3f}",
+            flush=True,
+        )
     return 0
 
 

@@ -65,6 +65,7 @@ def test_it_draws_nothing_and_needs_nothing(tmp_path: Path) -> None:
     assert system.is_random is False
     assert system.settings() == {
         "anonymiser": "copy_synthesis",
+        "fine": False,
         "f0_range": (60.0, 400.0),
         "output": {"peak": 0.95, "full_scale": 32768, "truncate": False},
     }
@@ -84,6 +85,10 @@ def test_its_settings(tmp_path: Path) -> None:
     high = 0.1 * sum(np.sin(2 * np.pi * 480 * k * t) / k for k in range(1, 10))
     _, info = system.transform(high, Key("const"), Source("a"))
     assert info["voiced"] > 40
+    _, info = load_anonymiser(conf(tmp_path, "fine: true\n")).transform(
+        signals()["s1-003"], Key("const"), Source("a")
+    )
+    assert info == {"frames": 61, "voiced": 61}  # twice as many, a pitch in all
 
 
 @pytest.mark.parametrize(

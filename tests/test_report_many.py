@@ -248,11 +248,13 @@ def test_the_vocoder_has_its_part_of_the_rise() -> None:
         "low": 0.02,
         "b2": 0.4,
         "near": 0.08,
+        "fine": 0.06,
     }
     figures = [row("original", "unprotected", 0.05)]
     figures += [row(system, "ignorant", value) for system, value in eers.items()]
     vc = {"anonymiser": "voice_conversion", "synthesiser": "world"}
     settings = {"copy": {"anonymiser": "copy_synthesis"}, "b1": vc, "low": vc, "near": vc}
+    settings["fine"] = {"anonymiser": "copy_synthesis", "fine": True}  # another vocoder
     settings |= {"nsf": {**vc, "synthesiser": "nsf_hifi"}, "b2": {"anonymiser": "mcadams"}}
     settings |= {k: {"anonymiser": "knn_vc", "features": f}
                  for k, f in (("knn", "world"), ("wavlm", "wavlm"))}  # fmt: skip

@@ -78,6 +78,8 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
 
 def _vocoder(settings: Mapping[str, Any]) -> str:
     """What turns features into speech: WORLD where the settings do not name another."""
+    if settings.get("fine"):  # a copy by frames that no conversion on WORLD alone has
+        return "fine"
     name = settings.get("features" if settings.get("anonymiser") == "knn_vc" else "synthesiser")
     return name if isinstance(name, str) else "world"
 

@@ -14,7 +14,7 @@ from steps.anonymisers.loudness import OutputLevel
 from steps.anonymisers.registry import Description
 from steps.keys import Key
 from steps.sources import Run, Source
-from steps.synthesis.world import F0_RANGE, analyse, check_f0_range, synthesise
+from steps.synthesis.world import F0_RANGE, analyse, analyse_finely, check_f0_range, synthesise
 from utils.arrays import Float64
 from utils.bounds import Part
 from utils.settings import Declared
@@ -23,9 +23,11 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Settings:
-    """What a configuration may say. f0_range: lowest and highest F0 in Hz."""
+    """What a configuration may say. f0_range: lowest and highest F0 in Hz. fine: frames are those
+    that `synthesiser: bn_*` makes, `world.analyse_finely`."""
 
     anonymiser: str
+    fine: bool = False
     f0_range: tuple[float, float] = F0_RANGE
     peak: Part = OutputLevel.peak
 
@@ -40,7 +42,7 @@ class CopySynthesis(Declared[Settings]):
     def __init__(self, settings: Settings, path: StrPath) -> None:
         """Check the settings of the file `path`; UserError names it and the setting."""
         check_f0_range(settings.f0_range, f"{path}: f0_range")
-        self.f0_range = settings.f0_range
+        self.f0_range, self.fine = settings.f0_range, settings.fine
         self.output = OutputLevel(settings.peak)
         self.notes: list[str] = []
 
@@ -58,6 +60,7 @@ class CopySynthesis(Declared[Settings]):
         """All settings, defaults included."""
         return {
             "anonymiser": "copy_synthesis",
+            "fine": self.fine,
             "f0_range": self.f0_range,
             "output": asdict(self.output),
         }
@@ -68,7 +71,7 @@ class CopySynthesis(Declared[Settings]):
         key: Key,  # noqa: ARG002
         source: Source,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
-        """The same speech (n,), and how many frames it has, and voiced ones."""
-        frames = analyse(wave, self.f0_range)
+        """The same speech (n,), and how many frames it has, and how many with a pitch."""
+        frames = (analyse_finely if self.fine else analyse)(wave, self.f0_range)
         voiced = int(np.count_nonzero(frames.f0))
         return synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
