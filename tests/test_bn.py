@@ -243,8 +243,9 @@ def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:
     assert kept > 1.0
 
 
-def test_what_is_voiced_is_the_network_s(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """WORLD was given the source's voicing, which DIO hears badly."""
+def test_it_speaks_in_frames_of_5_ms_with_the_source_s_voicing(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spoken: list[WorldFrames] = []
 
     def listen(frames: WorldFrames, n_samples: int) -> np.ndarray:
@@ -253,14 +254,17 @@ def test_what_is_voiced_is_the_network_s(trained: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(bn, "synthesise", listen)
     wave = np.concatenate((voice(0.5, 120, 550), np.zeros(4000), voice(0.5, 120, 550)))
-    synthesiser = load_synthesiser(trained)
-    synthesiser.convert(wave, target(), lambda f0: np.where(f0 > 0, 200.0, 0.0))
+    contour = analyse(wave).f0
+    wanted = np.where(contour > 0, np.linspace(150, 250, len(contour)), 0.0)
+    load_synthesiser(trained).convert(wave, target(), lambda _: wanted)
     (frames,) = spoken
-    assert len(frames) == 2 * len(analyse(wave))
+    assert len(frames) == 2 * len(contour)
     assert frames.shift == 0.005
-    assert frames.f0 == pytest.approx(200.0)
-    synthesiser.convert(wave, target(), np.zeros_like)  # nobody's pitch
-    assert not spoken[1].f0.any()
+    assert frames.f0[::2] == pytest.approx(wanted)
+    assert ((frames.f0[1::2] > 0) == (wanted > 0)).all()
+    inside = np.flatnonzero((wanted[:-1] > 0) & (wanted[1:] > 0))
+    between = (wanted[inside] + wanted[inside + 1]) / 2
+    assert frames.f0[1::2][inside] == pytest.approx(between, rel=1e-3)
 
 
 def test_quantised_f0_has_few_steps_about_the_linear_one() -> None:

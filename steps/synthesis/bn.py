@@ -2,9 +2,8 @@
 """Speech from a recogniser's content, F0 and an x-vector (papers 001 and 004), by way of WORLD.
 
 A network makes the envelope and the aperiodicity of two frames of 5 ms from what is said in 10 ms
-(steps/content), F0, and who shall say it. What is voiced it says, too: by the aperiodicity, as F0
-goes on everywhere. Of the source nothing else remains but timing, unless energy or aperiodicity are
-asked to be kept. The variance of the envelope over an utterance is set
+(steps/content), F0, and who shall say it. It learns from `world.analyse_finely`. Of the source
+nothing else remains but timing and voicing, unless energy or aperiodicity are asked to be kept. The variance of the envelope over an utterance is set
 to what the x-vector's speaker would have (global variance, Toda et al. 2007).
 """
 
@@ -134,17 +133,18 @@ class BnEnvelope(ContentNetwork):
         self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
         self.before_last = nn.Conv1d(width + condition, width, 1)
         self.last = nn.Conv1d(width, N_OUT * FINE, 1)
+        self.dropout = nn.Dropout(network.dropout)
         self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
 
     def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
         """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
         outputs (B, 41, 2 T), two frames of 5 ms for each of 10."""
         who = torch.tanh(4 * self.speaker(speaker))
-        hidden = self.first(self.unify(inputs))
+        hidden = self.dropout(self.first(self.unify(inputs)))
         total = torch.zeros_like(hidden)
         for gated, condition, mixed in zip(self.gated, self.conditions, self.mixed, strict=True):
             value, gate = (gated(hidden) + condition(who)[:, :, None]).chunk(2, dim=1)
-            made = mixed(torch.tanh(value) * torch.sigmoid(gate))
+            made = mixed(self.dropout(torch.tanh(value) * torch.sigmoid(gate)))
             hidden = (hidden + made) * 0.5**0.5
             total = total + made
         everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
@@ -325,7 +325,7 @@ class BnSynthesiser:
         aperiodicity = np.minimum(out[:, CODE_DIM:], 0.0)
         if source.aperiodicity is not None:
             aperiodicity = finely(source.aperiodicity[:, 0])[:, None]
-        f0 = finely(unbroken(contour))
+        f0 = finely(unbroken(contour)) * np.repeat(contour > VOICED_HZ, FINE)
         return WorldFrames(f0, envelope, aperiodicity, FRAME_SHIFT / FINE)
 
 

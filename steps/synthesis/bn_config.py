@@ -15,13 +15,15 @@ Degree = Annotated[float, Number(least=0, most=2)]
 
 @dataclass(frozen=True)
 class BnNetwork:
-    """Gated dilated convolutions. condition: values that the x-vector is made. melody: channels of
-    the network that predicts F0 (`f0: predicted` of a system); 0: there is none."""
+    """Gated dilated convolutions. condition: values that the x-vector is made. dropout: share of
+    values that a step of training forgets. melody: channels of the network that predicts F0 (`f0:
+    predicted` of a system); 0: there is none."""
 
     channels: Channels = 192
     kernel: OddSize = 3
     dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 2, 4, 8, 1, 2)
     condition: Channels = 64
+    dropout: Share = 0.0
     melody: Annotated[int, Number(least=0, most=4096)] = 0
 
 
