@@ -22,7 +22,7 @@ from utils.tables import StrPath, sort_ids
 VOICED_HZ = 1.0  # F0 above it is voiced
 LOWEST_HZ, HIGHEST_HZ = 50.0, 600.0  # transformed F0 is clipped to these
 QUANTILES = np.linspace(0.0, 1.0, 101)
-STEP, NOISE = 1 / 3, 0.01  # of `quantised`: of the target's deviation; of log F0
+STEP, NOISE = 1 / 3, 0.03  # of `quantised`: of the target's deviation; of log F0
 _SMALLEST_SD = 1e-3  # of log F0; below it a voice is a monotone, and is only shifted
 
 
