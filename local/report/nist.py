@@ -78,8 +78,12 @@ class Study:
         return self.value(system, f"leakage_p{profile}", evaluator, metric)
 
     def all(self) -> list[tuple[str, str, str]]:
-        """Systems, evaluators and profiles."""
-        return list(product(self.systems, self.evaluators, self.profiles))
+        """Systems, evaluators and profiles that were searched: who draws nothing has one profile."""
+        return [
+            (system, evaluator, p)
+            for system, evaluator, p in product(self.systems, self.evaluators, self.profiles)
+            if (system, f"leakage_p{p}", evaluator, "p_cos") in self.found
+        ]
 
     def above_chance(self, system: str, evaluator: str, profile: str, metric: str) -> float:
         """Share of what is possible above chance."""
@@ -235,8 +239,7 @@ def printed_space() -> Table:
 
 def significance_table(study: Study) -> Table:
     """p values of the searches against the clustered chance, corrected over the systems (Holm)."""
-    head = ["system", "evaluator", "profile"]
-    head += [f"{title}{what}" for _, title in TESTED for what in (": p", ", corrected")]
+    head = ["system", "evaluator", "profile", *(title for _, title in TESTED)]
     corrected: dict[tuple[str, str, str, str], float] = {}
     for evaluator, p, (metric, _) in product(study.evaluators, study.profiles, TESTED):
         values = [
@@ -247,11 +250,7 @@ def significance_table(study: Study) -> Table:
             corrected[system, evaluator, p, metric] = one
     rows = []
     for system, evaluator, p in study.all():
-        cells = []
-        for metric, _ in TESTED:
-            value = study.leakage(system, evaluator, p, f"p_value_{metric}")
-            both = (value.value, corrected[system, evaluator, p, metric])
-            cells += [Value(one).text(1, 4) for one in both]
+        cells = [Value(corrected[system, evaluator, p, name]).text(1, 4) for name, _ in TESTED]
         rows.append([system, evaluator, f"P{p}", *cells])
     return Table(head, rows, 3)
 
