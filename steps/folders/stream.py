@@ -21,7 +21,7 @@ from utils.cli import UserError
 
 Convert = Callable[[Float64], Float64]
 
-LONGEST = 30.0  # seconds of a piece
+LONGEST = 19.0  # seconds of a piece: with its context what a recogniser hears at once
 CONTEXT = 0.5  # seconds that are converted on either side of a piece and thrown away
 FADE = 0.02  # seconds
 _BLOCK = 20  # seconds that are read at a time
