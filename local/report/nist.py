@@ -78,7 +78,7 @@ class Study:
         return self.value(system, f"leakage_p{profile}", evaluator, metric)
 
     def all(self) -> list[tuple[str, str, str]]:
-        """Systems, evaluators and profiles that were searched: who draws nothing has one profile."""
+        """Systems, evaluators, and profiles that were searched: one of who draws nothing."""
         return [
             (system, evaluator, p)
             for system, evaluator, p in product(self.systems, self.evaluators, self.profiles)

@@ -4,8 +4,8 @@
 A network makes the envelope and the aperiodicity of two frames of 5 ms from what is said in 10 ms
 (steps/content), F0, and who shall say it. It learns from `world.analyse_finely`. Of the source
 nothing else remains but timing and voicing, unless energy or aperiodicity are asked to be kept. The
-variance of the envelope over an utterance is set
-to what the x-vector's speaker would have (global variance, Toda et al. 2007).
+variance of the envelope over an utterance is set to what the x-vector's speaker would have (global
+variance, Toda et al. 2007).
 """
 
 from collections.abc import Sequence
