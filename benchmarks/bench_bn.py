@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time and memory of bn: protecting with models/bn, and training bn_mini, on one core.
+
+Goals: steps/protect_folder.py on one file of five minutes takes at most 0.1 CPU-seconds a second of
+speech and 1 GB, all included; training on 52 minutes, the size of models/bn's excerpt, takes at
+most 20 CPU-minutes. Training is extrapolated from 40 utterances and 40 steps: content and frames by
+the second of speech, steps by the step. Its voices are random vectors, which changes nothing in the
+time. Speech: LibriSpeech dev-clean from $PSEUDOVOX_CORPORA or ../shared/corpora.
+
+  benchmarks/bench_bn.py
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+import numpy as np
+import soundfile
+import yaml
+
+from steps.audio import SAMPLE_RATE, read_audio
+from utils.archives import ArchiveWriter
+from utils.datadir import write_data_dir
+
+CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
+CONF = ROOT / "egs/TEMPLATE/conf/synthesisers/bn_mini.yaml"
+FACTOR, GIGABYTES, MINUTES = 0.1, 1.0, 20.0
+LONG, N_FILES, N_STEPS, EXCERPT, N_XVECTOR = 300.0, 40, 40, 52 * 60.0, 256
+
+
+def run(program: str, *words: object) -> tuple[float, float]:
+    """CPU seconds of a program of ours, and the most memory that it had, in GB (10^9 bytes)."""
+    command = [sys.executable, str(ROOT / "steps" / program), *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{program}: {said}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
+
+
+def protect(files: list[Path], work: Path) -> tuple[float, float]:
+    """CPU seconds a second of one long file, and memory in GB."""
+    speech = np.concatenate([read_audio(path.stem, str(path)).samples for path in files])
+    (work / "in").mkdir()
+    soundfile.write(work / "in/long.wav", speech[: round(LONG * SAMPLE_RATE)], SAMPLE_RATE)
+    seconds, memory = run("protect_folder.py", "--key", "k", work / "in", work / "out")
+    return seconds / LONG, memory
+
+
+def train(files: list[Path], work: Path) -> tuple[float, float, float]:
+    """CPU seconds of content and frames by the second of speech, and of a step; memory in GB."""
+    wav = {f"s{i:02d}-{path.stem}": str(path) for i, path in enumerate(files)}
+    write_data_dir(work / "data", {"wav.scp": wav, "utt2spk": {utt: utt[:3] for utt in wav}})
+    (work / "x").mkdir()
+    rng = np.random.default_rng(0)
+    with ArchiveWriter(work / "x/spk_xvector") as writer:
+        for i in range(len(files)):
+            writer.write(f"s{i:02d}", rng.standard_normal(N_XVECTOR).astype(np.float32))
+    run("extract_world.py", work / "data", work / "world")
+    run("make_voice_pool.py", work / "world", work / "data", work / "x", work / "pool")
+    conf = yaml.safe_load(CONF.read_text())
+    conf["training"]["steps"] = N_STEPS
+    (work / "bn.yaml").write_text(yaml.safe_dump(conf))
+    found, memory = run("extract_content.py", work / "bn.yaml", work / "data", work / "content")
+    given = ("--content", work / "content", work / "bn.yaml", work / "data", work / "pool")
+    _, more = run("train_synthesiser.py", *given, work / "bn")
+    header, *rows = (work / "bn/training.tsv").read_text().splitlines()
+    step = float(rows[-1].split("\t")[header.lstrip("#").split("\t").index("cpu_seconds")])
+    seconds = sum(soundfile.info(path).duration for path in files)
+    return found / seconds, step / N_STEPS, max(memory, more)
+
+
+def main() -> int:
+    """Measure, print, and say by the exit status whether the goals were met."""
+    files = sorted((CORPORA / "librispeech/dev-clean").rglob("*.flac"))
+    if len(files) < N_FILES:
+        sys.exit(f"{__doc__}\n{CORPORA}/librispeech/dev-clean: needed; set PSEUDOVOX_CORPORA")
+    with tempfile.TemporaryDirectory() as name:
+        factor, memory = protect(files, Path(name))
+        print(f"protecting: {factor:.3f} CPU-s a second (goal {FACTOR}), {memory:.2f} GB (goal 1)")
+        found, step, more = train(files[:N_FILES], Path(name))
+    steps = yaml.safe_load(CONF.read_text())["training"]["steps"]
+    minutes = (EXCERPT * found + steps * step) / 60
+    print(
+        f"training: content and frames {found:.4f} CPU-s a second, a step {step:.3f} CPU-s, "
+        f"{more:.2f} GB; 52 minutes and {steps} steps: {minutes:.1f} CPU-minutes (goal {MINUTES:g})"
+    )
+    return int(factor > FACTOR or memory > GIGABYTES or minutes > MINUTES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
