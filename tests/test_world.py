@@ -10,6 +10,7 @@ from scipy.signal import lfilter
 
 from steps.extract_f0 import main as extract_f0_program
 from steps.extract_world import main as extract_world_program
+from steps.synthesis.f0 import unbroken
 from steps.synthesis.world import (
     CODE_DIM,
     HOP,
@@ -20,7 +21,6 @@ from steps.synthesis.world import (
     pack,
     silent_frames,
     synthesise,
-    unbroken,
     unpack,
 )
 from utils.archives import ObjectReader, read_matrices, read_vectors

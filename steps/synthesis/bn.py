@@ -25,7 +25,7 @@ from steps.learning.settings import read_config
 from steps.synthesis.base import REMAINS, F0Map, Target
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.changes import ContentMap
-from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats
+from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
 from steps.synthesis.world import (
     CODE_DIM,
@@ -37,7 +37,6 @@ from steps.synthesis.world import (
     analyse,
     extract_f0,
     synthesise,
-    unbroken,
 )
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError

@@ -16,7 +16,7 @@ import pyworld
 from scipy.signal import iirnotch, sosfiltfilt, tf2sos
 
 from steps.audio import SAMPLE_RATE
-from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
+from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, unbroken
 from utils.arrays import Bool, Float64
 from utils.cli import UserError
 
@@ -86,18 +86,6 @@ def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> W
     found = pyworld.stonemask(quiet, f0, times, SAMPLE_RATE)
     near = np.abs(np.log(np.maximum(found, 1.0) / np.maximum(f0, 1.0))) < _NEAR
     return _analyse(samples, np.where(near, found, f0), times, _FINE_THRESHOLD, shift)
-
-
-def unbroken(f0: Float64) -> Float64:
-    """F0 (T,) in Hz that goes on where it was 0, unvoiced.
-
-    Between voiced frames log F0 is a straight line, and before the first and after the last it
-    stays. Without a voiced frame it is 0 everywhere.
-    """
-    voiced = np.flatnonzero(f0 > 0)
-    if not len(voiced):
-        return np.zeros(len(f0))
-    return np.exp(np.interp(np.arange(len(f0)), voiced, np.log(f0[voiced])))
 
 
 def extract_f0(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
