@@ -49,7 +49,7 @@ ENERGY_RANGE = (-6.0, 4.0)  # deviations; of a frame's log power from the uttera
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
 _FLAT = 1e-2  # deviation below which a predicted melody is none
 _QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is silence
-_GV_RANGE = (1.0, 1.8)  # by which a deviation may be multiplied
+_GV_RANGE = (1.0, 2.5)  # by which a deviation may be multiplied
 
 
 class ContentNetwork(nn.Module):
