@@ -1,24 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What WORLD itself costs in words and quality: the project's two kinds of frames, and Harvest.
+"""What WORLD itself costs in words and quality: the project's two kinds of frames, and Harvest; and
+what is lost where frames of 5 ms are only voiced where DIO says so, or have a smoother envelope.
 
 Each way analyses and speaks LibriSpeech dev-clean. Words: by Moonshine, of all utterances, after
 Whisper's normaliser. MOS: by DistillMOS, of every fifth. The reference is `copy` (frames of 10 ms,
 DIO's voicing); `copy_fine` are the frames that bn makes (5 ms, a pitch in all). CPU seconds are of
 analysis and synthesis. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora.
 
-  benchmarks/compare_vocoder.py
+  benchmarks/compare_vocoder.py [WAY ...]
+
+WAY: one that is measured beside `copy`; all without any.
 """
 
 import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyworld
+from scipy.ndimage import convolve1d
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
@@ -29,9 +34,11 @@ from steps.audio import SAMPLE_RATE, read_audio
 from steps.quality.estimate import load_estimator
 from steps.synthesis.world import (
     F0_RANGE,
+    FINE,
     WorldFrames,
     analyse,
     analyse_finely,
+    extract_f0,
     spectrum_code,
     synthesise,
 )
@@ -58,10 +65,37 @@ def by_harvest(wave: Float64, shift: float) -> WorldFrames:
     return WorldFrames(f0, spectrum_code(power), bands, shift)
 
 
+def voiced_by_dio(wave: Float64) -> WorldFrames:
+    """`copy_fine` without a pitch where DIO finds none."""
+    frames = analyse_finely(wave)
+    voiced = np.repeat(extract_f0(wave) > 0, FINE)[: len(frames)]
+    return replace(frames, f0=frames.f0 * np.pad(voiced, (0, len(frames) - len(voiced))))
+
+
+def smoothed(wave: Float64, n_frames: int) -> WorldFrames:
+    """`copy_fine` whose envelope is smoothed over so many frames (an odd number)."""
+    frames = analyse_finely(wave)
+    window = np.hanning(n_frames + 2)[1:-1]
+    made = convolve1d(frames.envelope, window / window.sum(), axis=0, mode="nearest")
+    return replace(frames, envelope=made)
+
+
+def coarse(wave: Float64, n_codes: int) -> WorldFrames:
+    """`copy_fine` with the mean of the utterance in place of all but the first codes."""
+    frames = analyse_finely(wave)
+    envelope = frames.envelope.copy()
+    envelope[:, n_codes:] = envelope[:, n_codes:].mean(axis=0)
+    return replace(frames, envelope=envelope)
+
+
 WAYS: dict[str, Callable[[Float64], Float64]] = {
     "original": lambda wave: wave,
     "copy": partial(copy, analysis=analyse),
     "copy_fine": partial(copy, analysis=analyse_finely),
+    "voiced by DIO": partial(copy, analysis=voiced_by_dio),
+    "over 50 ms": partial(copy, analysis=partial(smoothed, n_frames=9)),
+    "over 100 ms": partial(copy, analysis=partial(smoothed, n_frames=19)),
+    "14 codes": partial(copy, analysis=partial(coarse, n_codes=14)),
     "Harvest, 10 ms": partial(copy, analysis=partial(by_harvest, shift=0.010)),
     "Harvest, 5 ms": partial(copy, analysis=partial(by_harvest, shift=0.005)),
 }
@@ -75,6 +109,9 @@ def transcripts(folder: Path) -> dict[str, list[str]]:
 
 def main() -> int:
     """Measure and print."""
+    chosen = ["copy", *sys.argv[1:]] if sys.argv[1:] else list(WAYS)
+    if unknown := [name for name in chosen if name not in WAYS]:
+        sys.exit(f"{unknown[0]}: no way; known are {', '.join(WAYS)}")
     folder = CORPORA / "librispeech/dev-clean"
     files = sorted(folder.rglob("*.flac"))
     if not files:
@@ -86,7 +123,8 @@ def main() -> int:
     print(f"{len(waves)} utterances, {seconds:.1f} s, {n_words} words")
     print(f"{'':16}words wrong (%)  beside copy  MOS   beside copy  real-time factor")
     scores: dict[str, tuple[float, float]] = {}
-    for name, way in WAYS.items():
+    for name in chosen:
+        way = WAYS[name]
         begin = time.process_time()
         made = {utt: np.clip(way(wave), -1, 1) for utt, wave in waves.items()}
         factor = (time.process_time() - begin) / seconds
