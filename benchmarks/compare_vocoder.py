@@ -109,7 +109,7 @@ def transcripts(folder: Path) -> dict[str, list[str]]:
 
 def main() -> int:
     """Measure and print."""
-    chosen = ["copy", *sys.argv[1:]] if sys.argv[1:] else list(WAYS)
+    chosen = list(dict.fromkeys(["copy", *sys.argv[1:]])) if sys.argv[1:] else list(WAYS)
     if unknown := [name for name in chosen if name not in WAYS]:
         sys.exit(f"{unknown[0]}: no way; known are {', '.join(WAYS)}")
     folder = CORPORA / "librispeech/dev-clean"

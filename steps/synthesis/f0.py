@@ -142,7 +142,8 @@ def transform_quantised(
 
     After the quantised and noised F0 of SA-toolkit (Champion 2023): the fine shape of a contour
     tells who speaks. noise: deviation, of log F0; it is a function of the contour. In the end log
-    F0 is smoothed over 50 ms, which gives nothing of the source back, and sounds better than steps.
+    F0 is smoothed over 50 ms, which halves the noise, gives nothing of the source back, and sounds
+    better than steps.
     """
     out = transform_linear(f0, source, target)
     voiced = out > VOICED_HZ
