@@ -19,6 +19,7 @@ from steps.anonymisers import model
 from steps.anonymisers.b1 import Settings, VoiceConversion
 from steps.anonymisers.registry import describe_system
 from steps.content import extractors
+from steps.content.ears import load_ear
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.content.units import UnitSettings, make_units
 from steps.export_system import main as export_system
@@ -148,6 +149,9 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     extractor = load_extractor(f"hub:{tmp_path}:1")
     assert extractor(voice(1.0, 120, 500)).shape == (49, 16)
     assert (extractor.hop, extractor.width) == (320, 16)
+    wave = voice(1.0, 120, 500)
+    heard = load_ear(f"hub:{tmp_path}:1")(torch.from_numpy(wave.astype(np.float32))[None])
+    assert np.allclose(heard[0].detach(), extractor(wave), atol=1e-5)
     with pytest.raises(UserError, match="has 2 layers"):
         load_extractor(f"hub:{tmp_path}:3")
     with pytest.raises(UserError, match="cannot be loaded"):
@@ -232,7 +236,8 @@ def test_variance_rises_to_the_speaker_s_within_bounds() -> None:
     sounds = np.arange(6) < 4
     wanted = np.full(N_OUT, 4.0)
     wanted[1], wanted[2] = 100.0, 0.01
-    out = with_variance(made, wanted, sounds)
+    given = (torch.from_numpy(x)[None] for x in (made, np.log(wanted), sounds))
+    out = with_variance(*given)[0].numpy()
     assert out[:2, 3] == pytest.approx([0.0, 4.0])  # twice the deviation
     assert out[:2, 1] == pytest.approx([-0.5, 4.5])  # 2.5 times, no more
     assert out[:2, 2] == pytest.approx([1.0, 3.0])  # it never falls
@@ -436,6 +441,9 @@ def test_the_settings_of_the_recipes_are_read(name: str) -> None:
         ("units: {kind: soft}", "units.kind: 'soft' is unknown; known: none, kmeans, scalar"),
         ("units: {kind: scalar, levels: 4}", "units.levels: 4; an odd number"),
         ("augmentation: {warped: 2}", "augmentation.warped"),
+        ("hearing: {weight: -1}", "hearing.weight"),
+        ("hearing: {weight: 1, steps: 6}", "hearing.steps: 6 is above training.steps"),
+        ("hearing: {weight: 1, steps: 5}\naugmentation: {warped: 0}", "needs other voices"),
         ("training: {steps: 0}", "steps"),
         ("training: {steps: 5, crop_seconds: 60}", "crop_seconds"),
         ("training: {steps: 5, final_rate: 1}", "final_rate"),

@@ -82,13 +82,13 @@ class Hub:
         """UserError where it cannot be had, or has not that many layers."""
         from steps.learning.hub import digest_of, load_transformer  # Moonshine needs no PyTorch
 
-        self._model = load_transformer(model).to(device)
-        n_layers = int(self._model.config.num_hidden_layers)
+        self.model = load_transformer(model).to(device)
+        n_layers = int(self.model.config.num_hidden_layers)
         if not layer.isdecimal() or int(layer) > n_layers:
             raise UserError(f"content: hub:{model}:{layer}: the model has {n_layers} layers")
-        self._device, self._layer = device, int(layer)
-        self.width = int(self._model.config.hidden_size)
-        self.digest = digest_of(self._model).hex()
+        self.device, self.layer = device, int(layer)
+        self.width = int(self.model.config.hidden_size)
+        self.digest = digest_of(self.model).hex()
 
     def __call__(self, wave: Float64) -> Float32:
         """See ContentExtractor."""
@@ -99,9 +99,9 @@ class Hub:
 
         if len(wave) < _HUB_FIELD:
             return np.zeros((0, self.width), np.float32)
-        values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self._device)
+        values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self.device)
         with torch.no_grad():
-            found = self._model(values, output_hidden_states=True).hidden_states[self._layer]
+            found = self.model(values, output_hidden_states=True).hidden_states[self.layer]
         frames: Float32 = found[0].cpu().numpy()
         return frames
 

@@ -153,6 +153,14 @@ class BnEnvelope(ContentNetwork):
         outputs: Tensor = made.unflatten(1, (N_OUT, FINE)).transpose(2, 3).flatten(2)
         return outputs
 
+    def decode(self, made: Tensor, sounds: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes (B, T, 40) and aperiodicity in dB (B, T) of outputs (B, T, 41); silence where
+        nothing sounds (B, T)."""
+        out = made * self.get_buffer("out_sd") + self.get_buffer("out_mean")
+        power = torch.where(sounds, out[..., 0] + self.get_buffer("level"), SILENCE - 1)
+        envelope = torch.cat((power[..., None], out[..., 1:CODE_DIM]), dim=-1)
+        return envelope, out[..., CODE_DIM].clamp(max=0.0)
+
 
 class Melody(nn.Module):
     """F0 from what is said, and from which frames are voiced."""
@@ -281,11 +289,19 @@ class BnSynthesiser:
     ) -> Float64:
         """Speech (n_samples,) of inputs (1, n_content + 4, T), of any power. unit: x-vector (1, d).
         contour: F0 (T,) that is wanted."""
-        made = self.network(inputs, unit)[0].numpy().T
-        variance = self.network.variance(unit)[0].numpy()
-        sounds = np.repeat(source.sounds, FINE)
-        made = with_variance(made.astype(np.float64), np.exp(variance), sounds)
-        return synthesise(self._frames(made, contour, source), n_samples)
+        sounds = torch.from_numpy(np.repeat(source.sounds, FINE))[None]
+        made = self.network(inputs, unit).transpose(1, 2).double()
+        made = with_variance(made, self.network.variance(unit).double(), sounds)
+        if source.energy is not None:
+            made[0, :, 0] = torch.from_numpy(finely(source.energy))
+        made[..., 0] *= source.energy_range
+        envelope, aperiodicity = self.network.decode(made, sounds)
+        noise = aperiodicity[0].numpy()
+        if source.aperiodicity is not None:
+            noise = finely(source.aperiodicity[:, 0])
+        f0 = fine_f0(contour)
+        frames = WorldFrames(f0, envelope[0].numpy(), noise[:, None], FRAME_SHIFT / FINE)
+        return synthesise(frames, n_samples)
 
     @torch.no_grad()
     def _predict_f0(self, content: Float32, voiced: Bool, target: F0Stats) -> Float64:
@@ -312,27 +328,16 @@ class BnSynthesiser:
             contour = extract_f0(wave)
         return Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
-    def _frames(self, made: Float64, contour: Float64, source: Source) -> WorldFrames:
-        """WORLD's frames of normalised outputs (2 T, 41); silence where the source has it."""
-        network = self.network
-        if source.energy is not None:
-            made[:, 0] = finely(source.energy)
-        made[:, 0] *= source.energy_range
-        out = made * network.statistic("out_sd") + network.statistic("out_mean")
-        envelope = out[:, :CODE_DIM]
-        envelope[:, 0] += network.statistic("level")[0]
-        envelope[np.repeat(~source.sounds, FINE), 0] = SILENCE - 1
-        aperiodicity = np.minimum(out[:, CODE_DIM:], 0.0)
-        if source.aperiodicity is not None:
-            aperiodicity = finely(source.aperiodicity[:, 0])[:, None]
-        f0 = finely(unbroken(contour)) * np.repeat(contour > VOICED_HZ, FINE)
-        return WorldFrames(f0, envelope, aperiodicity, FRAME_SHIFT / FINE)
-
 
 def finely(values: Float64) -> Float64:
     """Values (T,) of frames of 10 ms at frames of 5 ms (2 T,); the last one stays."""
     places = np.arange(FINE * len(values)) / FINE
     return np.interp(places, np.arange(len(values)), values)
+
+
+def fine_f0(contour: Float64) -> Float64:
+    """F0 (2 T,) in Hz at frames of 5 ms of a contour (T,) of 10; 0 stays where that is unvoiced."""
+    return finely(unbroken(contour)) * np.repeat(contour > VOICED_HZ, FINE)
 
 
 def sounding(wave: Float64, n_frames: int) -> Bool:
@@ -345,17 +350,21 @@ def sounding(wave: Float64, n_frames: int) -> Bool:
     return loud
 
 
-def with_variance(made: Float64, wanted: Float64, sounds: Bool) -> Float64:
-    """Outputs (T, 41) whose variance over the sounding frames is raised towards `wanted` (41,).
+def with_variance(made: Tensor, wanted: Tensor, sounds: Tensor) -> Tensor:
+    """Outputs (B, T, 41) whose variance over the sounding frames (B, T) is raised towards the one
+    whose logarithm is `wanted` (B, 41).
 
     Log power and aperiodicity stay as they are.
     """
-    own = made[sounds]
-    factor = np.clip(np.sqrt(wanted / np.maximum(own.var(axis=0), 1e-4)), *_GV_RANGE)
-    factor[0] = factor[CODE_DIM] = 1.0
-    mean = own.mean(axis=0)
-    changed: Float64 = mean + (made - mean) * factor
-    return changed
+    weight = sounds.to(made.dtype)[..., None]
+    n = weight.sum(dim=1, keepdim=True).clamp(min=1.0)
+    mean = (made * weight).sum(dim=1, keepdim=True) / n
+    own = ((made - mean).square() * weight).sum(dim=1, keepdim=True) / n
+    factor = (wanted[:, None].exp() / own.clamp(min=1e-4)).sqrt().clamp(*_GV_RANGE)
+    stays = torch.zeros(made.shape[-1], dtype=torch.bool, device=made.device)
+    stays[0] = stays[CODE_DIM] = True
+    factor = factor.masked_fill(stays, 1.0)
+    return mean + (made - mean) * factor
 
 
 def make_network(

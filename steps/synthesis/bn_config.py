@@ -6,7 +6,7 @@ from typing import Annotated
 
 from steps.content.units import UnitSettings
 from steps.learning.settings import CropSeconds, RampSettings
-from utils.bounds import Long, Number, OddSize, OneOf, Positive, Share
+from utils.bounds import Count, Long, NotNegative, Number, OddSize, OneOf, Positive, Share
 
 Channels = Annotated[int, Number(least=1, most=4096)]
 Dilation = Annotated[int, Number(least=1, most=64)]
@@ -47,6 +47,21 @@ class BnAugmentation:
 
 
 @dataclass(frozen=True)
+class BnHearing:
+    """Learning by ear, in the last steps: others say the words, and the encoder of the content
+    hears how much of them is left (bn_hearing.py).
+
+    weight: of that in the loss; 0: none of it. steps: how many of training.steps. batch,
+    crop_seconds: of the speech that others say.
+    """
+
+    weight: NotNegative = 0.0
+    steps: Count = 400
+    batch: Channels = 5
+    crop_seconds: CropSeconds = 3.2
+
+
+@dataclass(frozen=True)
 class BnTraining(RampSettings):
     """How it is trained; rates of AdamW."""
 
@@ -71,3 +86,12 @@ class BnConfig:
     units: UnitSettings = field(default_factory=UnitSettings)
     network: BnNetwork = field(default_factory=BnNetwork)
     augmentation: BnAugmentation = field(default_factory=BnAugmentation)
+    hearing: BnHearing = field(default_factory=BnHearing)
+
+    def __post_init__(self) -> None:
+        if not self.hearing.weight:
+            return
+        if self.hearing.steps > self.training.steps:
+            raise ValueError(f"hearing.steps: {self.hearing.steps} is above training.steps")
+        if not self.augmentation.warped:
+            raise ValueError("hearing.weight: it needs other voices (augmentation.warped above 0)")

@@ -21,6 +21,7 @@ from steps.learning.settings import identity
 from steps.synthesis.bn import N_OUT, BnEnvelope, ContentNetwork, mean_level
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.bn_content import Contents, open_contents
+from steps.synthesis.bn_hearing import Ear, HeardMaker
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import FULL_LEVEL, trained_files
 from steps.synthesis.training import Voices, speakers_in_turn
@@ -236,7 +237,8 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
 
 @dataclass
 class ContentTrainer(Trainer):
-    """A network on content under training; see Trainer. valid: crops of held-out speakers.
+    """A network on content under training; see Trainer. held: those who are held out, valid: crops
+    of them.
 
     kind: its class. signals: whether the crops have them.
     """
@@ -248,6 +250,7 @@ class ContentTrainer(Trainer):
     device: str
     network: Any
     make: CropMaker
+    held: list[str]
     valid: Crops | None
     best_by = "valid_loss"
 
@@ -292,9 +295,16 @@ class BnTrainer(ContentTrainer):
     """The network that makes WORLD's frames, under training."""
 
     kind = BnEnvelope
+    ear: Ear | None = None
 
     def prepare(self) -> None:
         """See ContentTrainer."""
+        hearing, material, speakers = self.config.hearing, self.make.material, self.make.speakers
+        if hearing.weight:
+            self.ear = Ear(material, speakers, self.device)
+            self.others = HeardMaker(material, self.make.network, speakers)
+            held = HeardMaker(material, self.make.network, self.held)
+            self.valid_others = held("validation", hearing.batch) if self.held else None
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
@@ -318,8 +328,20 @@ class BnTrainer(ContentTrainer):
         if self.network.melody is not None:
             found["melody"] = self.off_melody(batch)
             loss = loss + MELODY_WEIGHT * found["melody"]
+        hearing = self.config.hearing
+        if self.ear is not None and step >= self.plan.steps - hearing.steps:
+            found["lost"] = self.ear(self.network, self.others(str(step), hearing.batch))
+            loss = loss + hearing.weight * found["lost"]
         descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return {name: float(part.detach()) for name, part in found.items()}
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """See Trainer: also what held-out speakers' words lose in each other's voice."""
+        figures = super().validate()
+        if self.ear is not None and self.valid_others is not None:
+            figures["valid_lost"] = float(self.ear(self.network, self.valid_others))
+        return figures
 
     def distance_on(self, batch: Crops) -> Tensor:
         """See ContentTrainer: weighted, of outputs where there is speech, in deviations."""
@@ -381,7 +403,7 @@ def train_on_content(
     rng = make_rng(seed, "bn-validation")
     crops = [make.crop(rng, who, augmented=False) for who in held for _ in range(_VALID_CROPS)]
     valid = stack(crops) if crops else None
-    trainer = trainer_of(config, seed, device, network.to(device), make, valid)
+    trainer = trainer_of(config, seed, device, network.to(device), make, held, valid)
     settings = to_plain(config)
     train(trainer, out, identity(settings, *parts)).finish(
         "synthesiser.yaml",

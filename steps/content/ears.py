@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoders of content with a gradient: training by ear goes through them to what they hear.
+
+`moonshine`: transformers has the encoder's structure; the weights, of 8 bits, are read out of the
+graph that onnxruntime runs. There every layer's input is of 8 bits, too; here it is not, and frames
+of LibriSpeech correlate by 0.9995. `hub:<model>:<layer>`: the model itself.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from steps.asr.moonshine import ENCODER, find_model
+from steps.content.extractors import Hub
+from steps.weights import fill_network
+from utils.cli import UserError
+from utils.registry import find
+
+EARS = {
+    "moonshine": "steps.content.ears:MoonshineEar",
+    "hub:<model>:<layer>": "steps.content.ears:HubEar",
+}
+_KINDS: dict[int, npt.DTypeLike] = {1: np.float32, 2: np.uint8}  # of the values of a tensor
+_PLAIN = re.compile(r"((?:layers\.\d+\.|layer_norm|conv\d)\S*?)(?:_add_tensor)?")
+_LAYER = re.compile(r"/layers\.(\d+)/(self_attn/[qkvo]_proj|mlp/fc[12])/")
+_GROUPNORM = {"/groupnorm/Mul_output_0": "weight", "/groupnorm/Add_output_0": "bias"}
+
+
+class MoonshineEar(nn.Module):
+    """The encoder of `extractors.Moonshine`, whose weights do not learn."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        """UserError where the recogniser is not installed, or is of another structure."""
+        from transformers import MoonshineConfig
+        from transformers.models.moonshine.modeling_moonshine import MoonshineEncoder
+
+        super().__init__()
+        path = find_model().paths[ENCODER]
+        self._encode = MoonshineEncoder(MoonshineConfig())
+        fill_network(self._encode, read_weights(path), path)
+        self.eval().requires_grad_(False).to(device)
+
+    def forward(self, signals: Tensor) -> Tensor:
+        """Signals (B, n) at 16 kHz -> frames (B, T, 288); see `moonshine.MoonshineEncoder`."""
+        frames: Tensor = self._encode(signals).last_hidden_state
+        return frames
+
+
+class HubEar(nn.Module):
+    """The encoder of `extractors.Hub`, whose weights do not learn."""
+
+    def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
+        """UserError as there."""
+        super().__init__()
+        found = Hub(model, layer, device)
+        self._model, self._layer = found.model, found.layer
+        self.eval().requires_grad_(False)
+
+    def forward(self, signals: Tensor) -> Tensor:
+        """Signals (B, n) at 16 kHz -> frames (B, T, d)."""
+        heard = self._model(signals, output_hidden_states=True)
+        frames: Tensor = heard.hidden_states[self._layer]
+        return frames
+
+
+def load_ear(name: str, device: str = "cpu") -> nn.Module:
+    """Of a name of extractors.EXTRACTORS; UserError where there is none, or it cannot be had."""
+    kind, found = find(EARS, name, "content with an ear")
+    ear: nn.Module = kind(*found, device)
+    return ear
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Weights of the graph in a file, by the names that transformers has for them.
+
+    UserError where it is no such graph.
+    """
+    import onnxruntime.tools.ort_format_model  # noqa: F401 - it makes the next one known
+    from ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
+
+    try:
+        graph = InferenceSession.GetRootAsInferenceSession(path.read_bytes(), 0).Model().Graph()
+        tensors = [graph.Initializers(i) for i in range(graph.InitializersLength())]
+        values = {t.Name().decode(): _values(t) for t in tensors if t.DataType() in _KINDS}
+        found = {m[1]: values[name] for name in values if (m := _PLAIN.fullmatch(name))}
+        for node in (graph.Nodes(i) for i in range(graph.NodesLength())):
+            made = node.Outputs(0).decode()
+            given = [node.Inputs(i).decode() for i in range(node.InputsLength())]
+            if part := _GROUPNORM.get(made):
+                found[f"groupnorm.{part}"] = values[given[1]][:, 0]
+            elif match := _LAYER.match(made):
+                for name in given:
+                    if name in values and name.endswith("_quantized"):
+                        layer = f"layers.{match[1]}.{match[2].replace('/', '.')}.weight"
+                        found[layer] = _dequantised(values, name.removesuffix("_quantized")).T
+    except Exception as error:  # flatbuffers raises what Python raises beyond a file's end
+        raise UserError(f"{path}: is no graph of Moonshine's encoder: {error}") from error
+    return {name: torch.from_numpy(np.array(part, np.float32)) for name, part in found.items()}
+
+
+def _values(tensor: Any) -> npt.NDArray[Any]:
+    raw: npt.NDArray[Any] = tensor.RawDataAsNumpy().view(_KINDS[tensor.DataType()])
+    return raw.reshape([tensor.Dims(i) for i in range(tensor.DimsLength())])
+
+
+def _dequantised(values: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    zero, scale = values[f"{name}_zero_point"], values[f"{name}_scale"]
+    return (values[f"{name}_quantized"].astype(np.float32) - float(zero)) * float(scale)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learning by ear: others say the words, and the content's encoder hears whether they are left.
+
+Training in everybody's own voice never tells a network what the words of one sound like in the
+voice of another, and takes an error that costs a word for no worse than one that nobody hears. Here
+a training speaker's words are said in the voice of another one, by a synthesis that a gradient
+passes, and what the encoder hears of them is compared with what it heard of the source.
+
+What a mere change of voice does to the encoder's frames must not count, or the network would learn
+to keep the source's voice: distances are measured in units of that (within-class covariance
+normalisation, Hatch et al. 2006), which the contents of warped speech tell.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steps.content.ears import load_ear
+from steps.synthesis.bn import BnEnvelope, ContentNetwork, fine_f0, with_variance
+from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
+from steps.synthesis.nsf import pulse_train
+from steps.synthesis.world import FINE, HOP, SILENCE
+from steps.synthesis.world_torch import WorldVoice
+from utils.arrays import Float32
+from utils.seeds import make_rng
+
+_SHRINK = 0.1  # share of the mean variance that is added to each in a covariance
+_EVERY = 3  # frames of content of which one is looked at
+
+
+@dataclass(frozen=True)
+class Heard:
+    """B crops of T frames of 10 ms, to be said by others.
+
+    inputs (B, d + 4, T) of the source's content and the other's F0, xvectors (B, n) of the others,
+    voiced and sounds (B, 2 T), pulses and noise (B, 160 T), and signals (B, 160 T) of the source.
+    """
+
+    inputs: Tensor
+    xvectors: Tensor
+    voiced: Tensor
+    sounds: Tensor
+    pulses: Tensor
+    noise: Tensor
+    signals: Tensor
+
+
+class HeardMaker:
+    """Crops of some speakers as others shall say them, a function of the seed and a name."""
+
+    def __init__(self, material: Any, network: ContentNetwork, speakers: Sequence[str]) -> None:
+        """material: of bn_training."""
+        self.material, self.network, self.speakers = material, network, speakers
+        self._stats: dict[str, F0Stats] = {}
+
+    def __call__(self, name: str, n: int) -> Heard:
+        """n crops."""
+        rng = make_rng(self.material.seed, "bn-hearing", name)
+        crops = [self._crop(rng) for _ in range(n)]
+        parts = zip(*crops, strict=True)
+        return Heard(*(torch.from_numpy(np.stack(part)) for part in parts))
+
+    def _crop(self, rng: np.random.Generator) -> tuple[Any, ...]:
+        material = self.material
+        n_frames = round(material.config.hearing.crop_seconds * 100)
+        who, other = (self.speakers[int(i)] for i in rng.integers(len(self.speakers), size=2))
+        utts = material.audio.spk2utt[who]
+        utt = utts[int(rng.integers(len(utts)))]
+        frames = material.frames(utt)
+        start = int(rng.integers(max(1, len(frames) - n_frames + 1)))
+        part = slice(start, start + n_frames)
+        f0 = transform_quantised(frames.f0[part], self._f0(who), self._f0(other))
+        content = material.content(utt, len(frames), warped=False)[part]
+        inputs = self.network.inputs_of(content, f0, None)
+        pad, n_samples = n_frames - len(f0), n_frames * HOP
+        f0 = np.pad(f0, (0, pad))
+        sounds = np.pad(frames.envelope[part, 0] > SILENCE, (0, pad))
+        known = min(n_samples, material.audio.lengths[utt] - start * HOP)
+        signal = np.zeros(n_samples, np.float32)
+        signal[:known] = material.audio.read(utt, start * HOP, known)
+        xvector = material.voices.xvectors[other]
+        noise = material.config.augmentation.xvector_noise * rng.standard_normal(len(xvector))
+        return (
+            np.pad(inputs, ((0, pad), (0, 0))).T.copy(),
+            (xvector + noise).astype(np.float32),
+            fine_f0(f0) > VOICED_HZ,
+            np.repeat(sounds, FINE),
+            pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi)).astype(np.float32),
+            rng.standard_normal(n_samples, dtype=np.float32),
+            signal,
+        )
+
+    def _f0(self, speaker: str) -> F0Stats:
+        if speaker not in self._stats:
+            utts = self.material.audio.spk2utt[speaker]
+            contours = [self.material.frames(utt).f0 for utt in utts]
+            self._stats[speaker] = compute_f0_stats(contours)
+        return self._stats[speaker]
+
+
+class Ear(nn.Module):
+    """How much of what is said gets lost: 0 none, 1 as much as if any other frame were heard."""
+
+    metric: Tensor
+
+    def __init__(self, material: Any, speakers: Sequence[str], device: str) -> None:
+        """material: of bn_training, whose contents have those of warped speech."""
+        super().__init__()
+        self.encode = load_ear(material.config.content, device)
+        self.voice = WorldVoice()
+        self.register_buffer("metric", torch.from_numpy(metric_of(material, speakers)))
+        self.to(device)
+
+    def forward(self, network: BnEnvelope, crops: Heard) -> Tensor:
+        """A number, with a gradient to the network."""
+        device = self.metric.device
+        inputs, xvectors, voiced, sounds, pulses, noise, signals = (
+            part.to(device) for part in vars(crops).values()
+        )
+        unit = functional.normalize(xvectors, dim=1)
+        made = network(inputs, unit).transpose(1, 2)
+        made = with_variance(made, network.variance(unit).detach(), sounds)
+        said = self.voice(
+            *network.decode(made, sounds), voiced, self.voice.excite(pulses),
+            self.voice.excite(noise),
+        )  # fmt: skip
+        with torch.no_grad():
+            right = self.encode(signals)
+        power = (part.square().mean(dim=1, keepdim=True) for part in (signals, said))
+        wanted, own = power
+        heard = self.encode(said * (wanted / own.clamp(min=1e-12)).sqrt())
+        lost: Tensor = ((heard - right) @ self.metric).square().sum(dim=2).mean()
+        return lost
+
+
+def metric_of(material: Any, speakers: Sequence[str]) -> Float32:
+    """(d, d): the squared length of a difference of frames after it is their distance.
+
+    It is measured in what a change of voice does, and 1 on average between a frame and the mean.
+    """
+    plain, change = [], []
+    for utt in (utt for speaker in speakers for utt in material.audio.spk2utt[speaker]):
+        own, warped = (material.contents(utt, warped=how)[::_EVERY] for how in (False, True))
+        plain.append(own)
+        change.append(own - warped)
+    frames, moved = (np.concatenate(x).astype(np.float64) for x in (plain, change))
+    within = moved.T @ moved / len(moved)
+    within += _SHRINK * np.trace(within) / len(within) * np.eye(len(within))
+    precision = np.linalg.inv(within)
+    away = frames - frames.mean(axis=0)
+    mean = float(np.einsum("td,de,te->", away, precision, away, optimize=True)) / len(away)
+    return np.linalg.cholesky(precision / mean).astype(np.float32)

@@ -1,0 +1,167 @@
+"""Learning by ear: the encoder with a gradient, WORLD with one, and what they teach."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from test_bn import needs_wheel, no_recogniser, settings, train
+from test_nsf import pool, voice
+
+from steps.asr.moonshine import DECODER, MoonshineEncoder, find_model
+from steps.content.ears import load_ear, read_weights
+from steps.synthesis import bn_hearing, bn_training
+from steps.synthesis.bn_config import BnConfig, BnHearing
+from steps.synthesis.bn_hearing import metric_of
+from steps.synthesis.nsf import pulse_train
+from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
+from steps.synthesis.world_torch import WorldVoice
+from utils.cli import UserError
+
+__all__ = ["no_recogniser", "pool"]  # fixtures
+
+
+class BandsEar(torch.nn.Module):
+    """`Bands` with a gradient."""
+
+    def forward(self, signals: torch.Tensor) -> torch.Tensor:
+        window = torch.hann_window(895, periodic=False)
+        spectra = torch.fft.rfft(signals.unfold(1, 895, 384) * window).abs()[..., 1:409]
+        bands = spectra.unflatten(2, (8, 51)).sum(dim=3) + 1e-9
+        return bands / bands.sum(dim=2, keepdim=True)
+
+
+def heard(steps: int = 12, weight: float = 3.0) -> BnConfig:
+    told = settings(steps)
+    hearing = BnHearing(weight=weight, steps=steps // 2, batch=3, crop_seconds=0.5)
+    return BnConfig("bn", told.training, network=told.network, hearing=hearing)
+
+
+@pytest.fixture(autouse=True)
+def no_ear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bn_hearing, "load_ear", lambda name, device: BandsEar())
+
+
+@needs_wheel
+def test_the_ear_hears_what_onnxruntime_s_encoder_hears() -> None:
+    wave = np.concatenate((voice(1.0, 120, 550), voice(1.0, 180, 900)))
+    signal = torch.from_numpy(wave.astype(np.float32))[None].requires_grad_(True)
+    found = load_ear("moonshine")(signal)
+    right = MoonshineEncoder(find_model())(wave)
+    assert found.shape == (1, *right.shape)
+    assert np.corrcoef(found[0].detach().ravel(), right.ravel())[0, 1] > 0.999
+    found.square().mean().backward()  # type: ignore[no-untyped-call]
+    assert signal.grad is not None
+    assert signal.grad.abs().max() > 0
+
+
+@needs_wheel
+def test_a_file_without_the_encoder_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "encoder_model.ort"
+    broken.write_bytes(b"no graph" * 100)
+    with pytest.raises(UserError, match=r"encoder_model\.ort: is no graph of Moonshine"):
+        read_weights(broken)
+    assert "conv1.weight" not in read_weights(find_model().paths[DECODER])
+    with pytest.raises(UserError, match="no content with an ear; known: moonshine, hub:"):
+        load_ear("cepstra")
+
+
+def test_world_with_a_gradient_speaks_like_world() -> None:
+    wave = voice(1.0, 120, 550)
+    frames = analyse_finely(wave)
+    n = 200
+    envelope = frames.envelope[:n].copy()
+    envelope[:, 0] += np.linspace(-2, 2, n)
+    voiced = np.arange(n) < 120
+    f0, noise = frames.f0[:n] * voiced, frames.aperiodicity[:n]
+    right = synthesise(WorldFrames(f0, envelope, noise, 0.005), 80 * n)
+    speaks = WorldVoice()
+    excitations = (
+        pulse_train(f0[::2], 80 * n),
+        np.random.default_rng(0).standard_normal(80 * n),
+    )
+    pulses, hiss = (speaks.excite(torch.from_numpy(x).float()[None]) for x in excitations)
+    codes = torch.from_numpy(envelope).float()[None].requires_grad_(True)
+    band = torch.from_numpy(noise[None, :, 0]).float()
+    made = speaks(codes, band, torch.from_numpy(voiced)[None], pulses, hiss)
+    assert made.shape == (1, 80 * n)
+
+    def levels(signal: np.ndarray) -> np.ndarray:
+        """dB of 40 parts of 25 ms, in four bands."""
+        power = np.abs(np.fft.rfft(signal.reshape(40, 400))) ** 2
+        return 10 * np.log10(np.stack([part.sum(axis=1) for part in np.array_split(power, 4, 1)]))
+
+    inner = slice(1, -1)
+    apart = (levels(made[0].detach().numpy()) - levels(right))[:, inner]
+    assert abs(apart.mean()) < 0.5
+    assert np.abs(apart).mean() < 2.0
+    made.square().mean().backward()  # type: ignore[no-untyped-call]
+    assert codes.grad is not None
+    assert torch.isfinite(codes.grad).all()
+
+
+def test_what_a_change_of_voice_does_counts_less() -> None:
+    rng = np.random.default_rng(0)
+    plain = rng.standard_normal((9000, 2)).astype(np.float32)
+    change = rng.standard_normal((9000, 2)).astype(np.float32) * [2.0, 0.0]
+
+    def contents(utt: str, *, warped: bool) -> np.ndarray:
+        return plain - change if warped else plain
+
+    material = SimpleNamespace(audio=SimpleNamespace(spk2utt={"s": ["u"]}), contents=contents)
+    found = metric_of(material, ["s"])
+    squared = found @ found.T
+    # variances of the change 4 and 0, to each a tenth of their mean: 4.2 and 0.2
+    assert squared[1, 1] / squared[0, 0] == pytest.approx(21.0, rel=0.05)
+    away = (plain - plain.mean(axis=0))[::3]
+    assert np.square(away @ found).sum(axis=1).mean() == pytest.approx(1.0, rel=0.01)
+
+
+def test_words_that_others_say_are_heard_better(
+    pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainers: list[bn_training.BnTrainer] = []
+    plain = bn_training.BnTrainer.prepare
+
+    def prepare(self: bn_training.BnTrainer) -> None:
+        trainers.append(self)
+        plain(self)
+
+    monkeypatch.setattr(bn_training.BnTrainer, "prepare", prepare)
+    for weight in (10.0, 0.0):
+        train(pool, tmp_path / str(weight), heard(80, weight))
+    by_ear, deaf = trainers
+    assert by_ear.ear is not None
+    crops = by_ear.others("new ones", 16)
+    with torch.no_grad():
+        lost, without = (float(by_ear.ear(t.network.eval(), crops)) for t in (by_ear, deaf))
+    assert lost < 0.9 * without
+    lines = (tmp_path / "10.0/training.tsv").read_text().splitlines()
+    where = lines[0].split("\t").index("lost")
+    listened = [line.split("\t")[0] for line in lines[1:] if line.split("\t")[where]]
+    assert listened == ["42", "48", "50", "54", "60", "66", "72", "78", "80"]  # the second half
+
+
+@pytest.mark.slow
+def test_a_stopped_training_by_ear_ends_with_the_same_network(
+    pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(pool, tmp_path / "whole", heard())
+    plain = bn_training.BnTrainer.update
+
+    def dies(self: bn_training.BnTrainer, step: int, batch: object) -> dict[str, float]:
+        if step == 8:
+            raise KeyboardInterrupt
+        return plain(self, step, batch)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bn_training.BnTrainer, "update", dies)
+        with pytest.raises(KeyboardInterrupt):
+            train(pool, tmp_path / "stopped", heard())
+    train(pool, tmp_path / "stopped", heard())
+    one, other = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "stopped"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    train(pool, tmp_path / "deaf", heard(weight=0.0))
+    deaf = torch.load(tmp_path / "deaf/final.pt")
+    assert not torch.equal(deaf["last.weight"], one["last.weight"])
