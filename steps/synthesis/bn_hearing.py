@@ -104,7 +104,7 @@ class HeardMaker:
 
 
 class Ear(nn.Module):
-    """How much of what is said gets lost: 0 none, 1 as much as if any other frame were heard."""
+    """How much of what is said gets lost: 0 nothing, 1 as if only the mean frame were heard."""
 
     metric: Tensor
 
