@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from steps.asr.moonshine import ENCODER, find_model
 from steps.content.extractors import Hub
 from steps.weights import fill_network
 from utils.cli import UserError
@@ -38,6 +37,8 @@ class MoonshineEar(nn.Module):
         """UserError where the recogniser is not installed, or is of another structure."""
         from transformers import MoonshineConfig
         from transformers.models.moonshine.modeling_moonshine import MoonshineEncoder
+
+        from steps.asr.moonshine import ENCODER, find_model  # not every training needs onnxruntime
 
         super().__init__()
         path = find_model().paths[ENCODER]

@@ -131,8 +131,7 @@ class Ear(nn.Module):
         )  # fmt: skip
         with torch.no_grad():
             right = self.encode(signals)
-        power = (part.square().mean(dim=1, keepdim=True) for part in (signals, said))
-        wanted, own = power
+        wanted, own = (part.square().mean(dim=1, keepdim=True) for part in (signals, said))
         heard = self.encode(said * (wanted / own.clamp(min=1e-12)).sqrt())
         lost: Tensor = ((heard - right) @ self.metric).square().sum(dim=2).mean()
         return lost
