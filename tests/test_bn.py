@@ -229,7 +229,7 @@ def test_conversion_keeps_length_silence_and_power_and_draws_nothing(trained: Pa
     assert synthesiser.convert(wave[:300], target(), lambda f0: f0).shape == (300,)
 
 
-def test_variance_rises_to_the_speaker_s_within_bounds() -> None:
+def test_variance_rises_to_the_speaker_s_within_bounds_and_shape_is_emphasised() -> None:
     made = np.zeros((6, N_OUT))
     made[:4] = np.array([1.0, 3.0, 1.0, 3.0])[:, None]  # mean 2, deviation 1
     made[4:] = 50.0  # silence, which does not count
@@ -238,9 +238,9 @@ def test_variance_rises_to_the_speaker_s_within_bounds() -> None:
     wanted[1], wanted[2] = 100.0, 0.01
     given = (torch.from_numpy(x)[None] for x in (made, np.log(wanted), sounds))
     out = with_variance(*given)[0].numpy()
-    assert out[:2, 3] == pytest.approx([0.0, 4.0])  # twice the deviation
-    assert out[:2, 1] == pytest.approx([-0.5, 4.5])  # 2.5 times, no more
-    assert out[:2, 2] == pytest.approx([1.0, 3.0])  # it never falls
+    assert out[:2, 3] == pytest.approx([0.0, 4.8])  # twice the deviation, then 1.2 times all of it
+    assert out[:2, 1] == pytest.approx([-2.0, 6.0])  # 4 times, no more; the tilt has no emphasis
+    assert out[:2, 2] == pytest.approx([1.2, 3.6])  # it never falls
     assert (out[:, [0, N_OUT - 1]] == made[:, [0, N_OUT - 1]]).all()  # power, aperiodicity
 
 

@@ -5,7 +5,7 @@ A network makes the envelope and the aperiodicity of two frames of 5 ms from wha
 (steps/content), F0, and who shall say it. It learns from `world.analyse_finely`. Of the source
 nothing else remains but timing and voicing, unless energy or aperiodicity are asked to be kept. The
 variance of the envelope over an utterance is set to what the x-vector's speaker would have (global
-variance, Toda et al. 2007).
+variance, Toda et al. 2007), and its shape is emphasised.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,8 @@ ENERGY_RANGE = (-6.0, 4.0)  # deviations; of a frame's log power from the uttera
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
 _FLAT = 1e-2  # deviation below which a predicted melody is none
 _QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is silence
-_GV_RANGE = (1.0, 2.5)  # by which a deviation may be multiplied
+_GV_RANGE = (1.0, 4.0)  # by which a deviation may be multiplied
+_EMPHASIS = 1.2  # of how the shape of an envelope, but for its tilt, differs from the mean one
 
 
 class ContentNetwork(nn.Module):
@@ -354,7 +355,8 @@ def with_variance(made: Tensor, wanted: Tensor, sounds: Tensor) -> Tensor:
     """Outputs (B, T, 41) whose variance over the sounding frames (B, T) is raised towards the one
     whose logarithm is `wanted` (B, 41).
 
-    Log power and aperiodicity stay as they are.
+    Then the shape of the envelope is emphasised, its tilt excepted: a mean over many speakers has
+    flatter formants than any of them. Log power and aperiodicity stay as they are.
     """
     weight = sounds.to(made.dtype)[..., None]
     n = weight.sum(dim=1, keepdim=True).clamp(min=1.0)
@@ -364,7 +366,9 @@ def with_variance(made: Tensor, wanted: Tensor, sounds: Tensor) -> Tensor:
     stays = torch.zeros(made.shape[-1], dtype=torch.bool, device=made.device)
     stays[0] = stays[CODE_DIM] = True
     factor = factor.masked_fill(stays, 1.0)
-    return mean + (made - mean) * factor
+    emphasis = torch.where(stays, 1.0, _EMPHASIS).to(made.dtype)
+    emphasis[1] = 1.0
+    return (mean + (made - mean) * factor) * emphasis
 
 
 def make_network(

@@ -69,8 +69,7 @@ class HeardMaker:
         material = self.material
         n_frames = round(material.config.hearing.crop_seconds * 100)
         who, other = (self.speakers[int(i)] for i in rng.integers(len(self.speakers), size=2))
-        utts = material.audio.spk2utt[who]
-        utt = utts[int(rng.integers(len(utts)))]
+        utt = material.draw(rng, who)
         frames = material.frames(utt)
         start = int(rng.integers(max(1, len(frames) - n_frames + 1)))
         part = slice(start, start + n_frames)
@@ -80,9 +79,6 @@ class HeardMaker:
         pad, n_samples = n_frames - len(f0), n_frames * HOP
         f0 = np.pad(f0, (0, pad))
         sounds = np.pad(frames.envelope[part, 0] > SILENCE, (0, pad))
-        known = min(n_samples, material.audio.lengths[utt] - start * HOP)
-        signal = np.zeros(n_samples, np.float32)
-        signal[:known] = material.audio.read(utt, start * HOP, known)
         xvector = material.voices.xvectors[other]
         noise = material.config.augmentation.xvector_noise * rng.standard_normal(len(xvector))
         return (
@@ -92,7 +88,7 @@ class HeardMaker:
             np.repeat(sounds, FINE),
             pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi)).astype(np.float32),
             rng.standard_normal(n_samples, dtype=np.float32),
-            signal,
+            material.samples(utt, start, n_frames),
         )
 
     def _f0(self, speaker: str) -> F0Stats:

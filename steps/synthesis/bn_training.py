@@ -78,6 +78,17 @@ class Material:
         """(n_frames, d) at the frames of WORLD."""
         return at_frames(self.contents(utt, warped=warped), self.contents.of, n_frames, HOP)
 
+    def draw(self, rng: np.random.Generator, speaker: str) -> str:
+        """One of a speaker's utterances."""
+        utts = self.audio.spk2utt[speaker]
+        return utts[int(rng.integers(len(utts)))]
+
+    def samples(self, utt: str, start: int, n_frames: int) -> Float32:
+        """Of n_frames frames of 10 ms from one on; silence where the utterance ended."""
+        begin, n = start * HOP, n_frames * HOP
+        known = max(0, min(n, self.audio.lengths[utt] - begin))
+        return np.pad(self.audio.read(utt, begin, known), (0, n - known))
+
     def utterances(self, speakers: Sequence[str]) -> Iterator[tuple[WorldFrames, Float32]]:
         """Frames and content of all of some speakers, one after the other."""
         for utt in (utt for speaker in speakers for utt in self.audio.spk2utt[speaker]):
@@ -108,8 +119,7 @@ class CropMaker:
     def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> Crops:
         """One crop (B = 1); where the utterance ends, silence follows."""
         material, augment = self.material, self.material.config.augmentation
-        utts = material.audio.spk2utt[speaker]
-        utt = utts[int(rng.integers(len(utts)))]
+        utt = material.draw(rng, speaker)
         frames = material.frames(utt)
         warped = augmented and rng.random() < augment.warped
         content = material.content(utt, len(frames), warped=warped)
@@ -143,13 +153,10 @@ class CropMaker:
         )
 
     def signal(self, utt: str, frames: WorldFrames, start: int) -> Float32:
-        """The samples of a crop, silence where the utterance ended; none if none are asked for."""
+        """The samples of a crop; none if none are asked for."""
         if not self.signals:
             return np.zeros(0, np.float32)
-        begin, n = start * HOP, self.n_frames * HOP
-        known = max(0, min(n, self.material.audio.lengths[utt] - begin))
-        out = np.zeros(n, np.float32)
-        out[:known] = self.material.audio.read(utt, begin, known)
+        out = self.material.samples(utt, start, self.n_frames)
         return out * np.float32(FULL_LEVEL * np.exp(-mean_level(frames.envelope[:, 0]) / 2))
 
     def frames_of(self, utt: str, part: slice) -> tuple[Float32, Float32]:
