@@ -32,8 +32,8 @@ from steps.protect_folder import main as protect_folder
 from steps.speaker.averaging import read_xvectors
 from steps.synthesis import bn, bn_content, bn_training
 from steps.synthesis.base import Target
-from steps.synthesis.bn import N_OUT, BnSynthesiser, with_variance
-from steps.synthesis.bn_config import BnConfig, BnNetwork, BnTraining
+from steps.synthesis.bn import N_OUT, BnSynthesiser, shaped
+from steps.synthesis.bn_config import BnConfig, BnNetwork, BnShaping, BnTraining
 from steps.synthesis.content import extract_content
 from steps.synthesis.f0 import (
     compute_f0_stats,
@@ -229,19 +229,23 @@ def test_conversion_keeps_length_silence_and_power_and_draws_nothing(trained: Pa
     assert synthesiser.convert(wave[:300], target(), lambda f0: f0).shape == (300,)
 
 
-def test_variance_rises_to_the_speaker_s_within_bounds_and_shape_is_emphasised() -> None:
+def test_variance_rises_to_the_speaker_s_within_bounds() -> None:
     made = np.zeros((6, N_OUT))
     made[:4] = np.array([1.0, 3.0, 1.0, 3.0])[:, None]  # mean 2, deviation 1
     made[4:] = 50.0  # silence, which does not count
     sounds = np.arange(6) < 4
     wanted = np.full(N_OUT, 4.0)
     wanted[1], wanted[2] = 100.0, 0.01
-    given = (torch.from_numpy(x)[None] for x in (made, np.log(wanted), sounds))
-    out = with_variance(*given)[0].numpy()
-    assert out[:2, 3] == pytest.approx([0.0, 4.8])  # twice the deviation, then 1.2 times all of it
-    assert out[:2, 1] == pytest.approx([-2.0, 6.0])  # 4 times, no more; the tilt has no emphasis
-    assert out[:2, 2] == pytest.approx([1.2, 3.6])  # it never falls
-    assert (out[:, [0, N_OUT - 1]] == made[:, [0, N_OUT - 1]]).all()  # power, aperiodicity
+    given = [torch.from_numpy(x)[None] for x in (made, np.log(wanted), sounds)]
+    out = shaped(*given, BnShaping())[0].numpy()
+    assert out[:2, 3] == pytest.approx([0.0, 4.0])  # twice the deviation
+    assert out[:2, 1] == pytest.approx([-0.5, 4.5])  # 2.5 times, no more
+    assert out[:2, 2] == pytest.approx([1.0, 3.0])  # it never falls
+    sharp = shaped(*given, BnShaping(variance=4.0, emphasis=1.5))[0].numpy()
+    assert sharp[:2, 3] == pytest.approx([0.0, 6.0])
+    assert sharp[:2, 1] == pytest.approx([-2.0, 6.0])  # 4 times; the tilt has no emphasis
+    for each in (out, sharp):
+        assert (each[:, [0, N_OUT - 1]] == made[:, [0, N_OUT - 1]]).all()  # power, aperiodicity
 
 
 def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:

@@ -5,7 +5,7 @@ A network makes the envelope and the aperiodicity of two frames of 5 ms from wha
 (steps/content), F0, and who shall say it. It learns from `world.analyse_finely`. Of the source
 nothing else remains but timing and voicing, unless energy or aperiodicity are asked to be kept. The
 variance of the envelope over an utterance is set to what the x-vector's speaker would have (global
-variance, Toda et al. 2007), and its shape is emphasised.
+variance, Toda et al. 2007), and its shape may be emphasised.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from steps.content.extractors import ContentExtractor, at_frames, load_extractor
 from steps.content.units import make_units
 from steps.learning.settings import read_config
 from steps.synthesis.base import REMAINS, F0Map, Target
-from steps.synthesis.bn_config import BnConfig
+from steps.synthesis.bn_config import BnConfig, BnShaping
 from steps.synthesis.changes import ContentMap
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
@@ -49,8 +49,6 @@ ENERGY_RANGE = (-6.0, 4.0)  # deviations; of a frame's log power from the uttera
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
 _FLAT = 1e-2  # deviation below which a predicted melody is none
 _QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is silence
-_GV_RANGE = (1.0, 4.0)  # by which a deviation may be multiplied
-_EMPHASIS = 1.2  # of how the shape of an envelope, but for its tilt, differs from the mean one
 
 
 class ContentNetwork(nn.Module):
@@ -122,6 +120,7 @@ class BnEnvelope(ContentNetwork):
 
     def __init__(self, config: BnConfig, n_content: int, n_xvector: int) -> None:
         super().__init__(config, n_content, n_xvector)
+        self.shaping = config.shaping
         network = config.network
         width, condition = network.channels, network.condition
         self.first = nn.Conv1d(self.n_inputs, width, network.kernel, padding="same")
@@ -292,7 +291,7 @@ class BnSynthesiser:
         contour: F0 (T,) that is wanted."""
         sounds = torch.from_numpy(np.repeat(source.sounds, FINE))[None]
         made = self.network(inputs, unit).transpose(1, 2).double()
-        made = with_variance(made, self.network.variance(unit).double(), sounds)
+        made = shaped(made, self.network.variance(unit).double(), sounds, self.network.shaping)
         if source.energy is not None:
             made[0, :, 0] = torch.from_numpy(finely(source.energy))
         made[..., 0] *= source.energy_range
@@ -351,22 +350,21 @@ def sounding(wave: Float64, n_frames: int) -> Bool:
     return loud
 
 
-def with_variance(made: Tensor, wanted: Tensor, sounds: Tensor) -> Tensor:
+def shaped(made: Tensor, wanted: Tensor, sounds: Tensor, how: BnShaping) -> Tensor:
     """Outputs (B, T, 41) whose variance over the sounding frames (B, T) is raised towards the one
-    whose logarithm is `wanted` (B, 41).
+    whose logarithm is `wanted` (B, 41), and whose shape is then emphasised.
 
-    Then the shape of the envelope is emphasised, its tilt excepted: a mean over many speakers has
-    flatter formants than any of them. Log power and aperiodicity stay as they are.
+    Log power and aperiodicity stay as they are.
     """
     weight = sounds.to(made.dtype)[..., None]
     n = weight.sum(dim=1, keepdim=True).clamp(min=1.0)
     mean = (made * weight).sum(dim=1, keepdim=True) / n
     own = ((made - mean).square() * weight).sum(dim=1, keepdim=True) / n
-    factor = (wanted[:, None].exp() / own.clamp(min=1e-4)).sqrt().clamp(*_GV_RANGE)
+    factor = (wanted[:, None].exp() / own.clamp(min=1e-4)).sqrt().clamp(1.0, how.variance)
     stays = torch.zeros(made.shape[-1], dtype=torch.bool, device=made.device)
     stays[0] = stays[CODE_DIM] = True
     factor = factor.masked_fill(stays, 1.0)
-    emphasis = torch.where(stays, 1.0, _EMPHASIS).to(made.dtype)
+    emphasis = torch.where(stays, 1.0, how.emphasis).to(made.dtype)
     emphasis[1] = 1.0
     return (mean + (made - mean) * factor) * emphasis
 

@@ -47,6 +47,18 @@ class BnAugmentation:
 
 
 @dataclass(frozen=True)
+class BnShaping:
+    """What sharpens the envelopes that the network makes, which are flatter than anybody's.
+
+    variance: by how much a deviation over the utterance may at most be multiplied to reach the
+    speaker's. emphasis: of the shape's difference from the mean envelope, its tilt excepted.
+    """
+
+    variance: Annotated[float, Number(least=1, most=100)] = 2.5
+    emphasis: Degree = 1.0
+
+
+@dataclass(frozen=True)
 class BnHearing:
     """Learning by ear, in the last steps: others say the words, and the encoder of the content
     hears how much of them is left (bn_hearing.py).
@@ -86,6 +98,7 @@ class BnConfig:
     units: UnitSettings = field(default_factory=UnitSettings)
     network: BnNetwork = field(default_factory=BnNetwork)
     augmentation: BnAugmentation = field(default_factory=BnAugmentation)
+    shaping: BnShaping = field(default_factory=BnShaping)
     hearing: BnHearing = field(default_factory=BnHearing)
 
     def __post_init__(self) -> None:

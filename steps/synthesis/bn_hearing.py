@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.content.ears import load_ear
-from steps.synthesis.bn import BnEnvelope, ContentNetwork, fine_f0, with_variance
+from steps.synthesis.bn import BnEnvelope, ContentNetwork, fine_f0, shaped
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
 from steps.synthesis.nsf import pulse_train
 from steps.synthesis.world import FINE, HOP, SILENCE
@@ -120,7 +120,7 @@ class Ear(nn.Module):
         )
         unit = functional.normalize(xvectors, dim=1)
         made = network(inputs, unit).transpose(1, 2)
-        made = with_variance(made, network.variance(unit).detach(), sounds)
+        made = shaped(made, network.variance(unit).detach(), sounds, network.shaping)
         said = self.voice(
             *network.decode(made, sounds), voiced, self.voice.excite(pulses),
             self.voice.excite(noise),
