@@ -403,6 +403,9 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
     with pytest.raises(UserError, match="does not hold the weights"):
         wide = replace(config, network=replace(config.network, channels=8))
         train(pool, tmp_path / "wide", wide, onto=trained)
+    with pytest.raises(UserError, match="emphasis=1.0.*must be the same"):
+        sharp = replace(config, shaping=replace(config.shaping, emphasis=1.2))
+        train(pool, tmp_path / "sharp", sharp, onto=trained)
 
 
 def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:

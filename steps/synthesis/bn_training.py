@@ -17,7 +17,7 @@ from steps.content.extractors import at_frames
 from steps.learning.audio import TrainingAudio, hold_out
 from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
-from steps.learning.settings import identity
+from steps.learning.settings import identity, read_config
 from steps.synthesis.bn import N_OUT, BnEnvelope, ContentNetwork, mean_level
 from steps.synthesis.bn_config import BnConfig
 from steps.synthesis.bn_content import Contents, open_contents
@@ -225,7 +225,7 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
     """Make a trained network of this one, which learns no more but for its melody.
 
     folder: of the trained one, which has none. Returns the bytes of its weights. UserError where it
-    is another network, or of content of another digest than this one.
+    is another network, of content of another digest than this one, or shaped otherwise.
     """
     conf, weights = trained_files(folder)
     told = read_settings(conf).get("trained")
@@ -235,6 +235,8 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
         raise UserError(f"{folder}: a melody is put onto a network without one, by network.melody")
     if known != digest:
         raise UserError(f"{folder}: was trained on other content ({known}) than is here ({digest})")
+    if (shaping := read_config(BnConfig, conf).shaping) != network.shaping:
+        raise UserError(f"{conf}: {shaping}; that of the melody's CONF must be the same")
     own = {name: part for name, part in network.state_dict().items() if name.startswith(_MELODY)}
     fill_network(network, {**state, **own}, weights)
     for name, parameter in network.named_parameters():
