@@ -403,7 +403,7 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
     with pytest.raises(UserError, match="does not hold the weights"):
         wide = replace(config, network=replace(config.network, channels=8))
         train(pool, tmp_path / "wide", wide, onto=trained)
-    with pytest.raises(UserError, match="emphasis=1.0.*must be the same"):
+    with pytest.raises(UserError, match=r"emphasis=1.0.*must be the same"):
         sharp = replace(config, shaping=replace(config.shaping, emphasis=1.2))
         train(pool, tmp_path / "sharp", sharp, onto=trained)
 
