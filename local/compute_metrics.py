@@ -49,6 +49,11 @@ def get_parser() -> argparse.ArgumentParser:
         "--more-scores", type=Path, action="append", default=[], metavar="SCORES",
         help="Further scores of the list, such as those of its men; may be given again",
     )  # fmt: skip
+    command.add_argument(
+        "--unprotected", type=Path, metavar="SCORES",
+        help="Scores of the same trials without protection by the same evaluator, which add "
+        "eer_rise: how far the EER lies above theirs, people resampled alike in both",
+    )  # fmt: skip
     add_intervals(command)
     command = _add_command(
         commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
@@ -162,12 +167,15 @@ def _verification(args: argparse.Namespace) -> Report:
     if args.bins and not args.utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
     trials, score = _read_scored(args.format, args.trials, args.scores, more=args.more_scores)
+    unprotected = None
+    if args.unprotected:
+        _, unprotected = _read_scored(args.format, args.trials, args.unprotected)
     speakers = None
     if args.utt2spk:
         speakers = _find_speakers(args, trials, args.trials)
     return verification(
         trials, score, omegas=dict(args.omega or []), speakers=speakers, n_bins=args.bins or None,
-        n_bootstrap=args.bootstrap, seed=args.seed,
+        unprotected=unprotected, n_bootstrap=args.bootstrap, seed=args.seed,
     )  # fmt: skip
 
 

@@ -203,6 +203,45 @@ def test_plain_cases(
     assert {name: found[name] for name in expected} == expected
 
 
+def test_the_rise_of_the_eer_by_hand(tmp_path: Path) -> None:
+    """Perfect before, one of three targets is missed after: a rise by a third. Scores turned round
+    tell as much."""
+    trials, before = write_lists(tmp_path, [4.0, 5.0, 6.0], [0.0, 1.0])
+    pairs = [line.rsplit(maxsplit=1)[0] for line in trials.read_text().splitlines()]
+    after = tmp_path / "after"
+    after.write_text("".join(f"{p} {x}\n" for p, x in zip(pairs, (1, 3, 4, 0, 2), strict=True)))
+    found = compute(tmp_path, "verification", "--unprotected", before, trials, after)
+    assert found["eer_rise"] == pytest.approx(1 / 3)
+    turned = tmp_path / "turned"
+    turned.write_text("".join(f"{p} {-x}\n" for p, x in zip(pairs, (1, 3, 4, 0, 2), strict=True)))
+    found = compute(tmp_path, "verification", "--unprotected", before, trials, turned)
+    assert found["eer"] == pytest.approx(2 / 3) and found["eer_rise"] == pytest.approx(1 / 3)
+    assert "eer_rise" not in compute(tmp_path, "verification", trials, after)
+
+
+def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    trials, scores = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
+    utts = sorted({line.split()[1] for line in trials.read_text().splitlines()})
+    utt2spk = tmp_path / "utt2spk"
+    utt2spk.write_text("".join(f"{utt} s{i % 8}\n" for i, utt in enumerate(utts)))
+    options = ["--utt2spk", utt2spk, "--bootstrap", 50, "--unprotected", scores]
+    found = compute(tmp_path, "verification", *options, trials, scores)
+    assert found["eer_rise"] == 0.0
+    assert found["intervals"]["eer_rise"] == [0.0, 0.0]
+    low, high = found["intervals"]["eer"]
+    assert low < high
+    assert found["n_target_speakers"] <= found["n_speakers"]
+
+
+def test_unprotected_scores_of_another_list_are_named(tmp_path: Path) -> None:
+    trials, scores = write_lists(tmp_path, [1.0, 2.0], [0.0])
+    other = tmp_path / "other"
+    other.write_text("a b 1\n")
+    with pytest.raises(UserError, match=r"other.*no score|no score.*other"):
+        main(["verification", "--unprotected", str(other), str(trials), str(scores), "-"])
+
+
 def test_calibration_writes_every_key(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     trials, f0 = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))

@@ -170,6 +170,11 @@ def eer(t: Float64, n: Float64) -> float:
     return float((miss[k - 1] + share * (miss[k] - miss[k - 1])) / total_t)
 
 
+def folded(eer: float) -> float:
+    """The EER of an attacker who may turn their scores round, at most 0.5."""
+    return min(eer, 1.0 - eer)
+
+
 def softplus(x: Float64) -> Float64:
     """ln(1 + eˣ) = −ln σ(−x), without overflow."""
     return np.logaddexp(0.0, x)

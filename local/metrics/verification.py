@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from local.metrics import detection, linkability, zebra
-from local.metrics.detection import Ranking
+from local.metrics.detection import Ranking, folded
 from local.metrics.intervals import Figures, interval_report, pair_weights
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
@@ -199,6 +199,7 @@ def verification(
     omegas: Mapping[str, float] | None = None,
     speakers: Speakers | None = None,
     n_bins: int | None = None,
+    unprotected: Float64 | None = None,
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
@@ -206,12 +207,14 @@ def verification(
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
+    unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
     """
     cell = None
     if speakers is not None and n_bootstrap:
         cell = speakers.enrol * len(speakers.names) + speakers.trial
     scored = prepare(score, trials.target, omegas, cell)
-    figures = scored.figures()
+    before = None if unprotected is None else detection.rank(unprotected, trials.target, cell)
+    figures = _with_rise(scored, before)
     if figures is None:
         raise ValueError("verification needs target and nontarget trials")
     n_target = int(trials.target.sum())
@@ -233,9 +236,25 @@ def verification(
     if n_bins:
         report |= _on_bins(scored.ranking, speakers, n_bins)
     report["n_speakers"] = len(speakers.names)
+    report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is not None:
-        report |= _intervals(scored, cell, len(speakers.names), n_bootstrap, seed)
+        report |= _intervals(scored, before, cell, len(speakers.names), n_bootstrap, seed)
     return report
+
+
+def _with_rise(
+    scored: ScoredTrials,
+    before: Ranking | None,
+    weight: Float64 | None = None,
+    weight_before: Float64 | None = None,
+) -> Figures | None:
+    """The figures of `ScoredTrials.figures`, and how far the folded EER lies above that of `before`
+    in the same resample. weight, weight_before: (n_trials,) in ascending order of either score."""
+    figures = scored.figures(weight)
+    if figures is None or before is None:
+        return figures
+    bare = detection.eer(*before.counts(weight_before))
+    return figures | {"eer_rise": folded(figures["eer"]) - folded(bare)}
 
 
 def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, object]:
@@ -252,12 +271,19 @@ def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, obj
 
 
 def _intervals(
-    scored: ScoredTrials, cell: Int64, n_speakers: int, n_bootstrap: int, seed: int
+    scored: ScoredTrials,
+    before: Ranking | None,
+    cell: Int64,
+    n_speakers: int,
+    n_bootstrap: int,
+    seed: int,
 ) -> dict[str, object]:
     ranked = cell[scored.ranking.order]
+    ranked_before = ranked if before is None else cell[before.order]
 
     def evaluate(drawn: Float64) -> Figures | None:
-        return scored.figures(pair_weights(drawn).ravel()[ranked])
+        weight = pair_weights(drawn).ravel()
+        return _with_rise(scored, before, weight[ranked], weight[ranked_before])
 
     return interval_report(evaluate, n_speakers, n_bootstrap, seed)
 

@@ -248,7 +248,12 @@ class Attacks:
     def _verify(self, stage: int, one: Listed) -> None:
         options, trials = self._of_trials(one.trials), f"data/{one.trials}/trials"
         scores = f"exp/scores/{one.path}/scores"
-        one.figures(stage, "", "%compute_metrics", "verification", *options, trials, scores)
+        before: tuple[str, ...] = ()
+        if one.attack.attacker != "unprotected":
+            before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
+        one.figures(
+            stage, "", "%compute_metrics", "verification", *options, *before, trials, scores
+        )
         if "aligned" in self.attackers:  # who is judged by whom they name
             one.figures(stage, "reid_", "%compute_reidentification", *options, trials, scores)
         if one.how == ALIGNED:
@@ -260,6 +265,11 @@ class Attacks:
             "--utt2spk-trial", f"data/{one.trials}/utt2spk", *self.recipe.intervals,
             f"{xvectors}/{one.enrol}/xvector.scp", f"{xvectors}/{one.trial}/xvector.scp",
         )  # fmt: skip
+
+    @staticmethod
+    def _unprotected(one: Listed) -> str:
+        """The folder, in exp/scores, of unprotected speech by the same evaluator."""
+        return f"original/unprotected.{one.tells.label}/OO/{one.split}"
 
     def _compare(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> None:
         """Figures of a system that are no attacker's."""

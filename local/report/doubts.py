@@ -1,41 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must not be read as privacy: weak evaluators, and systems that the attacker sees through."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from local.report import evidence
 from local.report.results import Figure
-from local.report.strongest import no_better, strongest, unprotected
-from local.report.words import attacker, parse, percent
+from local.report.verdict import NO_RISE, WEAK
+from local.report.words import attacker, number, parse, percent
 
 TITLE = "Warnings"
-WEAK = 0.05  # EER of unprotected speech above which an evaluator is no evidence
 
 
-def doubts(figures: Iterable[Figure]) -> list[str]:
-    """Sentences: evaluators that err on unprotected speech, then systems that protect no better.
-
-    A system is no better where the EER of its strongest attacker by an evaluator, or the lower end
-    of its interval, is not above the same evaluator's EER of unprotected speech.
-    """
-    figures = list(figures)
-    before = unprotected(figures)
-    said = [
-        f"Evaluator {evaluator} on {split}: EER {percent(parse(eer.value))} without protection, "
-        f"more than {percent(WEAK)}. It hardly knows the speakers' own voices: its figures are no "
-        "evidence of privacy."
-        for (split, evaluator), eer in before.items()
-        if parse(eer.value) > WEAK
-    ]
-    for evaluator in dict.fromkeys(name for _, name in before):
-        for s in strongest(f for f in figures if f.evaluator == evaluator):
-            bare = before.get((s.split, evaluator))
-            if s.eer is not None and bare is not None and no_better(s.eer, bare):
-                eer, low, was = (parse(text) for text in (s.eer.value, s.eer.low, bare.value))
-                how = "is" if eer <= was else "may be"
+def doubts(figures: Sequence[Figure]) -> list[str]:
+    """Sentences: evaluators that may err on unprotected speech, then attackers whose EER is shown
+    to rise hardly above the same evaluator's on unprotected speech."""
+    said = []
+    for f in evidence.weak(figures):
+        high = f"up to {percent(parse(f.high))}" if f.high else "no interval"
+        said.append(
+            f"Evaluator {f.evaluator} on {f.split}: EER {percent(parse(f.value))} without "
+            f"protection ({high}), where {percent(WEAK, 0)} is the most. It is not known to "
+            "recognise the speakers' own voices: its figures are no evidence of privacy."
+        )
+    index = evidence.Index(figures)
+    for system, split in index.subjects():
+        for a in index.attacks(system, split):
+            if a.rise.high <= NO_RISE:
                 said.append(
-                    f"{s.system} on {s.split} by {evaluator}: protected speech {how} no better "
-                    f"than unprotected: the {attacker(s.eer.attacker)} attacker has an EER of "
-                    f"{percent(eer)} (its interval begins at {percent(low)}); without protection "
-                    f"it is {percent(was)}."
+                    f"{system} on {split} by {a.evaluator}: protected speech is no better than "
+                    f"unprotected: the {attacker(a.attacker)} attacker has an EER of "
+                    f"{percent(a.eer.value)}, where it is {percent(a.bare.value)} without "
+                    f"protection (rise: {number(100 * a.rise.value, 1)} points, at the most "
+                    f"{number(100 * a.rise.high, 1)})."
                 )
     return said

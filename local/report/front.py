@@ -11,9 +11,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from local.metrics.detection import folded
 from local.report.load import NOTHING, Value
 from local.report.results import Figure
-from local.report.strongest import best_unprotected, strongest
+from local.report.strongest import strongest, unprotected
+from local.report.verdict import fold
 from local.report.words import UTILITY_METRICS, enumerate_words, parse, percent, target_voices
 
 
@@ -69,7 +71,10 @@ class Trade:
         if others := [self._say_behind(p) for p in self.points if p not in front]:
             text += f" Behind it: {'; '.join(others)}."
         if self.unprotected is not None:
-            text += f" Unprotected speech: {self._numbers(self.unprotected)}."
+            text += (
+                " Unprotected speech, by the evaluator with the lowest EER above: "
+                f"{self._numbers(self.unprotected)}."
+            )
             worse = [p.system for p in self.points if self.dominates(self.unprotected, p)]
             if worse:
                 names = enumerate_words(worse, len(worse))
@@ -124,15 +129,20 @@ def trades(figures: Iterable[Figure]) -> list[Trade]:
             }
             attacked = {system: eer for (of, system), eer in privacy.items() if of == split}
             if attacked:
-                before = _unprotected(figures, split, measured.pop("original", None))
+                before = _unprotected(figures, split, attacked, measured.pop("original", None))
                 found.append(_trade(split, metric, recogniser, attacked, measured, before))
     order = {metric: n for n, metric in enumerate(UTILITY_METRICS)}
     return sorted(found, key=lambda t: order[t.metric])
 
 
-def _unprotected(figures: Sequence[Figure], split: str, useful: Figure | None) -> Point | None:
-    """Unprotected speech under the evaluator who recognises it best."""
-    point = Point("original", _value(best_unprotected(figures, split)), _value(useful))
+def _unprotected(
+    figures: Sequence[Figure], split: str, attacked: dict[str, Figure | None], useful: Figure | None
+) -> Point | None:
+    """Unprotected speech under the evaluator who has the lowest EER of all systems."""
+    eers = [f for f in attacked.values() if f is not None]
+    lowest = min(eers, key=lambda f: folded(parse(f.value)), default=None)
+    bare = unprotected(figures).get((split, lowest.evaluator)) if lowest else None
+    point = Point("original", _value(bare), _value(useful))
     return point if _is_defined(point) else None
 
 
@@ -150,7 +160,7 @@ def _trade(
 ) -> Trade:
     points, left_out = [], []
     for system in dict.fromkeys([*attacked, *measured]):
-        point = Point(system, _value(attacked.get(system)), _value(measured.get(system)))
+        point = Point(system, fold(_value(attacked.get(system))), _value(measured.get(system)))
         if _is_defined(point):
             points.append(point)
             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from local.report import doubts, strongest, tables, verdict
+from local.report import doubts, evidence, strongest, tables, verdict
 from local.report.front import trades
 from local.report.recognisers import opinions
 from local.report.results import Figure, SpeakerFigure, Timing
@@ -60,12 +60,15 @@ def render(
     parts = [f"# Results on {plain(corpus)}", READING]
     if notes:
         parts.append("\n".join(f"- **{plain(system)}**: {plain(note)}" for system, note in notes))
-    if (table := verdict.verdict_table(figures, speakers)).rows:
+    if (table := evidence.verdict_table(figures, speakers)).rows:
         trusted, rules = (
             "\n".join(f"- {plain(text)}" for text in texts)
-            for texts in (verdict.trust(figures), verdict.RULES)
+            for texts in (evidence.trust(figures), verdict.RULES)
         )
-        parts.append(f"## {verdict.TITLE}\n\n{table.markdown()}\n\n{trusted}")
+        parts.append(f"## {evidence.TITLE}\n\n{table.markdown()}\n\n{trusted}")
+        if steps := evidence.what_now(figures):
+            now = "\n".join(f"- {s.why}: `{s.command}` ({s.time})." for s in steps)
+            parts.append(f"What now:\n\n{now}")
         parts.append(f"How a verdict is made:\n\n{rules}")
     if warnings := doubts.doubts(figures):
         parts.append(

@@ -13,7 +13,7 @@ from local.report.load import NOTHING, Value
 from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.results import Figure, read_table
-from local.report.strongest import EER, best_unprotected, strongest, unprotected
+from local.report.strongest import EER, strongest, unprotected
 from local.report.tables import SIMILARITY_COLUMNS, Column, Table, cell
 from local.report.whitebox import FIGURES, spread
 from local.report.words import (
@@ -147,7 +147,8 @@ def overview_table(block: Block) -> Table:
     for system, (gender, people) in product(block.systems, block.groups.items()):
         split = f"{block.split}_{gender}"
         own = [f for f in block.figures if (f.system, f.split) == (system, split)]
-        eer = best.get((system, split)) or best_unprotected(own, split)
+        own_bare = (f for f in unprotected(own).values() if f.split == split)
+        eer = best.get((system, split)) or min(own_bare, key=lambda f: parse(f.value), default=None)
         if eer is None:
             continue
         by = ("similarity", eer.evaluator)

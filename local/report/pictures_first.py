@@ -9,45 +9,91 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from local.report import draw
+from local.report import draw, evidence
 from local.report.draw import Picture
+from local.report.evidence import uses
 from local.report.front import trades
 from local.report.load import Results
-from local.report.pictures_overview import eer_by_attacker
+from local.report.pictures_overview import bars
 from local.report.pictures_utility import trade_off
 from local.report.results import Figure, SpeakerFigure
-from local.report.verdict import uses
-from local.report.words import number, parse
+from local.report.verdict import fold
+from local.report.words import attacker, number, parse, percent
 
 ALL = "all groups (lowest EER)"
-STRONGEST = "the strongest evaluator"
 People = dict[str, float]
 
 
-def pooled(results: Results) -> Results:
-    """Of each system and attacker the lowest EER of all evaluators and groups, as if one evaluator
-    had measured it; and the utility of all people together."""
-    lowest: dict[tuple[str, str], Figure] = {}
-    for f in results.figures:
-        if f.metric == "eer" and math.isfinite(parse(f.value)):
-            before = lowest.setdefault((f.system, f.attacker), f)
-            lowest[f.system, f.attacker] = min(before, f, key=lambda g: parse(g.value))
-    figures = [replace(f, evaluator=STRONGEST, split=ALL) for f in lowest.values()]
-    for of_systems in uses(results.figures).values():
-        figures += [replace(f, split=ALL) for f in of_systems.values()]
-    return Results(results.folder, figures=figures)
-
-
 def attackers(results: Results, folder: Path | None) -> Picture | None:
-    """EER by attacker: the lowest of all evaluators and groups."""
-    return eer_by_attacker(pooled(results), STRONGEST, ALL, folder)
+    """EER of the attacker who decides on each system and group, and of the same evaluator without
+    protection: the figures of the table above."""
+    found = evidence.verdicts(results.figures, results.speakers)
+    names = [system for system in results.systems() if system in found]
+    judged = [(system, own) for system in names for own in found[system]]
+    judged = [(s, own) for s, own in judged if own.verdict.attack]
+    if not judged:
+        return None
+    canvas, axes = draw.new(1.1 + 0.36 * len(judged))
+    said = []
+    for y, (system, own) in enumerate(judged):
+        attack = own.verdict.attack
+        assert attack is not None
+        i = results.systems().index(system)
+        eer = fold(attack.eer)
+        for value, look in (
+            (attack.bare, {"color": draw.SOFT, "fmt": "|", "markersize": 9}),
+            (
+                eer,
+                {"color": draw.colour(i), "fmt": draw.marker(i), "markerfacecolor": draw.face(i)},
+            ),
+        ):
+            if math.isfinite(value.value):
+                axes.errorbar(100 * value.value, y, xerr=bars(value, 100), elinewidth=0.9,
+                              capsize=2, **look)  # fmt: skip
+        said.append(
+            f"{system}, {own.group}: {percent(eer.value)} by {attacker(attack.attacker)}, "
+            f"{attack.evaluator} (unprotected {percent(attack.bare.value)})"
+        )
+    axes.set_yticks(
+        range(len(judged)), [f"{draw.label(system)}, {own.group}" for system, own in judged]
+    )
+    axes.set_ylim(len(judged) - 0.5, -0.5)
+    axes.set_xlim(0, 51)
+    axes.axvline(50, color=draw.SOFT, linewidth=0.8, linestyle=":")
+    axes.set_xlabel("EER (%), 50: guessing; grey: without protection")
+    axes.set_title("the attacker who decides", loc="left")
+    axes.grid(True, axis="x")
+    alt = f"EERs, folded at 50 %: {'; '.join(said)}. Bars: 95 % intervals over people."
+    return draw.finish(canvas, draw.slug("eer", "first"), "What an attacker can do", alt, folder)
 
 
 def trade(results: Results, folder: Path | None) -> Picture | None:
-    """The strongest attacker's EER against words, or else quality or emotions."""
-    found = {t.metric: t for t in reversed(trades(pooled(results).figures)) if t.points}
+    """The lowest EER against words, or else quality or emotions, of all people together."""
+    found = {t.metric: t for t in reversed(trades(_pooled(results))) if t.points}
     metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
     return trade_off(found[metric], results.systems(), folder) if metric else None
+
+
+def _pooled(results: Results) -> list[Figure]:
+    """The EER of the attacker who decides on each system, the lowest of all groups, with the same
+    evaluator's without protection, as if of one group; and the utility of all people together."""
+    found = evidence.verdicts(results.figures, results.speakers)
+    index, figures = evidence.Index(results.figures), []
+    for system, judged in found.items():
+        own = [j for j in judged if j.verdict.attack]
+        if not own:
+            continue
+        lowest = min(own, key=lambda j: fold(j.verdict.attack.eer).value)  # type: ignore[union-attr]
+        attack = lowest.verdict.attack
+        assert attack is not None
+        name = f"{attack.evaluator}, {lowest.group}"
+        eer = index.get(system, lowest.split, attack.attacker, attack.evaluator, "eer")
+        for figure in (eer, index.bare(lowest.split, attack.evaluator)):
+            if figure is not None:
+                figures.append(replace(figure, evaluator=name, split=ALL))
+    for of_systems in uses(results.figures).values():
+        figures += [replace(f, split=ALL) for f in of_systems.values()]
+    return figures
 
 
 def most_linkable(rows: Iterable[SpeakerFigure]) -> dict[str, People]:

@@ -150,7 +150,7 @@ def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigur
                 )
                 for speaker, own in value.items()
             ]
-        elif not isinstance(value, Mapping | list) and not metric.startswith(("n_", "cmc_curve")):
+        elif not isinstance(value, Mapping | list) and _is_figure(metric):
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
             rows.append(
                 Figure(
@@ -164,6 +164,12 @@ def tabulate(folder: Path, corpus: str) -> tuple[list[Figure], list[SpeakerFigur
                 )
             )
     return rows, speaker_rows
+
+
+def _is_figure(metric: str) -> bool:
+    """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for that of
+    people with target trials."""
+    return metric == "n_target_speakers" or not metric.startswith(("n_", "cmc_curve"))
 
 
 def lacks(what: object, error: UserError) -> Missing:

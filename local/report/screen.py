@@ -5,15 +5,16 @@ then three pictures and one pair of clips."""
 from collections.abc import Sequence
 from html import escape
 
-from local.report import html, verdict
+from local.report import doubts, evidence, html
 from local.report.draw import Picture
 from local.report.html import Contents, element, raw
 from local.report.load import Results
 from local.report.players import SIDES, Players
 from local.report.systems import notes
 from local.report.tables import Table
+from local.report.verdict import RULES
 
-TITLE = verdict.TITLE
+TITLE = evidence.TITLE
 _LONG = 130  # letters of what a system says of itself here; all of it stands in the details
 LEGAL = "Legal criteria"
 NO_NOTE = "Whether these voices are real or synthetic was not recorded"
@@ -24,10 +25,11 @@ def screen(
     results: Results, pictures: Sequence[Picture], players: Players | None, contents: Contents
 ) -> str:
     """Everything before the details, whose headings are `contents`."""
-    found = verdict.verdict_table(results.figures, results.speakers)
+    found = evidence.verdict_table(results.figures, results.speakers)
     parts = [element("p", _whom(results), class_="whom")]
     if found.rows:
-        parts += [_table(results, found), html.terms(found.header), _trust(results)]
+        boxes = _trust(results, contents) + _now(results)
+        parts += [_table(results, found), html.terms(found.header), boxes]
     else:
         parts.append(element("p", NO_ATTACK))
     if pictures:
@@ -54,7 +56,7 @@ def _whom(results: Results) -> str:
     note = str(results.run.get("corpus_note") or NO_NOTE)
     origin = results.run.get("origin")
     date = str(origin.get("date") or "") if isinstance(origin, dict) else ""
-    people = verdict.people(results.figures)
+    people = evidence.people(results.figures)
     told = [f"Speech of {people}" if people else "", note, f"Measured on {date}" if date else ""]
     return " ".join(f"{text}." for text in told if text)
 
@@ -68,7 +70,10 @@ def _table(results: Results, found: Table) -> str:
     lines = []
     for system, said, *rest in found.rows:
         own = told.get(system, _anonymiser(results, system))
-        cells = raw("td", raw("b", _lines(said)) + (element("small", own) if own else ""))
+        verdicts = "".join(
+            element("span", part, class_=evidence.colour(part)) for part in said.split("; ")
+        )
+        cells = raw("td", raw("b", verdicts) + (element("small", own) if own else ""))
         cells += "".join(
             raw("td", _lines(text), data_label=title)
             for title, text in zip(found.header[2:], rest, strict=True)
@@ -90,16 +95,33 @@ def _anonymiser(results: Results, system: str) -> str:
     return str(name or "").replace("_", " ")
 
 
-def _trust(results: Results) -> str:
-    """A red warning where the attackers are too weak."""
-    weak = verdict.too_weak(results.figures)
+def _trust(results: Results, contents: Contents) -> str:
+    """A red warning where the attackers are too weak, and how many warnings the details have."""
+    weak = evidence.too_weak(results.figures)
     lines = [
         element("li", text, class_="alarm" if text == weak else "plain")
-        for text in verdict.trust(results.figures)
+        for text in evidence.trust(results.figures)
     ]
-    rules = element("summary", "How a verdict is made") + html.items(verdict.RULES)
+    if n := len(doubts.doubts(results.figures)):
+        text = f"{n} warning{'s'[: n > 1]} on single evaluators and systems"
+        anchor = next((at for _, title, at in contents.entries if title == "Summary"), "")
+        link = element("a", text, href=f"#{anchor}")
+        lines.append(raw("li", f"{link} stand{'s'[n > 1 :]} in the details."))
+    rules = element("summary", "How a verdict is made") + html.items(RULES)
     box = element("h2", "Can I trust this?") + raw("ul", "".join(lines))
     return raw("div", box + raw("details", rules), class_="box warn" if weak else "box")
+
+
+def _now(results: Results) -> str:
+    """Commands that would make the verdicts firmer."""
+    steps = evidence.what_now(results.figures)
+    if not steps:
+        return ""
+    lines = (
+        raw("li", f"{escape(s.why)}: {element('code', s.command)} ({escape(s.time)}).")
+        for s in steps
+    )
+    return raw("div", element("h2", "What now?") + raw("ul", "".join(lines)), class_="box")
 
 
 def _clips(players: Players) -> str:

@@ -2,17 +2,19 @@
 """The strongest attacker of each system: a safeguard is as good as its best attacker."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from local.metrics.detection import folded
 from local.report.results import Figure
 from local.report.tables import MISSING, UNDEFINED, USE_COLUMNS, Column, Table, cell
 from local.report.words import UTILITY, UTILITY_METRICS, attacker, parse
 
 TITLE = "Strongest attackers"
 READING = (
-    "Of all attackers and evaluators that were run: the one with the lowest EER, and the one with "
-    "the highest D_ECE (the same, or another). Best of several on the same trials, so chance "
+    "Of all attackers and evaluators that were run: the one with the lowest EER (80 % counts as "
+    "20 %: the attacker turns the scores round), and the one with the highest D_ECE (the same, or "
+    "another). Best of several on the same trials, so chance "
     "favours it a little; each one's own figures are in the tables. Attackers that were not run "
     "may be stronger. "
     "Of use is what is left beside: WER, words that the recogniser named gets wrong, or UAR, "
@@ -54,8 +56,8 @@ def strongest(figures: Iterable[Figure]) -> list[Strongest]:
                 Strongest(
                     split,
                     system,
-                    _best(eers, -1),
-                    _best([f for f in own if f.metric == "d_ece"], 1),
+                    _best(eers, lambda eer: -folded(eer)),
+                    _best([f for f in own if f.metric == "d_ece"], float),
                     len(eers),
                 )
             )
@@ -71,24 +73,9 @@ def unprotected(figures: Iterable[Figure]) -> dict[tuple[str, str], Figure]:
     }
 
 
-def best_unprotected(figures: Iterable[Figure], split: str) -> Figure | None:
-    """The EER of unprotected speech by the evaluator who recognises it best."""
-    own = [f for (of, _), f in unprotected(figures).items() if of == split]
-    return min(own, key=lambda f: parse(f.value), default=None)
-
-
-def no_better(eer: Figure, bare: Figure) -> bool:
-    """Whether an attacker on protected speech may err no more than the same evaluator without."""
-    return min(parse(eer.value), _or_inf(eer.low)) <= parse(bare.value)
-
-
-def _or_inf(text: str) -> float:
-    return math.inf if math.isnan(parse(text)) else parse(text)
-
-
-def _best(figures: list[Figure], sign: int) -> Figure | None:
+def _best(figures: list[Figure], rank: Callable[[float], float]) -> Figure | None:
     defined = [f for f in figures if math.isfinite(parse(f.value))]
-    return max(defined, key=lambda f: sign * parse(f.value), default=None)
+    return max(defined, key=lambda f: rank(parse(f.value)), default=None)
 
 
 def strongest_table(figures: Iterable[Figure]) -> Table:

@@ -22,7 +22,7 @@ h1{font-size:1.5rem;line-height:1.2;margin:.2rem 0}
 .front .box{font-size:.92rem;margin:.6rem 0}
 .verdicts{margin:.5rem 0;line-height:1.3}.verdicts td span,.verdicts b{display:block}
 .verdicts small{display:block;color:var(--soft);line-height:1.2}
-.verdicts td:nth-child(2){width:21rem}
+.verdicts td:nth-child(2){width:21rem}.bad{color:var(--bad)}.good{color:var(--good)}
 .pair{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:center}
 .pair span{display:flex;gap:.4rem;align-items:center}
 .three{margin:.8rem 0}

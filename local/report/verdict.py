@@ -1,339 +1,217 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page says first: of each system a verdict, from its strongest attacker."""
+"""What may be said of a system from the attacks on it: the rules, and nothing else.
+
+An attacker is evidence of privacy only where they have been shown to hear. So a verdict falls back
+to "cannot be judged" or "no leak shown" wherever such a proof is missing, and every attacker who
+finds people counts, however weak they are otherwise.
+"""
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 
-from local.report.doubts import WEAK
-from local.report.results import Figure, SpeakerFigure
-from local.report.speakers import worst_of
-from local.report.strongest import EER, best_unprotected, no_better, strongest, unprotected
-from local.report.tables import Table, cell
-from local.report.words import (
-    CORE,
-    GROUPS,
-    UTILITY,
-    UTILITY_METRICS,
-    absent,
-    attacker,
-    enumerate_words,
-    number,
-    parse,
-    percent,
-    target_series,
-)
+from scipy.stats import binom
 
-TITLE = "In short"
-CHANCE = 0.5  # EER of an attacker who knows nothing
-FEW = 5  # people of a group, below which no figure speaks of others
-NEAR = 0.4  # below it a wide interval does not make an attacker's success a guess
-NOTHING_HIDDEN = "does not anonymise"
-NO_EVIDENCE = "cannot be judged"
-PART = "hides in part"
-HIDDEN = "hides from the attackers that were run"
-_NAMED = "reid_speaker_top_1"
-RULES = (
-    f"{NOTHING_HIDDEN}: the strongest attacker errs no more than the same evaluator without "
-    "protection, or the interval of their EER does not rule it out.",
-    f"{NO_EVIDENCE}: even unprotected voices are recognised with an EER above {percent(WEAK)}, so "
-    f"these attackers are too weak; or fewer than {FEW} people of a group were attacked.",
-    f"{HIDDEN}: the strongest attacker's EER is at least {percent(NEAR, 0)}, and its interval "
-    f"reaches {percent(CHANCE, 0)}, which is guessing.",
-    "hides from A, not from B: the same rule for each attacker, by the evaluator who does best.",
-    f"{PART}: anything between.",
-    "People are named by the attacker who names most of them rightly, of all who are enrolled, "
-    "from all that a person said. The worst-protected person is the one whom the attacker who does "
-    "best on them links most surely.",
-)
-_TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
+from local.metrics.detection import folded
+from local.report.load import NOTHING, Value
+from local.report.words import number, percent
+
+MARGIN = 0.4  # folded EER that the whole interval must exceed before anything is called hidden
+WEAK = 0.05  # upper end of an unprotected EER above which an evaluator judges nothing
+NO_RISE = 0.05  # a rise of the EER that is shown to be smaller than this is none
+MOSTLY, OFTEN = 0.1, 0.25  # folded EERs below which people are found mostly, often
+NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
+FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
+LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
+LEVEL = 0.05  # of the tests of naming
+
+
+class Level(IntEnum):
+    """Verdicts, the worst first."""
+
+    NOTHING = 0
+    MOSTLY = 1
+    OFTEN = 2
+    NOW_AND_THEN = 3
+    UNJUDGED = 4
+    UNSHOWN = 5
+    HIDDEN = 6
+
+
+WORDS = {
+    Level.NOTHING: "does not anonymise",
+    Level.MOSTLY: "people are mostly found",
+    Level.OFTEN: "people are often found",
+    Level.NOW_AND_THEN: "people are found now and then",
+    Level.UNJUDGED: "cannot be judged",
+    Level.UNSHOWN: "no leak shown",
+    Level.HIDDEN: "hides from the attackers that were run",
+}
+ICONS = dict(zip(Level, "✗✗✗◐–?✓", strict=True))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attacker with an evaluator on a group of people; NaN where not measured.
+
+    eer, bare: EER on protected speech, and of the same evaluator without protection, each with its
+    95 % interval; rise: their folded difference, people resampled alike in both. named: share of
+    `people` (those with target trials) named first from all that they said, `recordings` of each;
+    chance: of that by guessing; named_bare: by the same evaluator without protection.
+    controlled: the attacker learns from protected speech or is pretrained, and a control has shown
+    that they find people whose voices change.
+    """
+
+    attacker: str
+    evaluator: str
+    eer: Value = NOTHING
+    bare: Value = NOTHING
+    rise: Value = NOTHING
+    named: float = math.nan
+    chance: float = math.nan
+    named_bare: float = math.nan
+    recordings: float = math.nan
+    people: float = math.nan
+    controlled: bool = False
+
+    @property
+    def judges(self) -> bool:
+        """Whether the evaluator knows unprotected voices well enough to be evidence."""
+        return self.bare.high <= WEAK
+
+    @property
+    def p_named(self) -> float:
+        """The probability of naming so many by guessing; 1 where it was not measured."""
+        if not math.isfinite(self.named * self.people * self.chance):
+            return 1.0
+        hits = round(self.named * self.people)
+        return float(binom.sf(hits - 1, round(self.people), self.chance))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """On a group of people. eer: of the strongest attacker; bare: of the same
-    evaluator without protection."""
+    """level and why, and the attack that the figures of the row are of (None: none is defined)."""
 
-    group: str
-    said: str
-    eer: Figure
-    bare: Figure | None
+    level: Level
+    why: str
+    attack: Attack | None
 
-
-def verdicts(figures: Sequence[Figure]) -> dict[str, list[Verdict]]:
-    """System -> a verdict on each split; see RULES."""
-    bare = unprotected(figures)
-    found: dict[str, list[Verdict]] = {}
-    for s in strongest(figures):
-        if s.eer is None:
-            continue
-        best = best_unprotected(figures, s.split)
-        own = bare.get((s.split, s.eer.evaluator))
-        said = _judge(s.eer, own, best)
-        if said == PART:
-            said = _from_whom([f for f in figures if (f.split, f.system) == (s.split, s.system)])
-        group = GROUPS.get(s.eer.gender, s.split)
-        found.setdefault(s.system, []).append(Verdict(group, said, s.eer, own or best))
-    return found
+    def __str__(self) -> str:
+        return f"{ICONS[self.level]} {WORDS[self.level]}" + (f": {self.why}" if self.why else "")
 
 
-def _judge(eer: Figure, own: Figure | None, best: Figure | None) -> str:
-    if own is not None and no_better(eer, own):
-        return NOTHING_HIDDEN
-    if best is None or parse(best.value) > WEAK or parse(eer.n_speakers) < FEW:
-        return NO_EVIDENCE
-    return HIDDEN if _hides(eer) else PART
+def fold(eer: Value) -> Value:
+    """An EER with its interval as an attacker has it who may turn their scores round: min(e, 1 − e)
+    over all EERs of the interval."""
+    low, high = min(eer.low, 1.0 - eer.high), max(folded(eer.low), folded(eer.high))
+    return Value(folded(eer.value), low, 0.5 if eer.low <= 0.5 <= eer.high else high)
 
 
-def _hides(eer: Figure) -> bool:
-    value, high = parse(eer.value), parse(eer.high)
-    return value >= CHANCE or (value >= NEAR and high >= CHANCE)
+def judge(attacks: Sequence[Attack], worst_person: float = math.nan) -> Verdict:
+    """The verdict on a system for one group of people.
+
+    worst_person: the highest linkability of one person by any attacker, 0 to 1.
+    """
+    naming = [a for a in attacks if math.isfinite(a.named)]
+    surest = min(naming, key=lambda a: (a.p_named, -a.named), default=None)
+    is_named = surest is not None and surest.p_named * len(naming) < LEVEL
+    most = max((a for a in naming if a.p_named < LEVEL), key=lambda a: a.named, default=None)
+    defined = [a for a in attacks if math.isfinite(a.eer.value)]
+    strongest = min(defined, key=lambda a: fold(a.eer).value, default=None)
+    if is_named and most is not None and most.named > NAMED_MOSTLY:
+        return Verdict(Level.NOTHING, _say_named(most), strongest or most)
+    if strongest is None:
+        return Verdict(Level.UNJUDGED, "no EER is defined", None)
+    judges = [a for a in defined if a.judges]
+    if is_named and most is not None:
+        level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
+        by_name = Verdict(level, _say_named(most), _lowest(judges) or strongest)
+    else:
+        by_name = Verdict(Level.HIDDEN, "", None)
+    by_eer = _by_eer(judges) or Verdict(Level.UNJUDGED, _say_weak(strongest), strongest)
+    found = min(by_eer, by_name, key=lambda v: v.level)
+    if found.level is not Level.HIDDEN:
+        return found
+    return _hidden(judges, naming, worst_person)
 
 
-def _from_whom(figures: Sequence[Figure]) -> str:
-    """From which attackers a system hides, and from which it does not, the strongest first."""
-    lowest: dict[str, Figure] = {}
-    for f in figures:
-        if f.metric == "eer" and math.isfinite(parse(f.value)):
-            before = lowest.setdefault(f.attacker, f)
-            lowest[f.attacker] = min(before, f, key=lambda g: parse(g.value))
-    order = sorted(lowest.values(), key=lambda f: parse(f.value))
-    hidden, open_ = (
-        [attacker(f.attacker) for f in order if _hides(f) is so] for so in (True, False)
-    )
-    if not hidden:
-        return PART
-    return f"hides from {enumerate_words(hidden)}, not from {enumerate_words(open_)}"
+def _lowest(attacks: Sequence[Attack]) -> Attack | None:
+    return min(attacks, key=lambda a: fold(a.eer).value, default=None)
 
 
-def _said(found: Sequence[Verdict]) -> str:
-    """The verdict on all groups, or each with its groups, the worst first."""
-    worst = {NOTHING_HIDDEN: 0, NO_EVIDENCE: 1, HIDDEN: 3}
-    told = sorted(dict.fromkeys(v.said for v in found), key=lambda said: worst.get(said, 2))
-    if len(told) == 1:
-        return told[0]
-    groups = (", ".join(v.group for v in found if v.said == said) for said in told)
-    return "; ".join(f"{said} ({own})" for said, own in zip(told, groups, strict=True))
+def _by_eer(judges: Sequence[Attack]) -> Verdict | None:
+    """The verdict by the EERs of evaluators that can hear; None without any."""
+    lowest = _lowest(judges)
+    if lowest is None:
+        return None
+    if same := [a for a in judges if a.rise.high <= NO_RISE]:
+        own = min(same, key=lambda a: a.rise.value)
+        gain = f"{number(100 * own.rise.value, 1)} [{number(100 * own.rise.low, 1)}, "
+        gain += f"{number(100 * own.rise.high, 1)}]"
+        return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
+    if leaks := [a for a in judges if fold(a.eer).high < 0.5 and fold(a.eer).low <= MARGIN]:
+        own = min(leaks, key=lambda a: fold(a.eer).value)
+        value = fold(own.eer).value
+        level = Level.MOSTLY if value < MOSTLY else Level.OFTEN
+        return Verdict(level if value < OFTEN else Level.NOW_AND_THEN, "", own)
+    least = min(judges, key=lambda a: _known(fold(a.eer).low))
+    if _known(low := fold(least.eer).low) <= MARGIN:
+        possible = percent(low) if math.isfinite(low) else "any size"
+        return Verdict(Level.UNSHOWN, f"but an EER down to {possible} is possible", least)
+    return Verdict(Level.HIDDEN, "", lowest)
 
 
-def verdict_table(figures: Sequence[Figure], speakers: Sequence[SpeakerFigure] = ()) -> Table:
-    """A row a system: the verdict, what the strongest attacker can do, the worst-protected person,
-    and what is left of use. "; " parts the groups in a cell."""
-    found = verdicts(figures)
-    named = {(f.system, f.split): f for f in _best_named(figures)}
-    kept = uses(figures)
-    header = ["system", "verdict"]
-    header += [f"EER (%) of the strongest attacker ({100 * CHANCE:.0f}: guessing)"]
-    header += [f"people named{_recordings(named.values())}"] * bool(named)
-    header += ["worst-protected person"] * bool(speakers)
-    header += [UTILITY_METRICS[metric].titled(metric, by) for metric, by in kept]
-    rows = []
-    for system, name in _rows(found).items():
-        own = found[system]
-        row = [name, _said(own), "; ".join(map(_eer, own))]
-        if named:
-            told = ((v, named.get((system, v.eer.split))) for v in own)
-            row.append("; ".join(_named(v.group, f, figures) for v, f in told if f) or "–")
-        if speakers:
-            person = worst_of(speakers, system)
-            row.append(
-                f"{person.name} (linkability {number(person.linkability)})" if person else "–"
-            )
-        row += [_kept(kept[by].get(system), kept[by].get("original"), by[0]) for by in kept]
-        rows.append(row)
-    return Table(header, rows, 2)
+def _known(low: float) -> float:
+    """A bound that was not measured rules nothing out."""
+    return low if math.isfinite(low) else 0.0
 
 
-def _rows(found: Mapping[str, Sequence[Verdict]]) -> dict[str, str]:
-    """Systems with a row, and what it is called: of target voices of one experiment (001) the one
-    that protects worst stands for all."""
-    named = {system: system for system in found}
-    for series, targets in target_series(found).items():
-        worst = min(targets, key=lambda t: min(parse(v.eer.value) for v in found[t]))
-        for target in targets:
-            del named[target]
-        named[worst] = f"{series}: worst of {len(targets)}, {worst}"
-    return named
+def _hidden(judges: Sequence[Attack], naming: Sequence[Attack], worst_person: float) -> Verdict:
+    """The best verdict, or why it cannot be given."""
+    lowest, people = _lowest(judges), min(a.people for a in judges)
+    if naming and min(a.p_named for a in naming) < LEVEL:
+        most = min(naming, key=lambda a: a.p_named)
+        return Verdict(Level.UNSHOWN, f"but {_say_named(most)}, which may be chance", lowest)
+    if worst_person > LINKED:
+        said = f"but the worst-protected person has a linkability of {number(worst_person)}"
+        return Verdict(Level.UNSHOWN, said, lowest)
+    if not people >= FEWEST:
+        return Verdict(Level.UNSHOWN, f"but fewer than {FEWEST} people have target trials", lowest)
+    if not any(a.controlled for a in judges):
+        said = "but no control shows that these attackers find people whose voices change"
+        return Verdict(Level.UNSHOWN, said, lowest)
+    return Verdict(Level.HIDDEN, "", lowest)
 
 
-def _eer(verdict: Verdict) -> str:
-    """Of one group, with its interval, and without protection."""
-    text = f"{verdict.group} {cell(verdict.eer, EER)}"
-    if verdict.bare is not None:
-        text += f", unprotected {cell(replace(verdict.bare, low='', high=''), EER)}"
-    return text
+def _say_named(attack: Attack) -> str:
+    hits, people = round(attack.named * attack.people), round(attack.people)
+    return f"{hits} of {people} people are named rightly"
 
 
-def _recordings(named: Iterable[Figure]) -> str:
-    """How many of a person's recordings the attacker has."""
-    each = sorted(
-        round(parse(f.n_segments) / parse(f.n_speakers))
-        for f in named
-        if f.n_segments and parse(f.n_speakers) > 0
-    )
-    if not each:
-        return ""
-    n = f"{each[0]}" if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
-    return f" from {n} recordings each"
+def _say_weak(attack: Attack) -> str:
+    high = attack.bare.high
+    known = f"may have an EER of {percent(high)}" if math.isfinite(high) else "were not measured"
+    return f"without protection these evaluators {known}"
 
 
-def _named(group: str, figure: Figure, figures: Sequence[Figure]) -> str:
-    """How many people of a group are named, and how many by guessing and without protection."""
-    before = "original", figure.split, _NAMED
-    of = f"chance_{figure.metric}", _place(figure)
-    found = {
-        "unprotected": [f for f in figures if (f.system, f.split, f.metric) == before],
-        "guessing": [f for f in figures if (f.metric, _place(f)) == of],
-    }
-    n = parse(figure.n_speakers)
-    beside = [
-        f"{word} {number(n * max(parse(f.value) for f in own), 0)}"
-        for word, own in found.items()
-        if own
-    ]
-    told = f"{number(n * parse(figure.value), 0)} of {figure.n_speakers} {group}"
-    return f"{told} ({', '.join(beside)})" if beside else told
-
-
-def _place(figure: Figure) -> tuple[str, ...]:
-    return figure.system, figure.split, figure.attacker, figure.evaluator
-
-
-def _best_named(figures: Iterable[Figure]) -> list[Figure]:
-    """Of each system and split the attacker who names most people rightly, of all who are enrolled,
-    from all that a person said."""
-    best: dict[tuple[str, str], Figure] = {}
-    for f in figures:
-        if f.metric == _NAMED and f.system != "original" and math.isfinite(parse(f.value)):
-            place = f.system, f.split
-            if place not in best or parse(f.value) > parse(best[place].value):
-                best[place] = f
-    return list(best.values())
-
-
-def uses(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
-    """(metric, by whom) -> system -> the figure of all people together."""
-    own = [f for f in figures if f.attacker == UTILITY and f.metric in UTILITY_METRICS]
-    one_group = len({f.gender for f in own}) == 1
-    found: dict[tuple[str, str], dict[str, Figure]] = {}
-    for f in own:
-        if one_group or not f.gender:
-            found.setdefault((f.metric, f.evaluator), {})[f.system] = f
-    return found
-
-
-def _kept(figure: Figure | None, before: Figure | None, metric: str) -> str:
-    if figure is None:
-        return "–"
-    use = UTILITY_METRICS[metric]
-    told, was = (
-        number(use.scale * parse(f.value), use.digits) if f else "" for f in (figure, before)
-    )
-    return f"{told} (was {was})" if was else told
-
-
-def people(figures: Sequence[Figure]) -> str:
-    """How many were attacked, by group."""
-    counts = {
-        GROUPS.get(f.gender, f.split): f.n_speakers
-        for f in figures
-        if f.metric == "eer" and f.n_speakers
-    }
-    return " and ".join(f"{n} {group}" for group, n in sorted(counts.items(), reverse=True))
-
-
-def _best_evaluators(figures: Sequence[Figure]) -> list[Figure]:
-    """The lowest EER of unprotected speech in each group."""
-    splits = dict.fromkeys(split for split, _ in unprotected(figures))
-    return [f for split in splits if (f := best_unprotected(figures, split)) is not None]
-
-
-def too_weak(figures: Sequence[Figure]) -> str:
-    """A warning where even the best evaluator does not know unprotected voices; else empty."""
-    weak = [
-        f"{percent(parse(f.value))} for {GROUPS.get(f.gender, f.split)}"
-        for f in _best_evaluators(figures)
-        if parse(f.value) > WEAK
-    ]
-    if not weak:
-        return ""
-    return (
-        f"Even without protection these attackers err often: the lowest EER is "
-        f"{' and '.join(weak)}, more than {percent(WEAK, 0)}. There, these figures are no evidence "
-        "of privacy."
-    )
-
-
-def trust(figures: Sequence[Figure]) -> list[str]:
-    """Whether these figures can be trusted: sentences."""
-    best, weak = _best_evaluators(figures), too_weak(figures)
-    said = [weak] if weak else []
-    said += _too_few(figures)
-    if best and not weak:
-        told = " and ".join(f"{percent(parse(f.value))} ({f.evaluator})" for f in best)
-        said.append(
-            "The attackers know these voices: on unprotected speech the best evaluator has an EER "
-            f"of {told}."
-        )
-    missing = absent({f.attacker for f in figures if f.attacker not in (UTILITY, "similarity")})
-    if missing:
-        names = ", ".join(attacker(name) for name in missing)
-        said.append(f"Attackers that were not run, and may be stronger: {names}.")
-    said += _fewer(figures)
-    said.append(_trainings(figures))
-    return said
-
-
-def _too_few(figures: Sequence[Figure]) -> list[str]:
-    """A warning where a group is so small that an interval over its people means nothing."""
-    small = {
-        GROUPS.get(f.gender, f.split): f.n_speakers
-        for f in figures
-        if f.metric == "eer" and parse(f.n_speakers) < FEW
-    }
-    if not small:
-        return []
-    told = " and ".join(f"{n} {group}" for group, n in small.items())
-    return [
-        f"Only {told} were attacked. Figures and intervals of fewer than {FEW} people say nothing "
-        "of others."
-    ]
-
-
-def _fewer(figures: Sequence[Figure]) -> list[str]:
-    """Systems that some attackers of others were not run on: they look better for it."""
-    found: dict[str, set[str]] = {}
-    for f in figures:
-        if f.metric == "eer" and f.system != "original":
-            found.setdefault(f.system, set()).add(f.attacker)
-    core = {system: {c for c in CORE if any(a.startswith(c) for a in own)}
-            for system, own in found.items()}  # fmt: skip
-    every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
-    return [
-        f"Not run on {system}, where other systems were attacked by them: "
-        f"{', '.join(attacker(name) for name in CORE if name in every - own)}."
-        for system, own in core.items()
-        if every - own
-    ]
-
-
-def _trainings(figures: Iterable[Figure]) -> str:
-    """How much another training of the evaluator moves an EER, where several were run."""
-    found: dict[tuple[str, ...], dict[str, float]] = {}
-    for f in figures:
-        if f.metric == "eer" and math.isfinite(parse(f.value)):
-            of = f.system, f.split, f.attacker, _TRAINING.sub("", f.evaluator)
-            found.setdefault(of, {})[f.evaluator] = parse(f.value)
-    several = [own.values() for own in found.values() if len(own) > 1]
-    if not several:
-        return (
-            "How much another training of the evaluator would move these figures: not measured, as "
-            "there was one training. Intervals are over people and do not show it."
-        )
-    most = max(max(own) - min(own) for own in several)
-    n = max(map(len, several))
-    return (
-        f"{n} trainings of one evaluator differ by up to {number(100 * most, 1)} points of EER on "
-        "the same attack. Intervals are over people and do not show it."
-    )
+RULES = (
+    f"EERs are folded (an attacker who is always wrong turns their scores round): 80 % is 20 %. An "
+    f"evaluator counts as evidence only where the interval of its EER without protection ends at "
+    f"{percent(WEAK, 0)} or below. Where none does, the system {WORDS[Level.UNJUDGED]}.",
+    f"{WORDS[Level.NOTHING]}: more than half of the people are named rightly from all that they "
+    f"said, and not by chance; or the EER is shown to rise by no more than "
+    f"{number(100 * NO_RISE, 0)} points over the same evaluator's without protection.",
+    f"{WORDS[Level.MOSTLY]}, often, now and then: the whole interval of the EER is below 50 %, and "
+    f"the EER is below {percent(MOSTLY, 0)}, below {percent(OFTEN, 0)}, or higher; or people are "
+    f"named more often than by chance: more than {percent(NAMED_OFTEN, 0)} of them is often.",
+    f"{WORDS[Level.HIDDEN]}: the interval of every evaluator's EER is above {percent(MARGIN, 0)}, "
+    f"nobody is named beyond chance, no person's linkability is above {number(LINKED, 1)}, at "
+    f"least {FEWEST} people with target trials were attacked, and a control has shown that an "
+    "attacker finds people whose voices change. No attacker has such a control yet.",
+    f"{WORDS[Level.UNSHOWN]}: anything else. It says what may still be possible.",
+    "Naming is tested against guessing (binomial, corrected for the number of attackers). The cell "
+    "names the attacker and evaluator that decide, with the same evaluator's EER without "
+    "protection. The worst-protected person is the one whom the attacker who does best on them "
+    "links most surely.",
+)
