@@ -69,7 +69,8 @@ def test_the_front_by_hand() -> None:
     assert "a (EER 10.0 %, UAR 90.0 %); b (EER 30.0 %, UAR 60.0 %)." in text
     assert "d (EER 20.0 %, UAR 55.0 %), behind b;" in text
     assert text.endswith(
-        "Unprotected speech, by the evaluator with the lowest EER above: EER 5.0 %, UAR 95.0 %. Better in neither than unprotected speech: e."
+        "Unprotected speech, by the evaluator with the lowest EER above: EER 5.0 %, UAR 95.0 %. "
+        "Better in neither than unprotected speech: e."
     )
 
 
