@@ -61,7 +61,7 @@ def attackers(results: Results, folder: Path | None) -> Picture | None:
     axes.set_xlim(0, 51)
     axes.axvline(50, color=draw.SOFT, linewidth=0.8, linestyle=":")
     axes.set_xlabel("EER (%), 50: guessing; grey: without protection")
-    axes.set_title("the attacker who decides", loc="left")
+    axes.set_title("the strongest attacker", loc="left")
     axes.grid(True, axis="x")
     alt = f"EERs, folded at 50 %: {'; '.join(said)}. Bars: 95 % intervals over people."
     return draw.finish(canvas, draw.slug("eer", "first"), "What an attacker can do", alt, folder)
