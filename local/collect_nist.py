@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Put together the figures of the NIST study (paper 003).
+"""Put together the figures of the NIST study (Seo et al. 2025).
 
 FOLDERs hold metrics.json, .../<system>/<list>.<evaluator>/<condition>/<split>, with the lists
 trial1_p<profile>, trial2_p<profile>, cross, leakage_p<profile>, and trial2 of the system original.

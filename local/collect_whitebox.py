@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write RESULTS.md of the white-box study (paper 001) into a folder of results.
+"""Write RESULTS.md of the white-box study (Champion et al. 2021) into a folder of results.
 
 RESULTS is a folder that local/collect_results.py made of the study's figures. The tables are means
 and standard deviations over constant targets, beside 001's; then each target and each speaker.

@@ -43,7 +43,7 @@ def get_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--bins", type=natural, default=0, metavar="N",
         help="The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
-        "speaker's alone (the code of paper 001: 50); needs --utt2spk; 0: not",
+        "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not",
     )  # fmt: skip
     command.add_argument(
         "--more-scores", type=Path, action="append", default=[], metavar="SCORES",
@@ -64,7 +64,7 @@ def get_parser() -> argparse.ArgumentParser:
     command = _add_command(
         commands, _gains, "TRIALS_OO SCORES_OO TRIALS_OA SCORES_OA TRIALS_AA SCORES_AA",
         "Disclosure lost and distinctiveness gained on enrolment-trial lists of original (O) and "
-        "protected (A) speech, relative to OO, as in Tables 3 and 4 of paper 002. "
+        "protected (A) speech, relative to OO, as in Tables 3 and 4 of Noé et al. 2022. "
         "--utt2spk adds n_speakers; --bootstrap needs it.",
     )  # fmt: skip
     add_utt2spk(command, required=False)

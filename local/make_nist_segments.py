@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cut sessions into segments of 10, 30 and 60 s of speech in turn (paper 003, section 3.1).
+"""Cut sessions into segments of 10, 30 and 60 s of speech in turn (Seo et al. 2025, section 3.1).
 
 DATA is a data directory; UTT2SESSION says of which session each utterance is (of LibriSpeech: its
 chapter). The utterances of a session are put together in the order of their ids. OUT becomes a data

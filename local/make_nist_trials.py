@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make the trial sets of the NIST study (paper 003, Table 4) from the segments of a set.
+"""Make the trial sets of the NIST study (Seo et al. 2025, Table 4) from the segments of a set.
 
 DATA is a data directory (utt2spk; spk2gender unless --same-gender false). OUT gets
 

@@ -45,7 +45,7 @@ from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from utils.cli import UserError
-from utils.settings import read_settings
+from utils.settings import parse_settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
@@ -398,6 +398,12 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
     )
     assert (said == again).all()
     assert load_synthesiser(tmp_path / "more", own_f0=True).convert(wave, target(), np.copy).any()
+    base, told = (
+        read_settings(folder / "synthesiser.yaml") for folder in (trained, tmp_path / "more")
+    )
+    assert told["training"]["steps"] == 6
+    assert told["trained"]["onto"] == base
+    assert base["training"]["steps"] == base["trained"]["step"] == 60
     with pytest.raises(UserError, match="onto a network without one"):
         train(pool, tmp_path / "twice", config, onto=tmp_path / "more")
     with pytest.raises(UserError, match="does not hold the weights"):
@@ -431,6 +437,16 @@ def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
     assert describe_system(ROOT / "egs/TEMPLATE/conf/systems/bn_reference.yaml").needs == (
         "model:bn",
     )
+
+
+def test_the_file_of_models_bn_tells_of_both_of_its_trainings() -> None:
+    path = ROOT / "models/bn/synthesiser/synthesiser.yaml"
+    melody, base = read_settings(path), read_settings(path)["trained"]["onto"]
+    assert (melody["training"]["steps"], base["training"]["steps"]) == (1500, 1600)
+    assert base["hearing"] == {"weight": 3.0, "steps": 400, "batch": 5, "crop_seconds": 3.2}
+    trained = base.pop("trained")
+    assert parse_settings(BnConfig, base, path) == read_config(BnConfig, CONF / "bn_mini.yaml")
+    assert trained["content_digest"] == melody["trained"]["content_digest"]
 
 
 @pytest.mark.parametrize("name", sorted({p.stem for p in CONF.glob("bn_*.yaml")} - {"bn_hifigan"}))

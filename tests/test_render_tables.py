@@ -109,6 +109,24 @@ def test_every_attacker_has_a_row(page: Path) -> None:
     ]
 
 
+def test_attackers_have_naming_and_a_search_its_p_value(page: Path) -> None:
+    rows = """c,test_f,f,b2,ignorant,e/plda,OA,d_ece,0.0662,,,13,120,99,1210,aa
+c,test_f,f,b2,reid_ignorant,e/plda,OA,reid_top_1,0.25,0.03,0.52,11,99,99,,aa
+c,test_f,f,b2,leakage,e/plda,OP,p_value_cmc_1,0.0148,,,13,119,,,aa
+"""
+    (page.parent / "run/metrics.csv").write_text(DATA + rows)
+    mark = "<!-- table: attackers run split=test systems=b2 evaluators=e/plda figures="
+    page.write_text(
+        f"{mark}eer,d_ece,reid_top_1 -->\n<!-- end -->\n{mark}p_value_cmc_1 -->\n<!-- end -->\n"
+    )
+    assert main([str(page)]) == 0
+    text = page.read_text()
+    assert "| EER, women (%) | EER, men (%) | D_ECE, women (bit) | D_ECE, men (bit) |" in text
+    assert "| `b2` | ignorant | e/plda | 30.0 [20.0, 40.0] | not measured | 0.066 |" in text
+    assert "| 25.0 [3.0, 52.0] |" in text
+    assert "| `b2` | leakage | e/plda | 0.015 | not measured |" in text
+
+
 def test_targets_stand_by_the_gender_of_speakers_and_of_targets(page: Path) -> None:
     rows = "".join(
         f"c,test_f,f,bn_const_{n}_of_4_f0,white_box_backend,e/plda,AA,eer,0.{n},0.05,0.5,13,,,,aa\n"
@@ -151,6 +169,7 @@ def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
         ("use run split=other", "no split other"),
         ("use run split=test systems=b7", "no b7"),
         ("use run split=test gender=f", "gender="),
+        ("attackers run split=test figures=l_w", "the figure l_w; known: eer, d_ece"),
         ("trainings run split=test", "needs evaluators="),
         ("zoo run split=test", "zoo is unknown"),
     ],

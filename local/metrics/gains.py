@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What protection changed on the enrolment-trial lists, relative to unprotected speech.
 
-Source: paper 002, Eq. 17 to 20 and Tables 3 and 4. Three settings: OO both sides original, OA
+Source: Noé et al. 2022, Eq. 17 to 20 and Tables 3 and 4. Three settings: OO both sides original, OA
 original enrolment and protected trials (ignorant attacker), AA both protected (lazy-informed
 attacker). `similarity` asks the same of all pairs of segments; the paper's tables are of lists.
 """

@@ -31,7 +31,7 @@ def _begin(asked: Asked) -> Recipe:
     return recipe
 
 
-# nist.sh: paper 003.
+# nist.sh: Seo et al. 2025.
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Nist:
         )  # fmt: skip
 
 
-# whitebox.sh: paper 001.
+# whitebox.sh: Champion et al. 2021.
 
 BASES = "const|bn_const"  # conf/systems/<base>_01.yaml is target 1
 
@@ -324,7 +324,7 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
     tables.job("report", 7, f"{out}/report", "%make_report", results, f"{out}/report")
 
 
-# generators.sh and large.sh: paper 004, without speech.
+# generators.sh and large.sh: Liu et al. 2025, without speech.
 
 
 class Generators:

@@ -20,6 +20,7 @@ from utils.tables import atomic_write
 REAL = "real"  # the speakers of the pool, to compare with
 NOT_RUN = "not run"
 HERE, PAPER = "here", "004"
+AUTHORS = "Liu et al. 2025"  # of that paper, IDMap
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs"}
 ABOVE = "share_above_threshold"
 EER_OF = "eer_"  # and the attacker's name: a figure
@@ -141,7 +142,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def similarity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
     """DeID and G_VD: a row for each generator, evaluator and split that was run (Table II)."""
-    header = ["generator", "evaluator, split", "DeID (%)", "004", "G_VD (dB)", "004"]
+    header = ["generator", "evaluator, split", "DeID (%)", AUTHORS, "G_VD (dB)", AUTHORS]
     lines = []
     for name in generators:
         published = {r.figure: r.value for r in rows if r.generator == name and r.of == PAPER}
@@ -183,7 +184,7 @@ def time_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
         milliseconds = 1000 * found["cpu_seconds", HERE]
         published = f"{found['rtf', PAPER]:.3g}" if ("rtf", PAPER) in found else ""
         lines.append([name, f"{milliseconds:.3g}", f"{found['rtf', HERE]:.3g}", published])
-    return markdown_table(["generator", "ms a vector", "real-time factor", "004"], lines)
+    return markdown_table(["generator", "ms a vector", "real-time factor", AUTHORS], lines)
 
 
 def capacity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
@@ -197,7 +198,7 @@ def capacity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
             cells = [number(found[f"{what}_cosine"], 3) for what in ("mean", "min", "max")]
             cells.append(f"{found['pairs']:,.0f}" if "pairs" in found else "")
             cells.append(f"{100 * found[ABOVE]:.3g} %" if ABOVE in found else "")
-            word = Marked("*004*") if of == PAPER else indices
+            word = Marked(f"*{AUTHORS}*") if of == PAPER else indices
             lines.append([name, word, f"{n:,}", *cells])
     return markdown_table([*header, "above threshold"], lines)
 
@@ -205,15 +206,15 @@ def capacity_table(generators: Sequence[str], rows: Sequence[Row]) -> str:
 NOTES = """\
 Cosines are of raw vectors, not centred. `keys`: as a system makes them, for made-up keys, with the
 utterances of the evaluation sets as sources in turn; where nothing is drawn there are as many as
-sources. `unseen`: indices that no training speaker has, as the network makes them (004);
-`calibrated`: the same as systems use them; `seen`: those of the training speakers;
+sources. `unseen`: indices that no training speaker has, as the network makes them (Liu et al.
+2025); `calibrated`: the same as systems use them; `seen`: those of the training speakers;
 `mixed`: from index 0 on, seen ones first; of `wgan` without its second draws. `real`: the speakers
 of the pool (means). The mean is of all pairs; smallest, largest and the share are of as many pairs
 as the table says. Of a pair above the threshold the encoder would say: one speaker; the threshold
 was found with means of some utterances against one utterance. Time is CPU time of one thread, one
-vector at a time, over the mean duration of an utterance. 004's figures are of other corpora,
-encoders, dimensions and machines, its DeID and G_VD of another synthesis and evaluator: compare the
-order of the generators, not values.
+vector at a time, over the mean duration of an utterance. Figures of Liu et al. 2025 are of other
+corpora, encoders, dimensions and machines, DeID and G_VD of another synthesis and evaluator:
+compare the order of the generators, not values.
 """
 
 
@@ -235,12 +236,12 @@ def render(
         f"# Generators of pseudo-speakers: {corpus}, x-vectors of {encoder}",
         f"Threshold: cosine {number(threshold.threshold, 3)}, where the encoder makes equally many "
         f"errors of both kinds on original speech (EER {eer} %; {trials}).\n\n{NOTES.strip()}",
-        "## Capacity (004, Fig. 11): capacity.pdf, capacity.svg",
+        f"## Capacity ({AUTHORS}, Fig. 11): capacity.pdf, capacity.svg",
         capacity_table(generators, rows),
-        "## Voices (004, Table II)",
+        f"## Voices ({AUTHORS}, Table II)",
         similarity_table(generators, rows),
         *attacks,
-        "## Time (004, Table III)",
+        f"## Time ({AUTHORS}, Table III)",
         time_table(generators, rows),
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
     ]

@@ -114,7 +114,7 @@ def falls(points: Sequence[Point]) -> str:
         fall = number(100 * (1 - ends[1] / ends[0]), 1) if ends[0] else "undefined (EER 0)"
         theirs = printed.get(system.removesuffix("_utt"), "")
         lines.append([system, voices, f"{first:,}, {last:,}", fall, theirs])
-    header = ["system", "voices", "from, to speakers", "EER falls by (%)", "004"]
+    header = ["system", "voices", "from, to speakers", "EER falls by (%)", "Liu et al. 2025"]
     return markdown_table(header, lines)
 
 
@@ -133,7 +133,8 @@ original, protected with protected; the attacker is ignorant: trained on origina
 - `same`: one pseudo-speaker in both. This is no protection but a test of uniqueness: the EER says
   how well people are told apart by their pseudo-speakers; **here lower means more unique**.
   Where nothing is drawn (`average`) the source's x-vector of each side decides, so both are one.
-- `each`: every utterance has a pseudo-speaker of its own (`level: utt`, as 004 anonymises).
+- `each`: every utterance has a pseudo-speaker of its own (`level: utt`, as Liu et al. 2025
+  anonymise).
 
 Where `original` lies below `real`, simulated speech is easier than real speech, as
 is to be expected of a normal distribution, alike for all speakers, without sessions or
@@ -141,9 +142,10 @@ outliers. Then believe
 comparisons within the model only, not levels.
 
 What this cannot tell: simulated speakers are independent and alike in distribution, so the expected
-EER does not depend on their number, and a fall as in 004, which comes from other corpora and from
-what synthesis leaves, cannot come out; only the scatter shrinks. A population fitted to few
-speakers varies in few directions. It says nothing of attackers who train on protected speech.
+EER does not depend on their number, and a fall as in Liu et al. 2025, which comes from other
+corpora and from what synthesis leaves, cannot come out; only the scatter shrinks. A population
+fitted to few speakers varies in few directions. It says nothing of attackers who train on protected
+speech.
 
 Lowest to highest is over populations, no confidence interval. "95 % of the first" is the interval
 of the first population alone, by a bootstrap over its speakers, in 32 groups where there are more.
@@ -161,10 +163,11 @@ def render(
     parts = [
         f"# Number of speakers, simulated: {corpus}, x-vectors of {encoder}, scored by {scorer}",
         f"Fitted to {fitted or 'nothing'}. Leak: {leak:g}.\n\n{NOTES.strip()}",
-        "## EER and D_ECE against the number of speakers (004, Fig. 9): large.pdf, large.svg",
+        "## EER and D_ECE against the number of speakers (Liu et al. 2025, Fig. 9): large.pdf, "
+        "large.svg",
         table(points),
-        "## Smallest against largest number\n\n004's are of other corpora (MLS and Common Voice), "
-        "real speech, and an attacker who trains on protected speech.",
+        "## Smallest against largest number\n\nThose of Liu et al. 2025 are of other corpora (MLS "
+        "and Common Voice), real speech, and an attacker who trains on protected speech.",
         falls(points),
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
     ]

@@ -36,15 +36,26 @@ _BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-_OPTIONS = {"split", "systems", "evaluators"}
+_OPTIONS = {"split", "systems", "evaluators", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _WORDS = (
-    Column("words wrong by {} (%)", "wer", 100, 1),
-    Column("characters wrong by {} (%)", "cer", 100, 1),
-    Column("emotions right by {} (%)", "uar", 100, 1),
+    Column("WER by {} (%)", "wer", 100, 1),
+    Column("CER by {} (%)", "cer", 100, 1),
+    Column("UAR by {} (%)", "uar", 100, 1),
     Column("estimated MOS", "mos", 1, 2),
     Column("MOS lost", "mos_drop", 1, 2),
 )
+_OF_ATTACKERS = {  # what a table of attackers may show, for each group of voices
+    column.metric: column
+    for column in (
+        Column("EER, {} (%)", "eer", 100, 1),
+        Column("D_ECE, {} (bit)", "d_ece"),
+        Column("named first, {} (%)", "reid_top_1", 100, 1),
+        Column("CMC@1, {} (%)", "cmc_1", 100, 1),
+        Column("clustered chance, {} (%)", "chance_clustered_cmc_1", 100, 1),
+        Column("p of CMC@1, {}", "p_value_cmc_1"),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -52,13 +63,14 @@ class Block:
     """What a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
 
     Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
-    evaluators: whose figures; all when it is empty.
+    evaluators: whose figures; all when it is empty. wanted: which figures (of attackers alone).
     """
 
     figures: list[Figure]
     split: str
     systems: Sequence[str]
     evaluators: Sequence[str]
+    wanted: Sequence[str] = ("eer",)
 
     @property
     def groups(self) -> dict[str, str]:
@@ -97,7 +109,11 @@ class Block:
             raise UserError(f"{page}: the results of {' '.join(folders)} have no {missing[0]}")
         if evaluators:
             own = [f for f in own if f.evaluator in evaluators]
-        return cls(own, split, systems, evaluators)
+        wanted = options.get("figures", "eer").split(",")
+        if strange := [name for name in wanted if name not in _OF_ATTACKERS]:
+            known = ", ".join(_OF_ATTACKERS)
+            raise UserError(f"{page}: a table asks for the figure {strange[0]}; known: {known}")
+        return cls(own, split, systems, evaluators, wanted)
 
 
 Measured = list[tuple[Column, str]]
@@ -168,7 +184,7 @@ def overview_table(block: Block) -> Table:
 
 
 def front_table(block: Block) -> Table:
-    """Privacy against words: the lowest EER and the words wrong of each system and gender, and
+    """Privacy against words: the lowest EER and the WER of each system and gender, and
     which systems are at least as good in both and better in one (none: the Pareto front)."""
     rows = []
     for trade in trades(f for f in block.figures if f.system in (*block.systems, "original")):
@@ -180,7 +196,7 @@ def front_table(block: Block) -> Table:
             before = enumerate_words([p.system for p in trade.behind(point)])
             told = f"behind {before}" if before else Marked("**on the front**")
             rows.append([people, code(point.system), *numbers, trade.recogniser, told])
-    header = ["voices", "system", EER.title, "words wrong (%)", "recogniser", "Pareto front"]
+    header = ["voices", "system", EER.title, "WER (%)", "recogniser", "Pareto front"]
     return Table(header, rows, 2)
 
 
@@ -228,18 +244,25 @@ def trainings_table(block: Block) -> Table:
 
 
 def attackers_table(block: Block) -> Table:
-    """EER of every attacker by every evaluator, of each system."""
+    """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
+    search for identities (`leakage`) is an attacker like others."""
     found = {
-        (f.system, f.attacker, f.evaluator, f.split): f for f in block.figures if f.metric == "eer"
+        (f.system, f.attacker.removeprefix("reid_"), f.evaluator, f.split, f.metric): f
+        for f in block.figures
+        if f.metric in block.wanted
     }
-    known = [name for name in ATTACKERS if any(name == who for _, who, _, _ in found)]
-    evaluators = dict.fromkeys(by for _, _, by, _ in found)
+    known = [name for name in (*ATTACKERS, "leakage") if any(name == key[1] for key in found)]
+    evaluators = dict.fromkeys(key[2] for key in found)
+    columns = [_OF_ATTACKERS[name] for name in block.wanted]
     rows = []
     for system, who, by in product(block.systems, known, evaluators):
-        own = [found.get((system, who, by, f"{block.split}_{gender}")) for gender in block.groups]
-        if any(own):
-            rows.append([code(system), attacker(who), by, *(cell(f, EER) for f in own)])
-    titles = [f"EER, {people} (%)" for people in block.groups.values()]
+        own = [
+            (found.get((system, who, by, f"{block.split}_{gender}", column.metric)), column)
+            for column, gender in product(columns, block.groups)
+        ]
+        if any(figure for figure, _ in own):
+            rows.append([code(system), attacker(who), by, *(cell(*pair) for pair in own)])
+    titles = [c.title.format(people) for c, people in product(columns, block.groups.values())]
     return Table(["system", "attacker", "evaluator", *titles], rows, 3)
 
 

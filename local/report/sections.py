@@ -192,6 +192,7 @@ _SPEAKERS = (
 )
 _TARGETS = (
     "Each axis is a constant target voice that all speech was converted to (systems const_NN; with "
-    "_f0, to its pitch, too); the dotted circle is the speaker's original speech (001, Fig. 3 and "
-    "4). A person who is linkable at every target is not hidden by any of these voices."
+    "_f0, to its pitch, too); the dotted circle is the speaker's original speech (Champion et al. "
+    "2021, Fig. 3 and 4). A person who is linkable at every target is not hidden by any of these "
+    "voices."
 )

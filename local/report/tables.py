@@ -111,7 +111,7 @@ PROSODY_COLUMNS = (
 )
 GAINS_TITLE = (
     "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
-    "002, Tables 3 and 4) and from all pairs of trial segments"
+    "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments"
 )
 GAINS_COLUMNS = tuple(
     Column(f"{title}, {of}", metric, scale, digits, attacker)
@@ -240,7 +240,7 @@ def informed_similarity_table(table: Figures) -> Table:
 
 
 def gains_table(table: Figures) -> Table:
-    """Paper 002's Eq. 17 to 20 in both forms, a row a protected split."""
+    """Noé et al. 2022, Eq. 17 to 20, in both forms, a row a protected split."""
     counts = {"speakers": "n_speakers", "segments": "n_segments"}
     return _table(table, ["similarity"], GAINS_COLUMNS, counts=counts)
 

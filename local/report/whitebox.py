@@ -21,7 +21,7 @@ FIGURES = (
 )
 # 001, Table 2, on LibriSpeech test-clean: B1 of VoicePrivacy 2020, x-vector and PLDA retrained for
 # each of 40 targets; mean and standard deviation over targets.
-PUBLISHED_HEADER = ["001", "women: D_sys", "EER (%)", "men: D_sys", "EER (%)"]
+PUBLISHED_HEADER = ["Champion et al. 2021", "women: D_sys", "EER (%)", "men: D_sys", "EER (%)"]
 NOTES = """\
 Everybody speaks with one constant voice, target NN of the series `const_NN`; with `_f0` pitch is
 moved to the target's, without it stays. White-box attackers know the target: enrolment and training
@@ -29,8 +29,9 @@ set are protected with it, and the evaluator is trained on that: *(back end)* on
 *(fine-tuned)* the encoder tuned further, else the encoder anew. `±`: standard deviation over
 targets (n − 1), which says nothing of how few speakers there are; brackets: 95 % interval over
 speakers. A speaker's linkability is measured twice: the mean of D↔ over their trials with the
-densities of all trials (001's text), and D_sys of their trials alone on a fixed number of bins
-(001's code), which tends to 1 where they have few trials (docs/metrics/linkability_per_speaker.md).
+densities of all trials (the text of Champion et al. 2021), and D_sys of their trials alone on a
+fixed number of bins (their code), which tends to 1 where they have few trials
+(docs/metrics/linkability_per_speaker.md).
 """
 
 
@@ -214,13 +215,13 @@ def render(results: Results, voices: Mapping[str, tuple[str, str]]) -> str:
     origin = told if isinstance(told, dict) else {}
     missing = [f"- {what}: {why}" for what, why in results.missing]
     parts = [
-        f"# White box after 001: {results.corpus}",
+        f"# White box after Champion et al. 2021: {results.corpus}",
         NOTES.strip(),
-        "## Over targets, beside 001",
+        "## Over targets, beside Champion et al. 2021",
         over_targets(results, series).markdown(),
         _published().markdown(),
-        "001's figures are of other speakers, another system and an x-vector network retrained "
-        "from scratch: compare the pattern, not values.",
+        "The paper's figures are of other speakers, another system and an x-vector network "
+        "retrained from scratch: compare the pattern, not values.",
         "## Utility over targets",
         utility(results, series).markdown(),
         "## Speakers",

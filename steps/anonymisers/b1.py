@@ -261,7 +261,7 @@ class VoiceConversion:
     def _f0_stats(
         self, drawn: Mapping[str, object], voices: tuple[str, ...], weights: Float64
     ) -> F0Stats:
-        """Of the speakers that the generator averaged (paper 001), else of the voices.
+        """Of the speakers that the generator averaged (Champion et al. 2021), else of the voices.
 
         A generator that made its vector of no pool speakers names none.
         """

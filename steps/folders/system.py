@@ -17,7 +17,8 @@ LIMITS = "limits.txt"
 # What holds for every system; a folder's limits.txt says it with figures.
 UNMEASURED = (
     "This hides the voice. It does not hide what is said, names that are spoken, and timing:",
-    "whoever knows a speaker by the way of speaking may know them still.",
+    "whoever knows a speaker by the way of speaking may know them still, and whoever has several",
+    "recordings of one person may find out that they belong together.",
     "Whoever has the key and the models can find out which voice became which.",
     "No figures belong to this system: measure it on speech like yours before you rely on it",
     "(docs/recipe.md).",

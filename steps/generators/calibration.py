@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New identities made as far apart as people (ours, not paper 004's).
+"""New identities made as far apart as people (ours, not Liu et al.'s).
 
 A network that learned S speakers gives new indices vectors near the middle: it learned for few
 directions of identity vectors, and a new one has little of them. Its vectors of new indices are

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-speakers of a trained IDMap, MLP or Diff (paper 004): keys to indices to vectors.
+"""Pseudo-speakers of a trained IDMap, MLP or Diff (Liu et al. 2025): keys to indices to vectors.
 
 Without PyTorch until a trained network is loaded, so that what a system needs is told quickly.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small network for one pseudo-speaker: noise to the Gaussians that their x-vector is drawn from.
 
-Ours. The abstract of PSD and paper 004 say that a distribution is estimated from those of the
+Ours. The abstract of PSD and Liu et al. 2025 say that a distribution is estimated from those of the
 frames by a network trained for each pseudo-speaker, and no more. Here K noise vectors z_k, fixed,
 go through two layers to (mu(z_k), log var(z_k)); with free weights they are a mixture of Gaussians.
 It is trained by maximum likelihood of samples of the frames.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pseudo-speakers as the mean of real speakers of a pool: the farthest, the nearest, or any.
 
-As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers is paper 004's RS.
+As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers is Liu et al.'s RS.
 """
 
 from collections.abc import Collection, Sequence

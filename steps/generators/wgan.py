@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; paper 004, II-C).
+"""Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; Liu et al. 2025, II-C).
 
 A generator turns a random vector into an x-vector; a critic that learns optimal-transport
 potentials says in which direction real x-vectors lie.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-speakers of a trained WGAN (Meyer et al. 2022; paper 004, II-C).
+"""Pseudo-speakers of a trained WGAN (Meyer et al. 2022; Liu et al. 2025, II-C).
 
 A generated vector that is too much like the source is drawn again.
 """

@@ -375,7 +375,8 @@ def train_bn(
 ) -> None:
     """Train on `audio`, what `pool` knows of it, and its content where a folder has it already.
 
-    onto: see `take_over`. `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
+    onto: see `take_over`; its synthesiser.yaml becomes `trained: onto:` of the new one. `out` gets
+    training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """
     train_on_content(BnTrainer, config, audio, pool, out, seed, device, content, onto)
 
@@ -403,10 +404,12 @@ def train_on_content(
     network = trainer_of.kind(config, contents.of.width, n_xvector)
     parts: list[object] = [seed, audio.spk2utt, audio.lengths]
     parts += [voices.matrix(audio.speakers).tobytes(), contents.of.digest]
+    base: dict[str, object] = {}
     if onto is None:
         set_statistics(network, material, training.speakers)
     else:
         parts.append(take_over(network, onto, contents.of.digest))
+        base["onto"] = read_settings(trained_files(onto)[0])
     # Crops are made on the processor, wherever the network is.
     make = CropMaker(material, copy.deepcopy(network), training.speakers, trainer_of.signals)
     rng = make_rng(seed, "bn-validation")
@@ -421,4 +424,5 @@ def train_on_content(
         hours=round(training.seconds / 3600, 3),
         xvector_dimensions=n_xvector,
         content_digest=contents.of.digest,
+        **base,
     )

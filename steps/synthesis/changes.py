@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the analogues of paper 003's closed systems do to content, pitch and energy.
+"""What the analogues of Seo et al.'s closed systems do to content, pitch and energy.
 
 Content: clipped, with noise of differential privacy's mechanisms (Dwork and Roth 2014; Balle and
 Wang 2018 for the Gaussian one), an offset that a profile keeps, or rounded to steps. Pitch and

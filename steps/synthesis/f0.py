@@ -2,7 +2,7 @@
 """Statistics of a speaker's pitch, and the transforms that give a voice the pitch of another.
 
 F0 is in Hz, a value a frame, 0 where unvoiced; statistics are of its natural logarithm over voiced
-frames. Sources: paper 001 (log-linear), Srivastava et al. 2020 (percentile).
+frames. Sources: Champion et al. 2021 (log-linear), Srivastava et al. 2020 (percentile).
 """
 
 import hashlib
