@@ -196,7 +196,14 @@ def front_table(block: Block) -> Table:
             before = enumerate_words([p.system for p in trade.behind(point)])
             told = f"behind {before}" if before else Marked("**on the front**")
             rows.append([people, code(point.system), *numbers, trade.recogniser, told])
-    header = ["voices", "system", EER.title, "WER (%)", "recogniser", "Pareto front"]
+    header = [
+        "voices",
+        "system",
+        "EER, folded at 50 % (%)",
+        "WER (%)",
+        "recogniser",
+        "Pareto front",
+    ]
     return Table(header, rows, 2)
 
 

@@ -21,7 +21,7 @@ READING = (
     "emotions that it gets right, or MOS, an estimated opinion score from 1 to 5; in brackets "
     "without protection."
 )
-EER = Column("lowest EER (%)", "eer", 100, 1)
+EER = Column("EER of the strongest attacker (%)", "eer", 100, 1)
 D_ECE = Column("highest D_ECE (bit)", "d_ece")
 HEADER = [
     "split", "system", EER.title, "attacker", "evaluator",

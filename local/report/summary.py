@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from local.metrics.detection import folded
 from local.report.load import Results, Value
 from local.report.speakers import worst_first
 from local.report.words import (
@@ -80,11 +81,11 @@ class Row:
 
 
 def strongest(results: Results, evaluator: str, split: str, system: str) -> str:
-    """The attacker with the lowest EER; empty if none was measured."""
+    """The attacker with the lowest EER, folded at 50 %; empty if none was measured."""
     known = [a for a in results.attackers(evaluator) if a != "unprotected"]
     found = {a: results.value(evaluator, split, system, a, "eer") for a in known}
     defined = {a: v.value for a, v in found.items() if v and math.isfinite(v.value)}
-    return min(defined, key=lambda a: defined[a]) if defined else ""
+    return min(defined, key=lambda a: folded(defined[a])) if defined else ""
 
 
 def _say(measure: Measure, value: Value | None) -> str:
