@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.keep_results import main as keep
+from local.report.nist import printed_trials
 from local.report.origin import KEPT
 from local.report.papers import VERDICTS, claims, paper_table
 from local.report.published import FOLDER, of_table, published
@@ -41,6 +42,20 @@ def test_means_of_004_are_those_of_its_rows() -> None:
     for system in {r.system for r in rows}:
         *four, mean = [r.number for r in rows if r.system == system]
         assert mean == pytest.approx(sum(four) / 4, abs=1e-4), system  # cut off, not rounded
+
+
+def test_unprotected_eers_of_seo_stand_under_trial_set_1_alone() -> None:
+    """Under trial set 2 the paper has a dash; both of our tables had the figures."""
+    first, second = (
+        [str(cell) for row in printed_trials(trial).rows for cell in row if row[0] != "system"]
+        for trial in ("trial1", "trial2")
+    )
+    assert "3.75" in first and "3.75" not in second
+    assert {row.attacker for row in of_table("003", "5, unprotected")} == {"unprotected"}
+
+
+def test_the_attacker_of_liu_fig_9_is_the_semi_informed_one() -> None:
+    assert {row.attacker for row in of_table("004", "Fig. 9")} == {"semi_informed"}
 
 
 def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from local.metrics.permutation import holm
 from local.report.load import Value
-from local.report.published import Published, of_table
+from local.report.published import CITED, Published, of_table
 from local.report.results import Figure, read_table
 from local.report.tables import CERTAIN, Table
 from local.report.words import Marked, markdown_table, number, parse
 from utils.cli import UserError
 
 ORIGINAL = "original"
-WITHOUT = "EER without SDID"  # 003's words for unprotected speech
+THEIRS = CITED["003"]
+WITHOUT = "EER without SDID"  # their words for unprotected speech
 TESTED = (
     ("cmc_1", "CMC@1"),
     ("cmc_10", "CMC@10"),
@@ -29,14 +30,14 @@ SEARCH = (
     ("auc_cmc", 3), ("chance_auc_cmc", 3), ("chance_clustered_auc_cmc", 3), ("mean_rank", 1),
     ("chance_mean_rank", 1), ("mean_rank_all_mates", 1), ("chance_mean_rank_all_mates", 1),
 )  # fmt: skip
-NOTES = """\
+NOTES = f"""\
 P1, P2: pseudo-profiles. Trial 1: original against protected segments, 50 % wanted; trial 2:
 protected segments of one profile, 0 % wanted; cross-profile: one speaker's segments of one profile
 (target) or of two (nontarget), 0 % wanted. Brackets: 95 % interval over speakers. `–`: not defined
 or not measured; a system that draws nothing has one profile. *Above chance*: (value − chance) /
 (1 − chance), for chance of CCA and P-cosine depends on segments and dimensions. Rows in italics
-are 003's, on telephone speech of 223 speakers with other evaluators: compare the pattern, not
-values.
+are of {THEIRS}, on telephone speech of 223 speakers with other evaluators: compare the
+pattern, not values.
 """
 Index = dict[tuple[str, str, str, str], Figure]  # by system, attacker (list), evaluator, metric
 RANKED = (  # what systems are ordered by, and the table of 003 that prints it
@@ -109,7 +110,7 @@ def _theirs(table: str, *kinds: str) -> dict[str, list[Published]]:
 
 
 def _published(name: str, cells: Sequence[str]) -> list[str]:
-    return [Marked(f"*003 {name}*"), *cells]
+    return [Marked(f"*{THEIRS}: {name}*"), *cells]
 
 
 def trial_table(study: Study, trial: str) -> Table:
@@ -130,8 +131,9 @@ def printed_trials(trial: str) -> Table:
     """The same of 003."""
     head = ["system", *(f"{e} P{p}" for e in ("TitaNet", "ECAPA", "Olive") for p in (1, 2))]
     rows = [_published(name, [f.value for f in own]) for name, own in _theirs("5", trial).items()]
-    printed = [f.value for f in of_table("003", "5, unprotected")]
-    rows.insert(0, _published(WITHOUT, [value for value in printed for _ in (1, 2)]))
+    if trial == "trial1":  # under trial set 2 the paper has a dash
+        printed = [f.value for f in of_table("003", "5, unprotected")]
+        rows.insert(0, _published(WITHOUT, [value for value in printed for _ in (1, 2)]))
     return Table(head, rows, 1)
 
 
@@ -266,7 +268,7 @@ def _mine(study: Study, theirs: Published) -> str:
 def patterns_table(study: Study) -> Table:
     """What 003 prints of each system as a range over its evaluators and profiles, and ours. An
     evaluator holds it where the intervals of all profiles meet the range."""
-    head = ["003's system, ours", "figure", "003", *study.evaluators, "held by"]
+    head = ["their system, ours", "figure", THEIRS, *study.evaluators, "held by"]
     rows = []
     for trial, table, title in RANKED[:3]:
         for name, own in _theirs(table, trial).items():
@@ -315,7 +317,7 @@ def _ranked(study: Study, figure: str, own: Mapping[str, Sequence[Published]]) -
             system: _mean([f.number for f in rows if f.metric == "eer"])
             for system, rows in mine.items()
         }
-    found: dict[str, Ranked] = {"003": printed}
+    found: dict[str, Ranked] = {THEIRS: printed}
     for evaluator in study.evaluators:
         found[evaluator] = {}
         for system in mine:
@@ -337,7 +339,7 @@ def order_table(study: Study) -> Table:
     for figure, table, title in RANKED:
         kind = "" if figure == "p_cos" else figure
         found = _ranked(study, figure, _theirs(table, kind))
-        printed = found["003"]
+        printed = found[THEIRS]
         if len(printed) < 2:
             continue
         for by, of in found.items():
@@ -348,9 +350,9 @@ def order_table(study: Study) -> Table:
                 decided = not of[one].bounded or of[one].apart(of[other])
                 alike = printed[one].value > printed[other].value
                 counts[2 if not decided else 0 if alike else 1] += 1
-            cells = ["", "", ""] if by == "003" else [str(count) for count in counts]
+            cells = ["", "", ""] if by == THEIRS else [str(count) for count in counts]
             rows.append([title, by, told, *cells])
-    head = ["figure", "evaluator", "highest first (%)", "pairs as in 003", "reversed", "overlap"]
+    head = ["figure", "evaluator", "highest first (%)", "pairs as there", "reversed", "overlap"]
     return Table(head, rows, 2)
 
 
@@ -389,30 +391,30 @@ def render(corpus: str, figures: Sequence[Figure], origin: Mapping[str, str]) ->
     counts = markdown_table(["list", "speakers", "segments", "target", "nontarget"], counted)
     chosen = " and ".join(f"P{p}" for p in study.profiles)
     parts = [
-        f"# Identity leakage after NIST's study (003): {corpus}",
+        f"# Identity leakage after NIST's study ({THEIRS}): {corpus}",
         f"{NOTES.strip()}\nProfiles tested: {chosen}.",
         counts,
         "## Patterns",
-        "Held by: the evaluators for whom the intervals of all profiles meet 003's range.",
+        "Held by: the evaluators for whom the intervals of all profiles meet the printed range.",
         patterns_table(study).markdown(),
-        "Pairs of systems: as in 003 with intervals apart, the other way round, intervals overlap. "
+        "Pairs of systems: as there with intervals apart, the other way round, intervals overlap. "
         "EERs are those of the first profile.",
         order_table(study).markdown(),
-        "## EER of trial sets (003, Table 5)",
+        "## EER of trial sets (Table 5)",
         "### Trial set 1: original against protected, EER (%)",
         trial_table(study, "trial1").markdown(),
         printed_trials("trial1").markdown(),
         "### Trial set 2: consistency and collision, EER (%)",
         trial_table(study, "trial2").markdown(),
         printed_trials("trial2").markdown(),
-        "## Identity search and cross-profile (003, Table 6)",
+        "## Identity search and cross-profile (Table 6)",
         search_table(study).markdown(),
         printed_search().markdown(),
-        "## CMC in % (003, Table 7)",
+        "## CMC in % (Table 7)",
         hits_table(study).markdown(),
         all_hits_table(study).markdown(),
         printed_hits().markdown(),
-        "## Embedding spaces (003, Table 8)",
+        "## Embedding spaces (Table 8)",
         space_table(study).markdown(),
         printed_space().markdown(),
         "## More than chance?",
@@ -420,10 +422,10 @@ def render(corpus: str, figures: Sequence[Figure], origin: Mapping[str, str]) ->
         "speakers are looked for are permuted. Corrected: over the systems of the table, by Holm, "
         "within evaluator, profile and figure.",
         significance_table(study).markdown(),
-        "003's random AUC-CMC (0.015) does not fit its Table 7, which implies 0.115; its mean rank "
-        "736 counts all mates. Chance of CCA depends on segments and dimensions, so 0.6 is no "
-        "absolute threshold (docs/metrics); with too few segments it is 1 by construction, and is "
-        "left out.",
+        f"The random AUC-CMC of {THEIRS} (0.015) does not fit its Table 7, which implies 0.115; "
+        "its mean rank 736 counts all mates. Chance of CCA depends on segments and dimensions, so "
+        "0.6 is no absolute threshold (docs/metrics); with too few segments it is 1 by "
+        "construction, and is left out.",
         "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
     ]
     return "\n\n".join(parts) + "\n"

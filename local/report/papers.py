@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from local.report.published import FOLDER, Published, of_table
+from local.report.published import CITED, FOLDER, Published, of_table
 from local.report.results import Figure, read_table
 from local.report.tables import (
     ATTACK_COLUMNS,
@@ -32,8 +32,8 @@ _TITLES = {
 } | {
     "d_ece_oa_oo": "D_ECE avoided", "cllr_min_oa_oo": "min Cllr avoided",
     "g_d_ece_lists": "gain of D_ECE", "g_cllr_min_lists": "gain of min Cllr",
-    "deid_2020": "DeID of 000", "g_vd_2020": "G_VD of 000", "wer": "words wrong",
-    "uar": "emotions right", "p_mse": "P-MSE", "eer_fall": "fall of the EER", "rtf": "RTF",
+    "deid_2020": "DeID, 2020 formula", "g_vd_2020": "G_VD, 2020 formula", "wer": "WER",
+    "uar": "UAR", "p_mse": "P-MSE", "eer_fall": "fall of the EER", "rtf": "RTF",
     "cosine_x": "cosine of x", "cosine_phi_1": "of φ1", "cosine_phi_2": "of φ2",
     "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
     "max_cosine": "largest",
@@ -71,7 +71,8 @@ def claims_table(words: Sequence[str], page: Path) -> Table:
     without the reasons."""
     if not words:
         every = [
-            [Marked(f"[{c.paper}]({c.paper}.md)"), Marked(c.claim), c.verdict] for c in claims()
+            [Marked(f"[{CITED[c.paper]}]({c.paper}.md)"), Marked(c.claim), c.verdict]
+            for c in claims()
         ]
         return Table(["paper", "claim", "here"], every, 2)
     own = [claim for claim in claims() if [claim.paper] == list(words)]
@@ -90,7 +91,7 @@ def verdicts_table(words: Sequence[str], page: Path) -> Table:
     found = claims()
     rows: list[list[str]] = [
         [
-            Marked(f"[{paper}]({paper}.md)"),
+            Marked(f"[{CITED[paper]}]({paper}.md)"),
             *(str(sum((c.paper, c.verdict) == (paper, v) for c in found)) for v in VERDICTS),
         ]
         for paper in sorted({claim.paper for claim in found})
@@ -214,7 +215,7 @@ def _by_system(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
     places: dict[tuple[Key, str, str], list[Published]] = {}
     for row in rows:
         places.setdefault((keys[row], row.set if several else "", row.unit), []).append(row)
-    header = [f"{paper}'s system"]
+    header = [f"system of {CITED[paper]}"]
     lines: dict[str, list[str]] = {row.system: [row.system] for row in rows}
     for (key, of, unit), own in places.items():
         header.append(_title(key, unit, of))
@@ -239,7 +240,7 @@ def _render(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
     ours = {row: next((beside.find(row, s) for s in beside.ours(row)), None) for row in rows}
     if not any(ours.values()):
         return _by_system(paper, rows, beside)
-    header = [f"{paper}'s system", "set"]
+    header = [f"system of {CITED[paper]}", "set"]
     columns: list[tuple[Key, Column | None]] = []
     for key in dict.fromkeys(keys.values()):
         own = [row for row in rows if keys[row] == key]

@@ -10,6 +10,13 @@ from local.report.results import read_table
 from utils.cli import UserError
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "published"
+CITED = {
+    "000": "Noé et al. 2020",
+    "001": "Champion et al. 2021",
+    "002": "Noé et al. 2022",
+    "003": "Seo et al. 2025",
+    "004": "Liu et al. 2025",
+}  # as pages cite them, by the name of the file
 _OF_ONE = {"%": 100, "dB": 1, "bit": 1, "": 1}
 
 
