@@ -20,6 +20,7 @@ people and draws, both systems on the same people. What it protects stays in WOR
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -320,6 +321,7 @@ def against(n: int, out: Path, system: str, other: str, work: Path) -> None:
         found, single = compare(voices, draws, of(other, 0, voices))
         rows += found
         each += [[one[0], str(2 * i), *one[1:]] for i, one in enumerate(single)]
+    rows = [[re.sub(r"-(?=\d)", "−", cell) for cell in row] for row in rows]
     for row in rows:
         print(*row, sep="\t")
     write(out, rows)

@@ -42,7 +42,14 @@ def row(name: str, search: str, alignment: str, orders: Orders) -> list[str]:
     n = len(orders[0][0])
     found = tau(orders, range(n))
     far = [abs(tau(orders, p)) >= abs(found) - 1e-9 for p in permutations(range(n))]
-    return [name, search, alignment, str(n), f"{found:.2f}", f"{np.mean(far):.3f}"]
+    return [
+        name,
+        search,
+        alignment,
+        str(n),
+        f"{found:.2f}".replace("-", "−"),
+        f"{np.mean(far):.3f}",
+    ]
 
 
 def printed() -> list[list[str]]:
