@@ -184,7 +184,7 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
 
 def test_a_weak_evaluator_is_warned_of_before_all_else() -> None:
     figures = [bare(0.04, 0.2), bare(0.04, gender="m")]
-    assert "for women: 4.0 [0.0, 20.0] % by e, which may be more than 5 %" in too_weak(figures)
+    assert "is 4.0 [0.0, 20.0] % for women (e), which may be more than 5 %" in too_weak(figures)
     assert trust(figures)[0] == too_weak(figures)
     assert not too_weak([bare(), bare(gender="m")])
     assert [said.split(":")[0] for said in doubts(figures)] == ["Evaluator e on x_f"]

@@ -285,13 +285,13 @@ def too_weak(figures: Sequence[Figure]) -> str:
         if all(f in weak(figures) for f in own):
             best = min(own, key=lambda f: parse(f.value))
             told.append(
-                f"{GROUPS.get(best.gender, split)}: {_value(best).text(100)} % by {best.evaluator}"
+                f"{_value(best).text(100)} % for {GROUPS.get(best.gender, split)} ({best.evaluator})"
             )
     if not told:
         return ""
     return (
         f"No evaluator is known to recognise unprotected voices: the lowest EER without protection "
-        f"is for {' and for '.join(told)}, which may be more than {percent(WEAK, 0)}. There, these "
+        f"is {' and '.join(told)}, which may be more than {percent(WEAK, 0)}. There, these "
         "figures are no evidence of privacy."
     )
 
@@ -425,7 +425,7 @@ def what_now(figures: Sequence[Figure]) -> list[Step]:
     if _too_few(figures):
         steps.append(Step(
             f"Fewer than {FEWEST} people of a group have target trials",
-            "./run.sh --corpus FOLDER", "with recordings of more people (egs/README.md)",
+            "./run.sh --corpus FOLDER", "egs/README.md says what a corpus needs",
         ))  # fmt: skip
     return steps
 
