@@ -2,7 +2,7 @@
 """Golden figures: what a small run of egs/synth gives, to the bit, while the code is rearranged.
 
     . ./path.sh
-    tests/golden.py run FOLDER [--nj 2 ...]   # run.sh in a new folder beside no other corpus
+    tests/golden.py run FOLDER [--nj 2 ...]   # run.sh, from nothing, in a new folder
     tests/golden.py check FOLDER              # name what differs from tests/golden.tsv
     tests/golden.py write FOLDER              # make that table; a commit that does so says why
 
