@@ -30,8 +30,8 @@ hypothesis.settings.load_profile("pseudovox")
 
 # Files that take a minute or more, which one worker runs as a whole: the longest first.
 LONGEST = (
-    "test_recipe.py", "test_generators_recipe.py", "test_studies.py", "test_ctc.py",
-    "test_large_recipe.py", "fuzz/test_kills.py",
+    "test_recipe.py", "test_golden.py", "test_generators_recipe.py", "test_studies.py",
+    "test_ctc.py", "test_large_recipe.py", "fuzz/test_kills.py",
 )  # fmt: skip
 
 MakeDataDir = Callable[..., Path]

@@ -18,6 +18,7 @@ KINDS = {
     "--also": 2,
     "--backend": 2,  # what scores; what a generator takes
     "--bins": 2,
+    "--check": 2,
     "--enrol": 2,
     "--first": 2,
     "--folds": 2,

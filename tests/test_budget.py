@@ -1,0 +1,77 @@
+"""The budget of code lines: what counts, and who is told that a room is over it."""
+
+from pathlib import Path
+
+from conftest import RunProgram
+
+MODULE = '''"""A docstring
+of two lines."""
+
+import os  # a line of code
+
+
+class A:
+    """None."""
+
+    text = """two lines,
+
+    and not the blank one"""
+    # why
+    other = f(
+        1,
+    )
+    """Also a docstring."""
+'''
+SCRIPT = """#!/usr/bin/env bash
+# What it does.
+set -eu
+
+case $1 in # a line of code
+  *) echo "$1" ;;
+esac
+"""
+
+
+def write_tree(root: Path) -> None:
+    for room in ("utils", "steps/speaker", "steps/asr", "egs/a", "egs/b"):
+        (root / room).mkdir(parents=True)
+    for path in ("utils/a.py", "steps/speaker/a.py", "steps/speaker/b.py", "steps/asr/a.py"):
+        (root / path).write_text(MODULE)
+    for path in ("utils/a.sh", "egs/a/run.sh", "egs/b/prepare.sh"):
+        (root / path).write_text(SCRIPT)
+    (root / "egs/b/run.sh").symlink_to(root / "egs/a/run.sh")
+
+
+def test_a_room_over_its_budget_is_named(tmp_path: Path, run_program: RunProgram) -> None:
+    tree, budget = tmp_path / "tree", tmp_path / "budget.txt"
+    write_tree(tree)
+    written = run_program("utils/count_code.py", "--write", budget, tree)
+    assert written.stdout.splitlines() == [
+        "room\tmodules\tlines\tcode",
+        "egs\t0\t14\t8",
+        "floors\t4\t75\t32",
+        "steps/asr\t1\t17\t7",
+        "steps/speaker\t2\t34\t14",
+        "utils\t1\t24\t11",
+    ]
+    kept = run_program("utils/count_code.py", "--check", budget, tree)
+    assert (kept.returncode, kept.stdout, kept.stderr) == (0, "", "")
+    with (tree / "steps/asr/a.py").open("a") as stream:
+        stream.write("\n\n# a comment\n")
+    assert run_program("utils/count_code.py", "--check", budget, tree).returncode == 0
+    (tree / "steps/asr/b.py").write_text("a = 1\n")
+    over = run_program("utils/count_code.py", "--check", budget, tree)
+    assert over.returncode == 2
+    assert "steps/asr: 8 lines of code, 7 allowed by budget.txt; take out as m" in over.stderr
+    assert "floors: 33 lines of code, 32 allowed" in over.stderr
+    assert "floors:modules: 5 modules, 4 allowed" in over.stderr
+    assert len(over.stderr.splitlines()) == 3
+
+
+def test_a_room_that_is_not_in_the_budget_has_none(tmp_path: Path, run_program: RunProgram) -> None:
+    tree, budget = tmp_path / "tree", tmp_path / "budget.txt"
+    write_tree(tree)
+    run_program("utils/count_code.py", "--write", budget, tree)
+    (tree / "steps/asr").rename(tree / "steps/words")
+    over = run_program("utils/count_code.py", "--check", budget, tree)
+    assert over.stderr.startswith("count_code.py: steps/words: 7 lines of code, 0 allowed")
