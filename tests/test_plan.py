@@ -18,7 +18,7 @@ from local.plan.tables import TABLES, Tables
 from steps.anonymisers.registry import describe_system
 from utils import stamps
 from utils.cli import UserError
-from utils.settings import read_settings
+from utils.settings import list_settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = ROOT / "egs/TEMPLATE"
@@ -513,8 +513,8 @@ def test_a_recipe_is_short_and_reads_its_options_only() -> None:
 
 def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
     """Each system of the recipe's settings can be planned."""
-    for conf in sorted((corpus / "conf/systems").glob("*.yaml")):
+    for name in list_settings(corpus / "conf/systems"):
         asked = options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"}
         recipe = Recipe.make(Asked(asked))
-        recipe.needs(4, conf.stem)
-        assert recipe.give(conf.stem, "e_enrolls") is not None
+        recipe.needs(4, name)
+        assert recipe.give(name, "e_enrolls") is not None

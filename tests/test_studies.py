@@ -23,6 +23,7 @@ from tests.conftest import MakeDataDir
 from tests.test_recipe import LINKS, TINY
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError, UserError
+from utils.settings import settings_text
 from utils.tables import read_map
 from utils.trials import read_trials
 
@@ -200,7 +201,8 @@ def make_folder(folder: Path, *scripts: str) -> None:
     (folder / "conf/recipe.conf").write_text(CONF)
     (folder / "conf/encoders/tiny.yaml").write_text(re.sub(r"steps: 30", "steps: 5", TINY))
     for name in ("mcadams_r", "mcadams", "b2r", "b2", "const_01", "const_01_f0"):
-        shutil.copy(ROOT / f"egs/TEMPLATE/conf/systems/{name}.yaml", folder / "conf/systems")
+        text = settings_text(ROOT / f"egs/TEMPLATE/conf/systems/{name}.yaml")
+        (folder / f"conf/systems/{name}.yaml").write_bytes(text)
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -53,7 +53,7 @@ from utils import stamps
 from utils.archives import ArchiveWriter, read_counts, read_matrices, read_vectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
-from utils.settings import parse_settings, read_settings
+from utils.settings import parse_settings, read_settings, settings_text
 from utils.trials import read_scores, read_trials
 
 CONF = Path(__file__).resolve().parents[2] / "egs/TEMPLATE/conf"
@@ -176,7 +176,7 @@ def of_settings(root: Path) -> Iterator[Target]:
         **readers,
         **{f"systems/{name}": describe_system for name in SYSTEMS},
     }.items():
-        path = _write(root / f"{name}.yaml", (CONF / f"{name}.yaml").read_text())
+        path = _write(root / f"{name}.yaml", settings_text(CONF / f"{name}.yaml").decode())
         yield Target(path, "yaml", lambda path=path, read=read: read(path), (), odd_settings(path))
 
 
