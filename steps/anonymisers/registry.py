@@ -67,7 +67,6 @@ KINDS = {
     "model": "steps.anonymisers.model:Model",
     "external": "steps.anonymisers.external:External",
     "command": "steps.anonymisers.command:Command",
-    "torch_hub": "steps.anonymisers.torch_hub:TorchHub",
 }
 
 
