@@ -462,6 +462,35 @@ def test_constant_voices_of_a_model_are_a_study_of_their_own(corpus: Path) -> No
         assert describe_system(conf).level == "const"
 
 
+def test_systems_are_varied(corpus: Path) -> None:
+    """nist.sh sets profiles where a system knows them, else a profile is a draw; what a system
+    cannot have is refused, and no file is left of it."""
+    defaults = options_of(TEMPLATE / "nist.sh") | {"evaluators": "e/plda", "profiles": "8"}
+    asked, folder = Asked(defaults | {"systems": "knnvc b2r"}), corpus / "exp/nist/e_nist/conf"
+    (corpus / "data/e_nist_b2r_p1").mkdir()
+    (corpus / "data/e_nist_b2r_p1/conf.json").write_text('{"is_random": true}')
+    made = commands(STUDIES["nist"](asked))
+    knn = read_settings("conf/systems/knnvc.yaml")
+    assert read_settings(folder / "knnvc_p2.yaml") == {**knn, "profiles": 8, "profile": 2}
+    assert "--draw 0" in made["data/e_nist_knnvc_p1"]
+    assert read_settings(folder / "b2r_p2.yaml") == read_settings("conf/systems/b2r.yaml")
+    assert "--draw 0" in made["data/e_nist_b2r_p1"] and "--draw 1" in made["data/e_nist_b2r_p2"]
+    with pytest.raises(UserError, match="--tested 9: from 1 to 8"):
+        STUDIES["nist"](asked.changed({"tested": "9"}))
+    conf = Path("conf/systems/const_01.yaml")
+    text = conf.read_text()
+    whitebox = Asked(options_of(TEMPLATE / "whitebox.sh") | {"evaluators": "e/plda"})
+    folder = corpus / "exp/whitebox/e_40/conf"
+    for changed, message in (
+        (text.replace("synthesiser: world", "synthesiser: word"), "synthesiser: 'word'; world"),
+        (re.sub("generator:.*", "generator: 3", text), "generator.name: None is unknown"),
+    ):
+        conf.write_text(changed)
+        with pytest.raises(UserError, match=message):
+            STUDIES["whitebox"](whitebox)
+        assert not folder.exists() or not any(folder.iterdir())
+
+
 def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:
     """Where run.sh has the figures of each."""
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
