@@ -20,6 +20,9 @@ from utils.datadir import load_data_dir, write_data_dir
 from utils.options import add_paths
 from utils.tables import invert, read_map, write_map
 
+SKIPPED = 60.0  # seconds at the beginning of a session of at least LONG
+LONG = 300.0
+
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
@@ -27,14 +30,6 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=int, nargs="+", default=[10, 30, 60], metavar="N",
         help="The numbers of seconds of speech that segments hold, in turn",
-    )  # fmt: skip
-    parser.add_argument(
-        "--skip", type=float, default=60.0, metavar="SECONDS",
-        help="What is dropped at the beginning of a long session, in seconds",
-    )  # fmt: skip
-    parser.add_argument(
-        "--long", type=float, default=300.0, metavar="SECONDS",
-        help="The length from which on a session is long, in seconds",
     )  # fmt: skip
     parser.add_argument(
         "--least-sessions", type=int, default=5, metavar="N",
@@ -71,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     wav, utt2spk, utt2session, durations = ({} for _ in range(4))
     for name in kept:
         wave = np.concatenate([read_audio(utt, data.wav[utt]).samples for utt in utts[name]])
-        begin = args.skip if len(wave) >= args.long * SAMPLE_RATE else 0.0
+        begin = SKIPPED if len(wave) >= LONG * SAMPLE_RATE else 0.0
         frame = detector.frame / SAMPLE_RATE
         found = deal(detector.detect(wave), frame, args.seconds, round(begin / frame))
         for number, one in enumerate(found, start=1):

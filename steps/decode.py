@@ -40,11 +40,6 @@ def get_parser() -> argparse.ArgumentParser:
         help="The folder of what ctc hears with, or of another moonshine",
     )  # fmt: skip
     parser.add_argument(
-        "--search", type=Path, metavar="FILE",
-        help="The file that says how ctc searches among the words of --lang (search.yaml of "
-        "choose_search.py)",
-    )  # fmt: skip
-    parser.add_argument(
         "--language", metavar="CODE",
         help="The language that Whisper is told, such as de; left out: it guesses",
     )  # fmt: skip
@@ -62,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     data = load_data_dir(args.data)
     recogniser = make_recogniser(
-        args.recogniser, Asked(args.lang, args.model, args.search, args.language), args.device
+        args.recogniser, Asked(args.lang, args.model, args.language), args.device
     )
     done = decode_all(recogniser, data.wav, args.out, progress("decode"))
     for utt, note in done.notes.items():

@@ -35,9 +35,6 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--wavlm", metavar="FILE", help="The file of WavLM's weights (wavlm_large.pth)"
     )
-    parser.add_argument(
-        "--wavlm-sha256", metavar="DIGITS", help="The SHA-256 digest of that file, to be checked"
-    )
     add_allow_loss(parser)
     add_device(parser)
     add_paths(parser, "data", "out")
@@ -57,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.synthesis.wavlm import WAVLM_URL, WEIGHTS, WavLMFeatures, fetch, trim
 
     check_device(args.device)
-    file = fetch("--wavlm", args.wavlm, WAVLM_URL, args.wavlm_sha256)
+    file = fetch("--wavlm", args.wavlm, WAVLM_URL, None)
     features = WavLMFeatures.load(file.path, args.device)
     result = measure_all(
         data.wav,

@@ -31,8 +31,7 @@ import numpy as np
 
 from steps.generators.capacity import Capacity, measure_capacity
 from steps.options import add_sampler, make_sampler
-from utils.archives import read_vector_file
-from utils.arrays import Float32, Float64
+from utils.arrays import Float32
 from utils.cli import UserError, make_parser, run_program
 from utils.jsonfiles import read_json_object
 from utils.options import add_paths
@@ -62,11 +61,6 @@ def get_parser() -> argparse.ArgumentParser:
         help="The cosine from which on two voices count as one, such as an evaluator's at its EER, "
         "or a JSON file that has it as `threshold`",
     )  # fmt: skip
-    parser.add_argument(
-        "--centre", type=Path, metavar="FILE",
-        help="The mean that is taken off first: mean.vec of the evaluator",
-    )  # fmt: skip
-    parser.add_argument("--no-mixed", action="store_true", help="Leave out the mixed indices")
     add_sampler(parser, required=False)
     add_paths(parser, "voices", "out")
     return parser
@@ -82,11 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parts = _of_real(args.voices)
     else:
         parts = _of_network(args)
-    centre = None if args.centre is None else read_vector_file(args.centre)
     rows = []
     for part in parts:
-        blocks = _checked(part.blocks, centre, args.centre)
-        for row in measure_capacity(blocks, part.sizes, threshold=threshold, centre=centre):
+        for row in measure_capacity(part.blocks, part.sizes, threshold=threshold):
             rows.append(_row(part.indices, row))
             print(rows[-1], end="", flush=True)
     with atomic_write(args.out) as stream:
@@ -125,7 +117,7 @@ def _of_network(args: argparse.Namespace) -> list[Part]:
     parts = [Part("unseen", blocks(model.n_seen), args.sizes), Part("calibrated", used, args.sizes)]
     if model.n_seen > 1:
         parts.append(Part("seen", blocks(0), [model.n_seen]))
-        parts += [] if args.no_mixed else [Part("mixed", blocks(0), args.sizes)]
+        parts.append(Part("mixed", blocks(0), args.sizes))
     return parts
 
 
@@ -143,16 +135,6 @@ def _of_real(folder: Path) -> list[Part]:
 
     vectors, _, _ = load_pool(folder, None)
     return [Part("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
-
-
-def _checked(
-    blocks: Iterator[Float32], centre: Float64 | None, path: Path | None
-) -> Iterator[Float32]:
-    """The same blocks; UserError where a centre has another number of values."""
-    for block in blocks:
-        if centre is not None and len(centre) != block.shape[1]:
-            raise UserError(f"{path}: {len(centre)} values, and the vectors have {block.shape[1]}")
-        yield block
 
 
 def _row(name: str, row: Capacity) -> str:

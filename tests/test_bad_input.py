@@ -27,7 +27,6 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     [
         ("utils/copy_data_dir.py", ("DATA", "OUT")),
         ("utils/subset_data_dir.py", ("--first", 1, "DATA", "OUT")),
-        ("steps/vary_system.py", ("egs/TEMPLATE/conf/systems/b2.yaml", "OUT", "level=utt")),
         ("steps/anonymise.py", ("egs/TEMPLATE/conf/systems/b2.yaml", "DATA", "OUT", "OUT/wav")),
     ],
 )

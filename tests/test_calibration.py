@@ -22,6 +22,7 @@ from steps.generators.training import (
 from steps.keys import Key
 from steps.sources import Resources
 from utils.cli import UserError
+from utils.settings import list_settings
 
 NETWORK = {"identity": 64, "width": 48}
 TRAINING = {"steps": 120, "learning_rate": 0.003}
@@ -200,12 +201,12 @@ def test_variants_of_a_generator_overwrote_each_other() -> None:
     """A system names the file that its generator is trained by; every such file is there."""
     folder = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf"
     found = {}
-    for path in sorted((folder / "systems").glob("*.yaml")):
-        needs = describe_system(path).needs
+    for name in list_settings(folder / "systems"):
+        needs = describe_system(folder / f"systems/{name}.yaml").needs
         if trained := [need.split(":")[1] for need in needs if need.startswith("generator:")]:
-            found[path.stem] = trained[0]
+            found[name] = trained[0]
             assert (folder / f"generators/{trained[0]}.yaml").is_file()
     assert found["idmap_mlp_u"] == "idmap_mlp_u" and found["idmap_mlp_utt"] == "idmap_mlp"
     shared = ("psd", "_utt", "wgan_raw", "bn_")
-    own = [made for name, made in found.items() if not any(part in name for part in shared)]
+    own = [made for who, made in found.items() if not any(part in who for part in shared)]
     assert len(own) == len(set(own)) >= 11

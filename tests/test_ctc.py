@@ -18,11 +18,8 @@ from steps.asr.ctc_network import CtcNetwork
 from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import CtcTrainer, Material, select_usable
 from steps.asr.ctc_units import Units, frames_needed
-from steps.asr.ctc_weights import best_weights, try_weights
 from steps.asr.language import Language, read_source, trigram
-from steps.asr.text import normalise
 from steps.asr.word_models import IMPOSSIBLE, make_word_model
-from steps.choose_search import main as choose
 from steps.decode import main as decode
 from steps.learning.audio import TrainingAudio
 from steps.learning.settings import read_config
@@ -190,16 +187,10 @@ def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empt
     said = {"a": "go two", "b": "six six", "c": "two"}
     # Of an uncertain network: every token has a chance at every time.
     heard = {utt: (written(units, text) / 8).log_softmax(dim=-1) for utt, text in said.items()}
-    config = SearchConfig()
-    trials = try_weights(heard, said, language, units, config)
-    assert (trials[0].lm_weight, trials[0].word_score) == (1.0, 0.0)
-    assert (trials[0].errors, trials[0].words, trials[0].empty) == (5, 5, 3)
-    chosen = best_weights(trials, config)
-    assert min(trial.errors for trial in trials) == 0
-    search = WordSearch(language, units, chosen)
+    even = WordSearch(language, units, SearchConfig(lm_weight=1.0, word_score=0.0))
+    assert {utt: even(scores) for utt, scores in heard.items()} == dict.fromkeys(said, "")
+    search = WordSearch(language, units, SearchConfig())
     assert {utt: search(scores) for utt, scores in heard.items()} == said
-    with pytest.raises(UserError, match="have no words"):
-        try_weights(heard, dict.fromkeys(said, "[NOISE]"), language, units, config)
 
 
 NO_MEMORY = r"""
@@ -231,47 +222,6 @@ def test_hypotheses_that_the_language_cannot_tell_apart_filled_the_beam() -> Non
     wide = search(500)
     assert all(len(words.split()) > 50 for words in wide)
     assert search(8) == wide
-
-
-@pytest.mark.slow
-def test_the_weights_are_chosen_on_the_speakers_held_out(
-    data: Path, conf: Path, tmp_path: Path
-) -> None:
-    model, lang, out = (tmp_path / name for name in ("model", "lang", "search"))
-    assert train([str(conf), str(data), str(model)]) == 0
-    assert make_lang(["trigram", "--train", str(data), str(lang)]) == 0
-    assert choose([str(model), str(data), str(lang), str(out)]) == 0
-    held = yaml.safe_load((model / "recogniser.yaml").read_text())["trained"]
-    assert (len(held["held_out"]), held["speakers"]) == (2, 18)
-    tried = read_table(out / "weights.tsv")
-    texts = read_map(data / "text", rest_of_line=True)
-    own = {utt for utt, spk in read_map(data / "utt2spk").items() if spk in held["held_out"]}
-    assert {row["words"] for row in tried} == {str(sum(len(normalise(texts[utt])) for utt in own))}
-    search = yaml.safe_load((out / "search.yaml").read_text())
-    fewest = min(tried, key=lambda row: int(row["errors"]))
-    assert str(search["lm_weight"]) == fewest["lm_weight"]
-    assert str(search["word_score"]) == fewest["word_score"]
-    options = ["--lang", str(lang), "--model", str(model), "--search", str(out / "search.yaml")]
-    assert decode([*options, "ctc", str(data), str(tmp_path / "text")]) == 0
-    made = json.loads((tmp_path / "text/recogniser.json").read_text())["search"]
-    assert {name: made[name] for name in search} == search
-
-    def fails(program, *command: object) -> str:  # type: ignore[no-untyped-def]
-        with pytest.raises(UserError) as error:
-            program([str(word) for word in command])
-        return str(error.value)
-
-    found = fails(decode, *options[2:], "ctc", data, tmp_path / "text")
-    assert "--search FILE is for ctc with --lang" in found
-    (out / "search.yaml").write_text("lm_weight: 0\n")
-    assert "lm_weight: 0; above 0 is expected" in fails(
-        decode, *options, "ctc", data, tmp_path / "text"
-    )
-    settings = (model / "recogniser.yaml").read_text()
-    (model / "recogniser.yaml").write_text(settings.replace(held["held_out"][0], "somebody"))
-    assert "speaker somebody is missing, who was held out from the training" in fails(
-        choose, model, data, lang, out
-    )
 
 
 def test_a_round_has_every_utterance_once(data: Path, conf: Path) -> None:
@@ -471,14 +421,9 @@ def test_the_recipe_trains_it_anew_for_each_system(recipe: Path) -> None:
         "exp/recognisers/tiny",
         "exp/recognisers/tiny.train_b2_const",
         "exp/recognisers/tiny.train_mcadams_const",
-        "exp/recognisers/tiny.search",
-        "exp/recognisers/tiny.train_b2_const.search",
-        "exp/recognisers/tiny.train_mcadams_const.search",
     ]
-    assert all("--not-speakers-of data/x_trials_f" in line for line in trained[:3])
-    assert " data/train_b2_const exp/lang " in trained[4]
+    assert all("--not-speakers-of data/x_trials_f" in line for line in trained)
     assert " data/train_b2_const " in trained[1]
-    assert "--search exp/recognisers/tiny.search/search.yaml" in planned.stdout
     assert sum(line.startswith("exp/lang ") for line in steps) == 1
     decoded = [line for line in steps if line.startswith("exp/decode/") and "--model" in line]
     model = {line.split()[0]: line.split("--model ")[1].split()[0] for line in decoded}

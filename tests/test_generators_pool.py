@@ -460,8 +460,9 @@ def test_what_a_system_needs_is_told_without_torch() -> None:
     """A recipe asks it of every system, in a process of its own."""
     code = (
         "import sys, pathlib; from steps.anonymisers.registry import describe_system;"
-        "confs = sorted(pathlib.Path('egs/TEMPLATE/conf/systems').glob('*.yaml'));"
-        "told = [describe_system(conf).needs for conf in confs];"
+        "from utils.settings import list_settings;"
+        "confs = pathlib.Path('egs/TEMPLATE/conf/systems');"
+        "told = [describe_system(confs / f'{n}.yaml').needs for n in list_settings(confs)];"
         "sys.exit('torch' in sys.modules or not any('generator:psd' in needs for needs in told))"
     )
     root = Path(__file__).resolve().parents[1]

@@ -18,6 +18,7 @@ from steps.time_generator import main as measure_time
 from tests.test_recipe import LINKS, TINY
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
+from utils.settings import settings_text
 
 ROOT = Path(__file__).resolve().parents[1]
 D = 16
@@ -204,7 +205,8 @@ def test_the_recipe_on_a_small_corpus(tmp_path: Path) -> None:
     xi = TINY.replace("embedding: 24", "embedding: 24\n  pooling: xi").replace("30", "5")
     (tmp_path / "conf/encoders/tiny_xi.yaml").write_text(xi)
     for name in ("random", "idmap_mlp", "psd_xi"):
-        shutil.copy(conf / f"systems/{name}.yaml", tmp_path / "conf/systems")
+        text = settings_text(conf / f"systems/{name}.yaml")
+        (tmp_path / f"conf/systems/{name}.yaml").write_bytes(text)
     text = (conf / "generators/idmap_mlp.yaml").read_text()
     text = re.sub(r"\bsteps: \d+", "steps: 60", text)
     (tmp_path / "conf/generators/idmap_mlp.yaml").write_text(text)

@@ -28,7 +28,7 @@ from steps.synthesis import matching, wavlm
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.knn_world import Voice, WorldConverter, match_envelope
-from steps.synthesis.matching import METRICS, FrameIndex, average, nearest_frames
+from steps.synthesis.matching import METRICS, FrameIndex, average
 from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import WorldFrames, analyse, pack
 from utils.archives import ArchiveWriter
@@ -121,14 +121,14 @@ class TestMatching:
             else:
                 distances = np.linalg.norm(queries[:, None] - frames, axis=2)
             expected = np.argsort(distances, axis=1)[:, :k]
-            assert np.array_equal(nearest_frames(queries, frames, k, metric), expected)
+            assert np.array_equal(FrameIndex(frames, metric).search(queries, k), expected)
 
     def test_blocks_give_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
         rng = np.random.default_rng(0)
         frames, queries = rng.standard_normal((700, 72)), rng.standard_normal((50, 72))
-        whole = nearest_frames(queries, frames, 4)
+        whole = FrameIndex(frames).search(queries, 4)
         monkeypatch.setattr(matching, "_BLOCK", 704 * 7)
-        assert np.array_equal(nearest_frames(queries, frames, 4), whole)
+        assert np.array_equal(FrameIndex(frames).search(queries, 4), whole)
 
     def test_memory_is_that_of_a_block(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(matching, "_BLOCK", 1 << 16)
@@ -145,19 +145,21 @@ class TestMatching:
         frames = np.full((1000, 2), 1e3)
         frames[[10, 500, 900]] = [[100.0, 3e-9], [100.0, 1e-9], [100.0, 2e-9]]
         for k in (1, 2, 3):
-            found = nearest_frames(np.array([[100.0, 0.0]]), frames, k).tolist()
+            found = FrameIndex(frames).search(np.array([[100.0, 0.0]]), k).tolist()
             assert found == [[500, 900, 10][:k]]
 
     def test_ties_go_to_the_first_and_zeros_have_no_direction(self) -> None:
         frames = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
-        assert nearest_frames(np.array([[1.0, 0.0]]), frames, 2).tolist() == [[1, 2]]
-        assert nearest_frames(np.array([[1.0, 0.0]]), frames, 3, "cosine").tolist() == [[1, 2, 3]]
-        assert nearest_frames(np.zeros((1, 2)), frames, 1, "cosine").tolist() == [[0]]
+        assert FrameIndex(frames).search(np.array([[1.0, 0.0]]), 2).tolist() == [[1, 2]]
+        assert FrameIndex(frames, "cosine").search(np.array([[1.0, 0.0]]), 3).tolist() == [
+            [1, 2, 3]
+        ]
+        assert FrameIndex(frames, "cosine").search(np.zeros((1, 2)), 1).tolist() == [[0]]
 
     @pytest.mark.parametrize("k", [0, 4])
     def test_k_within_the_frames(self, k: int) -> None:
         with pytest.raises(ValueError, match="there are 3 frames"):
-            nearest_frames(np.zeros((1, 2)), np.zeros((3, 2)), k)
+            FrameIndex(np.zeros((3, 2))).search(np.zeros((1, 2)), k)
 
     def test_average(self) -> None:
         codes = np.array([[0.0, 1.0], [2.0, 3.0], [10.0, 20.0]], np.float32)

@@ -18,7 +18,7 @@ from local.plan.tables import TABLES, Tables
 from steps.anonymisers.registry import describe_system
 from utils import stamps
 from utils.cli import UserError
-from utils.settings import read_settings
+from utils.settings import list_settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = ROOT / "egs/TEMPLATE"
@@ -462,6 +462,35 @@ def test_constant_voices_of_a_model_are_a_study_of_their_own(corpus: Path) -> No
         assert describe_system(conf).level == "const"
 
 
+def test_systems_are_varied(corpus: Path) -> None:
+    """nist.sh sets profiles where a system knows them, else a profile is a draw; what a system
+    cannot have is refused, and no file is left of it."""
+    defaults = options_of(TEMPLATE / "nist.sh") | {"evaluators": "e/plda", "profiles": "8"}
+    asked, folder = Asked(defaults | {"systems": "knnvc b2r"}), corpus / "exp/nist/e_nist/conf"
+    (corpus / "data/e_nist_b2r_p1").mkdir()
+    (corpus / "data/e_nist_b2r_p1/conf.json").write_text('{"is_random": true}')
+    made = commands(STUDIES["nist"](asked))
+    knn = read_settings("conf/systems/knnvc.yaml")
+    assert read_settings(folder / "knnvc_p2.yaml") == {**knn, "profiles": 8, "profile": 2}
+    assert "--draw 0" in made["data/e_nist_knnvc_p1"]
+    assert read_settings(folder / "b2r_p2.yaml") == read_settings("conf/systems/b2r.yaml")
+    assert "--draw 0" in made["data/e_nist_b2r_p1"] and "--draw 1" in made["data/e_nist_b2r_p2"]
+    with pytest.raises(UserError, match="--tested 9: from 1 to 8"):
+        STUDIES["nist"](asked.changed({"tested": "9"}))
+    conf = Path("conf/systems/const_01.yaml")
+    text = conf.read_text()
+    whitebox = Asked(options_of(TEMPLATE / "whitebox.sh") | {"evaluators": "e/plda"})
+    folder = corpus / "exp/whitebox/e_40/conf"
+    for changed, message in (
+        (text.replace("synthesiser: world", "synthesiser: word"), "synthesiser: 'word'; world"),
+        (re.sub("generator:.*", "generator: 3", text), "generator.name: None is unknown"),
+    ):
+        conf.write_text(changed)
+        with pytest.raises(UserError, match=message):
+            STUDIES["whitebox"](whitebox)
+        assert not folder.exists() or not any(folder.iterdir())
+
+
 def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:
     """Where run.sh has the figures of each."""
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
@@ -513,8 +542,8 @@ def test_a_recipe_is_short_and_reads_its_options_only() -> None:
 
 def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
     """Each system of the recipe's settings can be planned."""
-    for conf in sorted((corpus / "conf/systems").glob("*.yaml")):
+    for name in list_settings(corpus / "conf/systems"):
         asked = options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"}
         recipe = Recipe.make(Asked(asked))
-        recipe.needs(4, conf.stem)
-        assert recipe.give(conf.stem, "e_enrolls") is not None
+        recipe.needs(4, name)
+        assert recipe.give(name, "e_enrolls") is not None

@@ -16,6 +16,7 @@ import soundfile
 
 from tests.browser import check_page
 from tests.waiting import wait_for
+from utils.settings import settings_text
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -224,7 +225,8 @@ class TestRecipe:
         )
         systems = ("knnvc", "b1_nsf", "const_01")
         for system in systems:
-            shutil.copy(ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml", folder / "conf/systems")
+            text = settings_text(ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml")
+            (folder / f"conf/systems/{system}.yaml").write_bytes(text)
         options = ("--genders", "f", "--stop-stage", "5")
         assert run("--systems", " ".join(systems), *options).returncode == 0
         original = folder / "data/small_test_trials_f"
@@ -296,7 +298,7 @@ def test_an_unknown_system_is_named(tmp_path: Path) -> None:
         ["./run.sh", "--systems", "b3"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode != 0
-    assert "conf/systems/b3.yaml is missing; there are: b2.yaml b2r.yaml" in done.stderr
+    assert "conf/systems/b3.yaml is missing; the nearest names are: b2, b2r" in done.stderr
     assert not (tmp_path / "data").exists()
 
 
@@ -341,8 +343,8 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(tmp_
     """VoicePrivacy takes its voices from other speakers than its evaluators learn from."""
     make_corpus_folder(tmp_path)
     for system in ("b1_utt", "knnvc"):
-        text = (ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml").read_text()
-        (tmp_path / f"conf/systems/{system}.yaml").write_text(text)
+        text = settings_text(ROOT / f"egs/TEMPLATE/conf/systems/{system}.yaml")
+        (tmp_path / f"conf/systems/{system}.yaml").write_bytes(text)
     words = ["./run.sh", "--pool-set", "voices", "--systems", "b1_utt knnvc"]
     words += ["--attackers", "semi_informed_backend", "--stop-stage", "6"]
     refused = subprocess.run(

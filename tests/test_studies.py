@@ -18,11 +18,11 @@ from local.protocols.nist import make_lists
 from local.report.results import tabulate_all
 from local.report.tables import group, reid_table
 from steps.join_xvectors import main as join
-from steps.vary_system import main as vary
 from tests.conftest import MakeDataDir
 from tests.test_recipe import LINKS, TINY
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError, UserError
+from utils.settings import settings_text
 from utils.tables import read_map
 from utils.trials import read_trials
 
@@ -101,30 +101,6 @@ def test_xvectors_of_two_runs_are_told_apart(tmp_path: Path) -> None:
         join([str(out), "p1="])
 
 
-def test_systems_are_varied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    conf, out = ROOT / "egs/TEMPLATE/conf/systems", tmp_path / "x.yaml"
-    target = [str(conf / "const_01.yaml"), str(out)]
-    assert vary([*target, "generator.target=7", "f0=linear"]) == 0
-    assert "target: 7" in out.read_text() and "f0: linear" in out.read_text()
-    knn = [str(conf / "knnvc.yaml"), str(out)]
-    assert vary(["--profile", "2", "--profiles", "8", *knn]) == 0
-    assert capsys.readouterr().out.endswith("--draw 0\n")
-    assert "profiles: 8\nprofile: 2\n" in out.read_text()
-    assert vary(["--profile", "2", "--profiles", "8", str(conf / "b2r.yaml"), str(out)]) == 0
-    assert capsys.readouterr().out.endswith("--draw 1\n")
-    out.unlink()
-    for words, message in (
-        ([*target, "generator.target=41"], "from 1 to 40"),
-        ([*target, "generatr.target=1"], "generatr: is no mapping"),
-        ([*target, "target"], "NAME=VALUE is expected"),
-        (["--profile", "9", "--profiles", "8", *target], "--profile 9: from 1 to 8"),
-        (["--profile", "1", *target], "go together"),
-    ):
-        with pytest.raises(UserError, match=message):
-            vary(words)
-        assert not out.exists()
-
-
 def soften(data: Path) -> None:
     """Half as loud, without loss, so that it is not the original."""
     rows = read_map(data / "wav.scp")
@@ -200,7 +176,8 @@ def make_folder(folder: Path, *scripts: str) -> None:
     (folder / "conf/recipe.conf").write_text(CONF)
     (folder / "conf/encoders/tiny.yaml").write_text(re.sub(r"steps: 30", "steps: 5", TINY))
     for name in ("mcadams_r", "mcadams", "b2r", "b2", "const_01", "const_01_f0"):
-        shutil.copy(ROOT / f"egs/TEMPLATE/conf/systems/{name}.yaml", folder / "conf/systems")
+        text = settings_text(ROOT / f"egs/TEMPLATE/conf/systems/{name}.yaml")
+        (folder / f"conf/systems/{name}.yaml").write_bytes(text)
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

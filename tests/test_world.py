@@ -23,7 +23,7 @@ from steps.synthesis.world import (
     synthesise,
     unpack,
 )
-from utils.archives import ObjectReader, read_matrices, read_vectors
+from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
 from utils.merging import check_parts, read_parts, write_merged
 
@@ -210,10 +210,10 @@ def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> N
     assert "written 3 contours, 74 frames / skipped 0" in capsys.readouterr().out
     assert extract_world_program([str(data), str(tmp_path / "world")]) == 0
     contours = read_vectors(tmp_path / "f0/f0.scp", same_length=False)
-    matrices = dict(read_matrices(tmp_path / "world/world.scp"))
-    assert contours.keys() == matrices.keys() == {"s1-000", "s1-001", "s2-000"}
+    matrices = ObjectReader(tmp_path / "world/world.scp")
+    assert [*contours] == [*matrices] and contours.keys() == {"s1-000", "s1-001", "s2-000"}
     for utt, contour in contours.items():
-        np.testing.assert_array_equal(unpack(matrices[utt]).f0, contour)
+        np.testing.assert_array_equal(unpack(matrices.matrix(utt)).f0, contour)
     assert contours["s1-000"][10:40] == pytest.approx(150.0, rel=0.02)
     assert not (tmp_path / "f0/skipped.txt").exists()
 

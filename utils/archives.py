@@ -14,7 +14,6 @@ import io
 import os
 import re
 import struct
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,18 +41,16 @@ _RXFILENAME = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<range>[\d:
 def read_vectors(
     path: StrPath,
     *,
-    allow_pipes: bool = False,
     check_finite: bool = True,
     same_length: bool = True,
 ) -> dict[str, Float32]:
     """All vectors of an .scp or .ark file, binary or text, in file order: key -> (D,) float32.
 
     `same_length` refuses vectors of different lengths (x-vectors of two extractors in one file);
-    switch it off for per-frame vectors. `allow_pipes` runs `cmd |` entries and checks their exit
-    status. Raises UserError naming file and key: duplicate key, not a vector, empty, truncated, not
-    finite, pickled, pipe.
+    switch it off for per-frame vectors. Raises UserError naming file and key: duplicate key, not a
+    vector, empty, truncated, not finite, pickled, pipe (nothing is run).
     """
-    objects = _read_objects(path, allow_pipes)
+    objects = _read_objects(path)
     return dict(_check_vectors(path, objects, check_finite=check_finite, same_length=same_length))
 
 
@@ -75,24 +72,6 @@ def _check_vectors(
                 f"{where}: length {len(array)}, but {first} has {length}; "
                 "do not mix vectors of different extractors"
             )
-        seen.add(key)
-        yield key, _to_float32(array, where, check_finite)
-
-
-def read_matrices(
-    path: StrPath, *, allow_pipes: bool = False, check_finite: bool = True
-) -> Iterator[tuple[str, Float32]]:
-    """The matrices of an .scp or .ark file one by one, in file order: (key, (T, D) float32).
-
-    Errors as in `read_vectors`.
-    """
-    seen: set[str] = set()
-    for key, array in _read_objects(path, allow_pipes):
-        where = f"{path}: {key}"
-        if key in seen:
-            raise UserError(f"{where} is listed twice; keep one entry for it")
-        if array.ndim != 2 or array.size == 0:
-            raise UserError(f"{where}: {_shape(array)} where a matrix is expected")
         seen.add(key)
         yield key, _to_float32(array, where, check_finite)
 
@@ -131,10 +110,8 @@ class ObjectReader:
         if key not in self._entries:
             raise UserError(f"{where} is not in it")
         rxfilename = self._entries[key]
-        if _is_pipe(rxfilename):
-            _run_pipe(rxfilename, False, where)  # refuses
         with _open(_split_rxfilename(rxfilename, where)[0], where) as stream:
-            array = _load(rxfilename, stream, allow_pipes=False, where=where)
+            array = _load(rxfilename, stream, where)
         if array.ndim != ndim or array.size == 0:
             wanted = "vector" if ndim == 1 else "matrix"
             raise UserError(f"{where}: {_shape(array)} where a {wanted} is expected")
@@ -255,7 +232,8 @@ def _check_object(path: StrPath, array: Float64, ndim: int) -> None:
 
 
 def _read_object_file(path: StrPath, ndim: int) -> Float64:
-    array = _load(str(path), None, allow_pipes=False, where=str(path))
+    with _open(str(path), str(path)) as stream:
+        array = _read_object(stream, str(path))
     if array.ndim != ndim or array.size == 0:
         wanted = "vector" if ndim == 1 else "matrix"
         raise UserError(f"{path}: {_shape(array)} where a {wanted} is expected")
@@ -280,12 +258,12 @@ def _to_float32(array: Array, where: str, check_finite: bool) -> Float32:
     return single
 
 
-def _read_objects(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array]]:
+def _read_objects(path: StrPath) -> Iterator[tuple[str, Array]]:
     suffix = Path(path).suffix
     if suffix not in (".ark", ".scp"):
         raise UserError(f"{path}: neither an .ark nor an .scp file")
     n_read = 0
-    for item in _read_scp(path, allow_pipes) if suffix == ".scp" else _read_ark(path):
+    for item in _read_scp(path) if suffix == ".scp" else _read_ark(path):
         n_read += 1
         yield item
     if n_read == 0:
@@ -303,24 +281,22 @@ def _open(name: str, where: str) -> IO[bytes]:
         raise UserError(f"{prefix}{name}: cannot be read: {error.strerror}{hint}") from error
 
 
-def _read_scp(path: StrPath, allow_pipes: bool) -> Iterator[tuple[str, Array]]:
-    return read_entries(path, read_map(path, rest_of_line=True), allow_pipes)
+def _read_scp(path: StrPath) -> Iterator[tuple[str, Array]]:
+    return read_entries(path, read_map(path, rest_of_line=True))
 
 
-def read_entries(
-    path: StrPath, entries: Mapping[str, str], allow_pipes: bool = False
-) -> Iterator[tuple[str, Array]]:
+def read_entries(path: StrPath, entries: Mapping[str, str]) -> Iterator[tuple[str, Array]]:
     """The objects that entries (key -> extended file name) of an .scp `path` point at, in order."""
     last_name, stream = "", None
     with ExitStack() as stack:
         for key, rxfilename in entries.items():
             where = f"{path}: {key}"
             name = _split_rxfilename(rxfilename, where)[0]
-            if not _is_pipe(rxfilename) and name != last_name:
+            if stream is None or name != last_name:
                 stack.close()
                 stream = stack.enter_context(_open(name, where))
                 last_name = name
-            yield key, _load(rxfilename, stream, allow_pipes=allow_pipes, where=where)
+            yield key, _load(rxfilename, stream, where)
 
 
 def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
@@ -329,12 +305,10 @@ def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
             yield key, _read_object(stream, f"{path}: {key}")
 
 
-def _is_pipe(rxfilename: str) -> bool:
-    return rxfilename.endswith("|") or rxfilename.startswith("|")
-
-
 def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None]:
-    """File, offset and range of `file[:offset][range]`."""
+    """File, offset and range of `file[:offset][range]`. UserError for a pipe, among others."""
+    if rxfilename.endswith("|") or rxfilename.startswith("|"):
+        raise UserError(f"{where}: {rxfilename!r} is a pipe, which would run a command; refused")
     match = _RXFILENAME.fullmatch(rxfilename)
     if match is None or rxfilename == "-":
         raise UserError(f"{where}: {rxfilename!r} names no file")
@@ -343,27 +317,12 @@ def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None
     return match["file"], int(match["offset"] or 0), match["range"]
 
 
-def _load(rxfilename: str, stream: IO[bytes] | None, *, allow_pipes: bool, where: str) -> Array:
-    """The object that an extended file name points at; `stream` is its file where it is open."""
-    if _is_pipe(rxfilename):
-        return _read_object(io.BytesIO(_run_pipe(rxfilename, allow_pipes, where)), where)
-    if stream is None:
-        with _open(rxfilename, where) as opened:
-            return _read_object(opened, where)
+def _load(rxfilename: str, stream: IO[bytes], where: str) -> Array:
+    """The object that an extended file name points at; `stream` is its file."""
     name, offset, ranges = _split_rxfilename(rxfilename, where)
     stream.seek(offset)
     array = _read_object(stream, f"{where} ({name}:{offset})")
     return array if ranges is None else _cut(array, ranges, where)
-
-
-def _run_pipe(rxfilename: str, allow_pipes: bool, where: str) -> bytes:
-    if not allow_pipes:
-        raise UserError(f"{where}: {rxfilename!r} is a pipe, which would run a command; refused")
-    command = rxfilename.strip().strip("|")
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], stdout=subprocess.PIPE)
-    if done.returncode != 0:
-        raise UserError(f"{where}: the command {command!r} ended with status {done.returncode}")
-    return done.stdout
 
 
 def _cut(array: Array, ranges: str, where: str) -> Array:

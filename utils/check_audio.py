@@ -3,7 +3,7 @@
 """Open every audio file of a data directory once: write OUT/utt2dur (seconds), report rates.
 
 All files that are missing, unreadable, without samples or not mono are listed, and the exit status
-is 2. Files at another sampling rate than --rate are counted: they will be resampled when read. A
+is 2. Files at another sampling rate than 16 kHz are counted: they will be resampled when read. A
 utt2dur that DATA has is compared: durations that differ show that the audio was replaced. OUT may
 be DATA itself.
 """
@@ -20,6 +20,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.audiofiles import probe_audio
 from utils.cli import UserError, make_parser, run_program
+from utils.datachecks import SAMPLE_RATE
 from utils.datadir import DataDir, load_data_dir
 from utils.progress import progress
 from utils.tables import write_map
@@ -64,9 +65,6 @@ def check_audio(
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument(
-        "--rate", metavar="HZ", type=int, default=16000, help="The usual sampling rate, in Hz"
-    )
     parser.add_argument("data", metavar="DATA", help="data directory")
     parser.add_argument("out", metavar="OUT", type=Path, help="folder for utt2dur")
     return parser
@@ -90,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     hours = sum(report.seconds.values()) / 3600
     print(f"{args.data}: {len(report.seconds)} files, {hours:.3f} h")
     for rate, count in sorted(report.rates.items()):
-        note = "" if rate == args.rate else f", not {args.rate} Hz: resampled when read"
+        note = "" if rate == SAMPLE_RATE else f", not {SAMPLE_RATE} Hz: resampled when read"
         print(f"{args.data}: {count} files at {rate} Hz{note}")
     return 0
 

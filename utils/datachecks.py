@@ -48,14 +48,12 @@ def validate_data_dir(
     *,
     need: Collection[str] = ("wav.scp", "utt2spk", "spk2utt"),
     audio: bool = True,
-    speaker_order: bool = True,
     models: StrPath | None = None,
 ) -> list[Problem]:
     """Every problem of a data directory, in the order of its files.
 
     need: names of files that must be there.
     audio: open each audio file (existence is always checked).
-    speaker_order: each speaker id must begin its utterance ids, and both sort alike.
     models: data directory of the enrolled speakers that `trials` names; by default
     `<E>_enrolls<system>` beside `<E>_trials_{f,m}<system>` where it exists.
     """
@@ -75,8 +73,7 @@ def validate_data_dir(
             problems += _scan(directory / name, rows[name], fix)
     problems += _check_ids(directory, rows, fix)
     problems += _check_spk2utt(directory, rows, fix)
-    if speaker_order:
-        problems += _check_speaker_order(directory, rows)
+    problems += _check_speaker_order(directory, rows)
     problems += _check_audio(directory, rows, audio)
     if os.path.lexists(directory / "trials"):
         problems += _check_trials(directory, rows, models)

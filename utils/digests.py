@@ -121,11 +121,12 @@ def _say_once(memory: _Memory, size: int) -> None:
 
 
 def digest_file(path: str | Path) -> str:
-    """Digest of a file's content; of a YAML file without comments. ABSENT where there is none."""
+    """Digest of a file's content; of a YAML file without comments, and of a variant as of the file
+    that it stands for. ABSENT where there is none."""
     try:
         found = Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
-        return ABSENT
+        return _read_yaml(path) if is_variant(path) else ABSENT
     if not stat.S_ISREG(found.st_mode):
         return "not a file"
     if str(path).endswith((".yaml", ".yml")):
@@ -143,10 +144,21 @@ def remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
     return _remembered(f"{kind} ", path.stat(), compute)
 
 
+def is_variant(path: str | Path) -> bool:
+    """Whether settings stand in a list of variants, not in a file of their own."""
+    if not str(path).endswith(".yaml") or Path(path).exists():
+        return False
+    from utils.settings import is_settings  # here: most steps have none
+
+    return is_settings(path)
+
+
 def _read_yaml(path: str | Path) -> str:
     import yaml  # here: most steps have none
 
-    data = Path(path).read_bytes()
+    from utils.settings import settings_text
+
+    data = settings_text(path)
     try:  # events have no comments, and nothing is constructed of them
         return sha256("\n".join(map(repr, yaml.parse(data))).encode())
     except yaml.YAMLError:

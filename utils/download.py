@@ -184,13 +184,6 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--checksums", type=Path, metavar="CHECKSUMS", help="The list that has FILE's digest"
     )
-    parser.add_argument(
-        "--tries", type=int, default=5, help="The number of fruitless transfers before it gives up"
-    )
-    parser.add_argument(
-        "--pause", type=float, default=5.0, metavar="SECONDS",
-        help="The pause between two tries, in seconds",
-    )  # fmt: skip
     return parser
 
 
@@ -198,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
     checksum = read_checksum(args.checksums, args.file.name) if args.checksums else None
-    fetched = download(args.url, args.file, checksum=checksum, tries=args.tries, pause=args.pause)
+    fetched = download(args.url, args.file, checksum=checksum)
     checked = "not checked against a checksum" if checksum is None else "checksum right"
     state = "fetched" if fetched else "there already"
     print(f"{args.file}: {state}, {args.file.stat().st_size} bytes, {checked}")

@@ -2,6 +2,10 @@
 """Settings in YAML files, read strictly: a typo, a name given twice, a wrong kind is an error.
 
 A file is a mapping of names to plain values; a dataclass says the names, kinds and defaults.
+
+Settings that differ little from a file's stand in the variants.yaml beside it, as if each were a
+file: `name: {base, question, ...}`, where base is the file's name, question says what they are for,
+and a setting replaces the base's as a whole.
 """
 
 import dataclasses
@@ -10,16 +14,19 @@ import math
 import re
 import types
 import typing
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import yaml
 
 from utils.bounds import OneOf, Rule
 from utils.cli import UserError
-from utils.registry import did_you_mean
+from utils.registry import choose, did_you_mean
 from utils.tables import StrPath, atomic_write, read_bytes
 
 T = TypeVar("T")
+VARIANTS = "variants.yaml"
 _DATE = "tag:yaml.org,2002:timestamp"
 _NO_SEXAGESIMAL = {
     "tag:yaml.org,2002:int": re.compile(
@@ -54,9 +61,71 @@ _StrictLoader.yaml_implicit_resolvers = {
 
 
 def read_settings(path: StrPath) -> dict[str, object]:
-    """The mapping in a YAML file. UserError, with the line, for anything else."""
+    """Return the mapping in a YAML file, or the variant of that name. UserError, with the line, for
+    anything else."""
+    return _parse(settings_text(path), path)
+
+
+def settings_text(path: StrPath) -> bytes:
+    """Return what a file of settings holds; of a variant what it would hold. UserError for a
+    variant of an unknown base."""
+    variant = _find_variant(Path(path))
+    if variant is None:
+        return read_bytes(path)
+    listed, where = Path(path).parent, name_settings(path)
+    bases = {p.stem: p for p in listed.glob("*.yaml") if p.name != VARIANTS}
+    if not isinstance(variant, dict):
+        raise UserError(f"{where}: settings are expected, one `name: value` a line")
+    base = choose(bases, variant.get("base"), where, "base")
+    if not isinstance(variant.get("question"), str):
+        raise UserError(f"{where}: question: what this variant is for is expected, in words")
+    changed = {k: v for k, v in variant.items() if k not in ("base", "question")}
+    text: str = yaml.safe_dump({**read_settings(base), **changed}, sort_keys=False)
+    return text.encode()
+
+
+def is_settings(path: StrPath) -> bool:
+    """Whether there are settings of that name: a file, or a variant."""
+    path = Path(path)
+    return path.name != VARIANTS and (path.is_file() or _find_variant(path) is not None)
+
+
+def name_settings(path: StrPath) -> StrPath:
+    """Return where settings stand, for messages: the file, or the list of variants and the name."""
+    path = Path(path)
+    variant = _find_variant(path)
+    return path if variant is None else f"{path.with_name(VARIANTS)}: {path.stem}"
+
+
+def list_settings(folder: StrPath) -> list[str]:
+    """Return the names of all settings in a folder."""
+    names = {path.stem for path in Path(folder).glob("*.yaml") if path.name != VARIANTS}
+    return sorted(names.union(_variants(Path(folder, VARIANTS))))
+
+
+def _find_variant(path: Path) -> object | None:
+    """What the list of variants says of a file that is not there; None where nothing."""
+    if path.suffix != ".yaml" or path.exists():
+        return None
+    variants = _variants(path.with_name(VARIANTS))
+    return variants[path.stem] or {} if path.stem in variants else None
+
+
+def _variants(path: Path) -> dict[str, object]:
+    if not path.is_file():
+        return {}
+    found = path.stat()
+    return _read_variants(path, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache
+def _read_variants(path: Path, *_state: int) -> dict[str, object]:
+    return _parse(read_bytes(path), path)
+
+
+def _parse(text: bytes, path: StrPath) -> dict[str, object]:
     try:
-        data = yaml.load(read_bytes(path).decode("utf-8"), _StrictLoader)
+        data = yaml.load(text.decode("utf-8"), _StrictLoader)
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not a text file (not UTF-8)") from error
     except yaml.MarkedYAMLError as error:

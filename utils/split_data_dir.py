@@ -4,7 +4,7 @@
 
 Parts that are there and the same are left as they are: jobs of another step may be reading them.
 
-Speakers stay whole (--per-utt: need not) and the parts are about equally long, by utt2dur where it
+Speakers stay whole, and the parts are about equally long, by utt2dur where it
 exists, else by number of utterances. With fewer speakers than jobs, N is lowered to the number of
 speakers, and a note says so; use the printed number.
 """
@@ -27,11 +27,10 @@ from utils.datadir import DataDir, load_data_dir, select, write_data_dir
 from utils.selection import divide
 
 
-def split_data_dir(data: DataDir, n: int, *, per_utt: bool = False) -> int:
+def split_data_dir(data: DataDir, n: int) -> int:
     """Write DATA/split<N>/<k>, k = 1..N, and return N, which is n or the number of speakers."""
-    groups = {utt: [utt] for utt in data.utt2spk} if per_utt else data.spk2utt
     weights = data.utt2dur or dict.fromkeys(data.utt2spk, 1.0)
-    parts = divide(groups, weights, n)
+    parts = divide(data.spk2utt, weights, n)
     target = data.path / f"split{len(parts)}"
     beside = data.path / f"split{len(parts)}.tmp.{os.getpid()}"
     try:
@@ -66,7 +65,6 @@ def _same(new: Path, old: Path) -> bool:
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--per-utt", action="store_true", help="Speakers need not stay whole")
     parser.add_argument("data", metavar="DATA", help="data directory")
     parser.add_argument("n", metavar="N", type=int, help="number of parts")
     return parser
@@ -78,11 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.n < 1:
         raise UserError(f"{args.n} parts are asked for; at least 1 is possible")
     data = load_data_dir(args.data, need=("utt2spk",), allow_segments=True)
-    used = split_data_dir(data, args.n, per_utt=args.per_utt)
+    used = split_data_dir(data, args.n)
     if used < args.n:
-        what = "utterances" if args.per_utt else "speakers"
         logging.info(
-            "%s: %d parts instead of %d: it has %d %s", args.data, used, args.n, used, what
+            "%s: %d parts instead of %d: it has %d speakers", args.data, used, args.n, used
         )
     print(used)
     return 0

@@ -56,6 +56,7 @@ from utils.digests import (
     digest_file,
     digest_json,
     digest_scp,
+    is_variant,
     remembered,
     remembering,
     sha256,
@@ -80,7 +81,8 @@ def _names_in(word: str) -> list[str]:
 
 def _path_in(word: str) -> Path | None:
     """The file or folder that a word of a command names."""
-    return next((Path(text) for text in _names_in(word) if Path(text).exists()), None)
+    named = (Path(text) for text in _names_in(word))
+    return next((path for path in named if path.exists() or is_variant(path)), None)
 
 
 def provenance(folder: Path) -> str | None:
@@ -96,7 +98,7 @@ def digest_path(path: Path) -> str:
     it counts. An .scp only says where things are: what it names counts, and how the folder was made
     in which it stands.
     """
-    if path.is_file():
+    if path.is_file() or is_variant(path):
         if path.suffix != ".scp":
             return digest_file(path)
         return digest_json([digest_scp(path), provenance(path.parent)])

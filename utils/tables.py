@@ -310,11 +310,6 @@ def write_id_lists(path: StrPath, table: Mapping[str, Sequence[str]]) -> None:
     write_map(path, {key: " ".join(sort_ids(ids)) for key, ids in table.items()})
 
 
-def write_ids(path: StrPath, ids: Iterable[str]) -> None:
-    """Write one id a line, sorted in C order."""
-    write_map(path, dict.fromkeys(ids, ""))
-
-
 def sort_ids(ids: Iterable[str]) -> list[str]:
     """Sort as `LC_ALL=C sort` does: by the bytes of the UTF-8 text."""
     return sorted(ids, key=lambda text: text.encode("utf-8"))

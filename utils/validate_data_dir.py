@@ -41,10 +41,6 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-wav", action="store_true", help="There may be no wav.scp")
     parser.add_argument("--no-audio", action="store_true", help="Do not open the audio files")
     parser.add_argument(
-        "--no-spk-order", action="store_true",
-        help="Speaker ids need not begin utterance ids, nor sort like them",
-    )  # fmt: skip
-    parser.add_argument(
         "--need", metavar="FILE", action="append", default=[], choices=[*FILES, "trials"],
         help="A further file that must be there, such as text, spk2gender or trials; may be given "
         "again",
@@ -69,7 +65,6 @@ def validate(data: str, args: argparse.Namespace) -> bool:
         data,
         need=(*wav, *ALWAYS, *args.need),
         audio=not args.no_audio,
-        speaker_order=not args.no_spk_order,
         models=args.models,
     )
     for line in report(problems, args.most):

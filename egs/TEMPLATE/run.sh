@@ -117,7 +117,6 @@ if in_stage 10 "utility"; then
   make emotions steps/recognise_emotion.py
   make lang steps/make_lang.py
   make_along recognisers steps/train_recogniser.py
-  make_along searches steps/choose_search.py
   make decoded steps/decode.py
   make metrics local/compute_prosody.py local/compute_quality.py local/compute_uar.py local/compute_wer.py
 fi

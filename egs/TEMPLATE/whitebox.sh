@@ -67,7 +67,6 @@ if in_stage 6 "utility, by target"; then
   make prosody steps/compare_prosody.py
   make lang steps/make_lang.py
   make_along recognisers steps/train_recogniser.py
-  make_along searches steps/choose_search.py
   make decoded steps/decode.py
   make metrics local/compute_prosody.py local/compute_wer.py
 fi

@@ -14,7 +14,7 @@ from pathlib import Path
 from local.plan.options import Asked, once
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
-from utils.settings import read_settings
+from utils.settings import is_settings, name_settings, read_settings
 from utils.tables import atomic_write, read_map
 
 FOLDER = Path("exp/external")
@@ -89,9 +89,9 @@ def take_external(asked: Asked) -> Asked:
         _check_name(option, name, [*systems, *names])
         settings[name] = {"anonymiser": "command", "command": text.strip()}
     for name, values in settings.items():
-        if Path(f"conf/systems/{name}.yaml").is_file():
+        if is_settings(path := f"conf/systems/{name}.yaml"):
             raise UserError(
-                f"--external: conf/systems/{name}.yaml is another system; choose another name"
+                f"--external: {name_settings(path)} is another system; choose another name"
             )
         _write(name, values)
         sets = [f"{asked['evaluation']}_enrolls"]

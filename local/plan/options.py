@@ -4,12 +4,15 @@
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from local.protocols.challenge import read_protocol
 from utils.cli import UserError
+from utils.settings import is_settings, list_settings
 
 NUMBER = "[1-9][0-9]*"
+N_NEAR = 5  # names that are told where one is unknown
 A_NUMBER = "a whole number above 0 is expected"
 
 
@@ -108,11 +111,11 @@ def once(option: str, words: Sequence[str]) -> None:
 
 
 def need_conf(folder: str, name: str) -> str:
-    """conf/FOLDER/NAME.yaml; UserError where it is missing."""
+    """conf/FOLDER/NAME.yaml, or a variant of that name; UserError where it is missing."""
     path = Path("conf", folder, f"{name}.yaml")
-    if not path.is_file():
-        there = " ".join(sorted(p.name for p in path.parent.glob("*.yaml")))
-        raise UserError(f"{path} is missing; there are: {there}")
+    if not is_settings(path):
+        near = ", ".join(get_close_matches(name, list_settings(path.parent), N_NEAR, cutoff=0))
+        raise UserError(f"{path} is missing; the nearest names are: {near or 'none'}")
     return str(path)
 
 

@@ -15,8 +15,9 @@ from local.plan.options import Asked, need_folders, once
 from local.plan.run import Planned
 from local.plan.utility import ORIGINAL, Utility, condition_of
 from local.protocols.attackers import Attack
-from steps.anonymisers.variation import vary_system
+from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
+from utils.settings import read_settings, write_settings
 
 
 def _planned(recipe: Recipe) -> Planned:
@@ -31,7 +32,34 @@ def _begin(asked: Asked) -> Recipe:
     return recipe
 
 
+def _write_system(conf: Path, settings: dict[str, object]) -> None:
+    """Write the settings of a system. UserError, and no file, for what it cannot have."""
+    write_settings(conf, settings)
+    try:
+        describe_system(conf)
+    except UserError:
+        conf.unlink()
+        raise
+
+
 # nist.sh: Seo et al. 2025.
+
+WITH_PROFILES = ("knn_vc",)  # anonymisers with settings `profiles` and `profile`
+
+
+def _write_profile(of: str, conf: Path, profile: str, profiles: str) -> int:
+    """Write pseudo-profile `profile`, from 1, of a system; returns the draw that is asked for.
+
+    Systems that know profiles get them in their settings; of others a profile is a draw.
+    """
+    number, n = int(profile), int(profiles)
+    if number > n:
+        raise UserError(f"--tested {number}: from 1 to {n}")
+    settings, draw = read_settings(of), number - 1
+    if settings.get("anonymiser") in WITH_PROFILES:
+        settings, draw = {**settings, "profiles": n, "profile": number}, 0
+    _write_system(conf, settings)
+    return draw
 
 
 @dataclass(frozen=True)
@@ -69,8 +97,7 @@ class Nist:
         systems = {}
         for profile in self.tested:
             system, conf = f"{name}_p{profile}", Path(self.out, "conf", f"{name}_p{profile}.yaml")
-            of = (int(profile), int(asked["profiles"]))
-            draw = vary_system(Path(f"conf/systems/{name}.yaml"), conf, [], of)
+            draw = _write_profile(f"conf/systems/{name}.yaml", conf, profile, asked["profiles"])
             self.recipe.conf_of[system], self.draws[system] = str(conf), str(draw)
             protected = Path("data", f"{self.set}_{name}_p{first}", "conf.json")
             if profile == first or self.recipe.is_random(f"{name}_p{first}"):
@@ -227,8 +254,14 @@ def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list
         for number in range(1, targets + 1):
             name = f"{base}_{number:0{max(2, len(str(targets)))}}_of_{targets}{suffix}"
             conf = Path(out, "conf", f"{name}.yaml")
-            changes = [f"generator.target={number}", f"generator.clusters={(targets + 1) // 2}"]
-            vary_system(Path(f"conf/systems/{base}_01.yaml"), conf, [*changes, f"f0={kind}"])
+            settings = read_settings(f"conf/systems/{base}_01.yaml")
+            generator = settings.get("generator")
+            settings["generator"] = {
+                **(generator if isinstance(generator, dict) else {}),
+                "target": number,
+                "clusters": (targets + 1) // 2,
+            }
+            _write_system(conf, {**settings, "f0": kind})
             recipe.conf_of[name] = str(conf)
             systems.append(name)
     return systems

@@ -13,7 +13,7 @@ TABLES = (
     "world", "wavlm", "pools", "synthesisers", "generators", "commanded", "protected",
     "drawn_again",
     "aligned", "scores", "similarity", "metrics", "prosody", "quality_samples", "quality",
-    "functionals", "emotions", "lang", "recognisers", "searches", "decoded", "results", "report",
+    "functionals", "emotions", "lang", "recognisers", "decoded", "results", "report",
     "trials", "external", "joined", "threshold", "capacity", "time", "curves",
 )  # fmt: skip
 

@@ -5,8 +5,7 @@ exp/prosody/<system>/<set>                                  beside the original
 exp/quality_samples/<set>, exp/quality/<system>/<set>       a sample of utterances, and their scores
 exp/functionals/<set>, exp/emotions/<system>/<recogniser>/<set>
 exp/lang                                                    what recognisers are told of a language
-exp/recognisers/<conf>, <conf>.<protected training set>     ctc, ctc_retrained: what they hear with,
-exp/recognisers/....search/search.yaml                      and what the language weighs beside it
+exp/recognisers/<conf>, <conf>.<protected training set>     ctc, ctc_retrained: what they hear with
 exp/decode/<system>/<recogniser>/<set>/text                 hypotheses
 exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>     figures; split: each gender's, and all
 """
@@ -234,12 +233,7 @@ class Utility:
             *recipe.on_device, *recipe.unseen, need_conf("asr", recipe.asked["asr_model"]),
             f"data/{training}", model,
         )  # fmt: skip
-        recipe.tables.job(
-            "searches", self.stage, f"{model}.search", "%choose_search", *recipe.on_device, model,
-            f"data/{training}", "exp/lang", f"{model}.search",
-        )  # fmt: skip
-        search = f"{model}.search/search.yaml"
-        return ["--lang", "exp/lang", "--model", model, "--search", search, *recipe.on_device]
+        return ["--lang", "exp/lang", "--model", model, *recipe.on_device]
 
     def _decode(self, word: str, system: str, name: str) -> None:
         kind, _, of = word.partition(":")

@@ -18,7 +18,6 @@ from utils.datafiles import GENDERS
 from utils.tables import StrPath, read_lines, sort_ids
 
 COLUMNS = ("utt", "spk", "audio")
-OPTIONAL_COLUMNS = ("gender", "text", "emotion")
 
 Row = dict[str, str]
 

@@ -10,7 +10,7 @@ from steps.sources import Kind, Resources, Run, Source
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
-from utils.settings import read_settings
+from utils.settings import name_settings, read_settings
 from utils.tables import StrPath
 
 
@@ -67,7 +67,6 @@ KINDS = {
     "model": "steps.anonymisers.model:Model",
     "external": "steps.anonymisers.external:External",
     "command": "steps.anonymisers.command:Command",
-    "torch_hub": "steps.anonymisers.torch_hub:TorchHub",
 }
 
 
@@ -86,6 +85,7 @@ def load_anonymiser(
     not given, a second draw of a system that draws nothing, and a level that it cannot have.
     """
     kind, values = _read(path, level)
+    path = name_settings(path)
     run = Run(path, resources or Resources(), seed, draw)
     anonymiser = kind.make(kind.parse(values, path), run)
     if draw and not anonymiser.is_random:
@@ -99,6 +99,7 @@ def load_anonymiser(
 def describe_system(path: StrPath, level: str | None = None) -> Description:
     """What a system needs, from its YAML file alone; errors as in `load_anonymiser`."""
     kind, values = _read(path, level)
+    path = name_settings(path)
     return kind.describe(kind.parse(values, path), path)
 
 
@@ -109,7 +110,7 @@ def find_kind(values: dict[str, object], path: StrPath) -> System:
 
 
 def _read(path: StrPath, level: str | None = None) -> tuple[System, dict[str, object]]:
-    values = read_settings(path)
+    values, path = read_settings(path), name_settings(path)
     kind = find_kind(values, path)
     if level is None:
         return kind, values

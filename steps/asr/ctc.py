@@ -10,7 +10,7 @@ from typing import Self
 import torch
 
 from steps.asr.ctc_batches import compute_features
-from steps.asr.ctc_config import CtcConfig, SearchConfig, read_search
+from steps.asr.ctc_config import CtcConfig
 from steps.asr.ctc_search import WordSearch
 from steps.asr.ctc_training import make_network, write_greedily
 from steps.asr.ctc_units import Units
@@ -28,37 +28,28 @@ from utils.settings import read_settings
 class CtcRecogniser:
     """A trained network, and the words of a language; without one, whatever it spells."""
 
-    takes = ("lang", "model", "search")
+    takes = ("lang", "model")
 
     @classmethod
     def make(cls, *, asked: Asked, device: str) -> Self:
-        """See recognisers.Kind; without a search as it was trained."""
+        """See recognisers.Kind."""
         if asked.model is None:
             raise UserError("ctc: needs --model DIR, a folder of steps/train_recogniser.py")
-        if asked.search is not None and asked.lang is None:
-            raise UserError("ctc: --search FILE is for ctc with --lang DIR")
         language = None if asked.lang is None else read_language(asked.lang)
-        search = None if asked.search is None else read_search(asked.search)
-        return cls(asked.model, language, device, search)
+        return cls(asked.model, language, device)
 
-    def __init__(
-        self,
-        folder: Path,
-        language: Language | None,
-        device: str = "cpu",
-        search: SearchConfig | None = None,
-    ) -> None:
-        """search: instead of the settings of the training."""
+    def __init__(self, folder: Path, language: Language | None, device: str = "cpu") -> None:
         torch.set_num_threads(1)
         check_device(device)
-        config, self.units, self.held_out = _read(folder)
-        self.search = config.search if search is None else search
+        config, self.units = _read(folder)
         self._device = device
         self._features = Features(config.features)
         self._network = make_network(config, self.units)
         fill_network(self._network, load_state(folder / "final.pt"), folder / "final.pt")
         self._network.to(device).eval()
-        self._search = None if language is None else WordSearch(language, self.units, self.search)
+        self._search = None
+        if language is not None:
+            self._search = WordSearch(language, self.units, config.search)
         self.settings: Mapping[str, object] = {
             "recogniser": "ctc",
             "weights": hashlib.sha256((folder / "final.pt").read_bytes()).hexdigest()[:16],
@@ -76,10 +67,9 @@ class CtcRecogniser:
             return ""
         if self._search is None:
             return write_greedily(self._network, self.units, self._input(utt, samples))
-        return self._search(self.hear(utt, samples))
+        return self._search(self._hear(utt, samples))
 
-    @torch.inference_mode()
-    def hear(self, utt: str, samples: Float64) -> torch.Tensor:
+    def _hear(self, utt: str, samples: Float64) -> torch.Tensor:
         """Log probabilities (T, tokens) of a signal (n,) at 16 kHz."""
         features = self._input(utt, samples)
         n_frames = torch.tensor([features.shape[1]], device=self._device)
@@ -91,8 +81,8 @@ class CtcRecogniser:
         return torch.from_numpy(found)[None].to(self._device)
 
 
-def _read(folder: Path) -> tuple[CtcConfig, Units, list[str]]:
-    """The settings and the tokens of a trained recogniser, and who was held out of its training."""
+def _read(folder: Path) -> tuple[CtcConfig, Units]:
+    """The settings and the tokens of a trained recogniser."""
     path = folder / "recogniser.yaml"
     if not (folder / "final.pt").is_file():
         raise UserError(f"{folder}: holds no final.pt; train it with steps/train_recogniser.py")
@@ -100,8 +90,5 @@ def _read(folder: Path) -> tuple[CtcConfig, Units, list[str]]:
     tokens = trained.get("tokens") if isinstance(trained, dict) else None
     if not isinstance(tokens, list):
         raise UserError(f"{path}: trained.tokens: is missing; train it again")
-    held_out = trained.get("held_out") if isinstance(trained, dict) else None
-    if not isinstance(held_out, list):
-        raise UserError(f"{path}: trained.held_out: is missing; train it again")
     config = read_config(CtcConfig, path)
-    return config, Units(config.units, tuple(map(str, tokens))), [*map(str, held_out)]
+    return config, Units(config.units, tuple(map(str, tokens)))

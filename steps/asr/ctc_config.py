@@ -2,7 +2,6 @@
 """Settings of the CTC recogniser (conf/asr/*.yaml) as checked values."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 from steps.asr.ctc_units import KINDS
@@ -18,7 +17,6 @@ from utils.bounds import (
     SizeOrNone,
     Sizes,
 )
-from utils.settings import parse_settings, read_settings
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,17 @@ class TrainingConfig(RampSettings):
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """The search among the words of a language; scores are natural logarithms."""
+    """The search among the words of a language; scores are natural logarithms.
+
+    With a weight of 1 and no score a word, AN4's language, in which saying nothing has a
+    probability of 1 and each word one of 1/106, makes every hypothesis empty.
+    """
 
     beam: Size = 100  # hypotheses
     tokens: Size = 40  # that may go on a hypothesis: the likeliest at each time
     threshold: Positive = 50.0  # those so far below the best are dropped
-    lm_weight: Positive = 1.0
-    word_score: float = 0.0  # for each word, beside the language model's
+    lm_weight: Positive = 0.3
+    word_score: float = 1.5  # for each word, beside the language model's
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,3 @@ class CtcConfig:
             raise ValueError("features.speech_only: false is needed: words have pauses in them")
         if self.features.kind == "hub":
             raise ValueError("features.kind: hub is for speaker encoders; fbank or mfcc")
-
-
-def read_search(path: Path) -> SearchConfig:
-    """The settings in a search.yaml; UserError for what is none."""
-    return parse_settings(SearchConfig, read_settings(path), path)

@@ -31,11 +31,10 @@ class Recogniser(Protocol):
 @dataclass(frozen=True)
 class Asked:
     """What a recogniser may be told. lang: folder of make_lang.py. model: folder of what it hears
-    with. search: file of choose_search.py. language: such as de."""
+    with. language: such as de."""
 
     lang: Path | None = None
     model: Path | None = None
-    search: Path | None = None
     language: str | None = None
 
 

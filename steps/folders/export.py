@@ -22,6 +22,7 @@ from steps.weights import load_state, save_half
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
+from utils.settings import settings_text
 from utils.speakers import write_training_speakers
 
 _DRAWS = 100
@@ -142,6 +143,6 @@ def export_system(
     (out / "synthesiser").mkdir(parents=True, exist_ok=True)
     save_half(out / "synthesiser/final.safetensors", load_state(weights))
     shutil.copyfile(settings, out / "synthesiser/synthesiser.yaml")
-    shutil.copyfile(conf, out / CONF)
+    (out / CONF).write_bytes(settings_text(conf))
     write_training_speakers(out, voices.speakers, synthesiser, generator)
     return near

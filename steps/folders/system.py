@@ -11,6 +11,7 @@ from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymi
 from steps.sources import Resources
 from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
+from utils.settings import is_settings
 from utils.tables import is_there, read_lines
 
 LIMITS = "limits.txt"
@@ -39,7 +40,7 @@ def load_system(path: Path, seed: int) -> System:
     of audio can give."""
     folder = path if path.is_dir() else None
     conf = path if folder is None else folder / CONF
-    if not conf.is_file():
+    if not is_settings(conf):
         raise UserError(f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}")
     found = {} if folder is None else held(folder)
     for need in (need.split(":")[0] for need in describe_system(conf).needs):

@@ -98,15 +98,13 @@ def measure_capacity(
     sizes: Sequence[int],
     *,
     threshold: float | None = None,
-    centre: Float64 | None = None,
     exact: int = EXACT,
     references: int = REFERENCES,
 ) -> Iterator[Capacity]:
     """Figures of the first n vectors for each n of `sizes`, as soon as they are there.
 
-    blocks: vectors (m, d), any m. centre (d,): taken from every vector first, as an evaluator does
-    that centres. threshold: a cosine. UserError for sizes below 2 or not ascending, a vector that
-    is zero, and where there are fewer vectors than asked for.
+    blocks: vectors (m, d), any m. threshold: a cosine. UserError for sizes below 2 or not
+    ascending, a vector that is zero, and where there are fewer vectors than asked for.
     """
     if not sizes or sizes[0] < 2 or list(sizes) != sorted(set(sizes)):
         raise UserError("capacity: numbers of vectors, from 2 on and ascending, are needed")
@@ -115,7 +113,7 @@ def measure_capacity(
     growing = _Growing(exact, references, _Pairs(threshold))
     ends = sorted({*sizes, exact})
     for block in _cut(blocks, ends):
-        growing.add(_unit(block, centre))
+        growing.add(_unit(block))
         if growing.n in sizes:
             yield growing.figures()
         if growing.n == sizes[-1]:
@@ -135,8 +133,7 @@ def _cut(blocks: Iterable[Float32], ends: Sequence[int]) -> Iterator[Float32]:
             n, start = n + stop - start, stop
 
 
-def _unit(vectors: Float32, centre: Float64 | None) -> Float32:
-    vectors = vectors if centre is None else (vectors - centre).astype(np.float32)
+def _unit(vectors: Float32) -> Float32:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not norms.all():
         raise UserError("capacity: a vector is zero and has no direction")

@@ -7,17 +7,16 @@ Without PyTorch until a trained network is loaded, so that what a system needs i
 import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
 from steps.generators.base import add_note, units
-from steps.generators.identity import END, key_name, make_assigner
+from steps.generators.identity import hashed_index, key_name
 from steps.keys import Key
 from steps.sources import Run
 from utils.arrays import Float64, Int64
-from utils.bounds import Count, Natural, OneOf
+from utils.bounds import Count, OneOf
 from utils.cli import UserError
 from utils.settings import Declared
 from utils.tables import StrPath
@@ -31,28 +30,18 @@ NORMS = ("calibrated", "real", "raw")
 
 @dataclass(frozen=True)
 class IdMapSettings:
-    """`generator` of a system. used_indices: the file that keeps indices unique over sessions and
-    machines ("": they are unique with a probability, see identity.hashed_index). index_space: how
-    many indices there are to draw from (0: all up to 2^63); a number needs the file. norm:
-    calibrated, vectors are as far apart as those of people (ours); raw, they stay as the network
-    makes them (the paper); real, these get the median norm of real speakers. tries: how many
-    indices a key gets at most until its voice is nobody's: nearer to no training speaker than two
-    recordings of one person are to each other; 1 takes the first. trained: the recipe trains it by
-    conf/generators/<trained>.yaml ("": <name>.yaml), so that variants stand side by side.
+    """`generator` of a system. norm: calibrated, vectors are as far apart as those of people
+    (ours); raw, they stay as the network makes them (the paper); real, these get the median norm of
+    real speakers. tries: how many indices a key gets at most until its voice is nobody's: nearer to
+    no training speaker than two recordings of one person are to each other; 1 takes the first.
+    trained: the recipe trains it by conf/generators/<trained>.yaml ("": <name>.yaml), so that
+    variants stand side by side.
     """
 
     name: str
     trained: str = ""
-    used_indices: str = ""
-    index_space: Natural = 0
     norm: Annotated[str, OneOf(*NORMS)] = "calibrated"
     tries: Count = 100
-
-    def __post_init__(self) -> None:
-        if self.index_space and not self.used_indices:
-            raise ValueError(
-                "index_space: needs used_indices: FILE, or two keys could get the same index"
-            )
 
 
 class IdMapGenerator(Declared[IdMapSettings]):
@@ -78,11 +67,6 @@ class IdMapGenerator(Declared[IdMapSettings]):
         # The training speakers as the network knows them (S, d), of length 1.
         self._people = single(units(trained.model.vectors(seen).astype(np.float64)))
         self._seed, self._draw = seed, draw
-        self._assign = make_assigner(
-            Path(settings.used_indices) if settings.used_indices else None,
-            trained.model.n_seen,
-            settings.index_space or None,
-        )
 
     @classmethod
     def make(cls, settings: IdMapSettings, run: Run) -> Self:
@@ -90,8 +74,6 @@ class IdMapGenerator(Declared[IdMapSettings]):
         from steps.generators.trained import load_trained
 
         trained = load_trained(run.folder("generator"), settings.name)
-        if settings.index_space > END - trained.model.n_seen:
-            raise UserError(f"{run.path}: generator.index_space: indices are below 2^63")
         return cls(settings, trained, run.seed, run.draw)
 
     @classmethod
@@ -172,7 +154,8 @@ class IdMapGenerator(Declared[IdMapSettings]):
     def _indices(self, keys: Sequence[Key], more: tuple[str, ...]) -> Int64:
         """Of keys, and of what more tells their draws apart: (n,)."""
         names = [key_name(self._seed, self._draw, (*key.parts, *more)) for key in keys]
-        return np.array(self._assign(names), dtype=np.int64)
+        first = self._trained.model.n_seen
+        return np.array([hashed_index(name, first) for name in names], dtype=np.int64)
 
     def _voices(self, indices: Int64) -> tuple[Float64, Float64]:
         """(n,) -> vectors (n, d) for use, and norms of the network's own over real ones (n,)."""

@@ -19,6 +19,7 @@ from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
+from utils.settings import name_settings
 from utils.tables import StrPath, sort_ids
 
 ANY = "any"  # gender
@@ -43,14 +44,15 @@ class SpeakerSettings:
 
     def load(self, path: StrPath, *, seed: int, draw: int, resources: Resources) -> Generator:
         """The generator, not fitted yet; UserError for settings or folders."""
-        return load_generator(self.generator, path, seed=seed, draw=draw, resources=resources)
+        where = name_settings(path)
+        return load_generator(self.generator, where, seed=seed, draw=draw, resources=resources)
 
 
 def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> SpeakerSettings:
     """Of a system's file; level spk and gender same where it does not say, as voice_conversion has
     it (constant: level const, any gender).
     """
-    generator = values.get("generator")
+    path, generator = name_settings(path), values.get("generator")
     if not isinstance(generator, dict):
         raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
     constant = generator.get("name") == "constant"

@@ -89,11 +89,6 @@ class FrameIndex:
         return np.take_along_axis(candidates, order, axis=1)
 
 
-def nearest_frames(queries: Frames, frames: Frames, k: int, metric: str = "euclidean") -> Intp:
-    """`FrameIndex(frames, metric).search(queries, k)`, for a voice that is searched once."""
-    return FrameIndex(frames, metric).search(queries, k)
-
-
 def average(codes: Frames, neighbours: Intp) -> Float64:
     """Plain mean of the neighbours' codes: (M, D), (T, k) -> (T, D) float64."""
     total = codes[neighbours[:, 0]].astype(np.float64)

@@ -50,10 +50,10 @@ from tests.test_generators_wgan import load_trained, settings, train_generator, 
 from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
 from tests.waiting import LIMIT
 from utils import stamps
-from utils.archives import ArchiveWriter, read_counts, read_matrices, read_vectors
+from utils.archives import ArchiveWriter, ObjectReader, read_counts, read_vectors
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir
-from utils.settings import parse_settings, read_settings
+from utils.settings import parse_settings, read_settings, settings_text
 from utils.trials import read_scores, read_trials
 
 CONF = Path(__file__).resolve().parents[2] / "egs/TEMPLATE/conf"
@@ -158,15 +158,21 @@ def of_archives(root: Path) -> Iterator[Target]:
             frames.write(utt, rng.normal(size=(3, 4)))
     for stem, read in (
         ("xvector", read_vectors),
-        ("frames", lambda path: list(read_matrices(path))),
+        ("frames", read_frames),
     ):
         ark, scp = root / f"{stem}.ark", root / f"{stem}.scp"
-        yield Target(ark, "archive", lambda read=read, ark=ark: read(ark))
+        yield Target(ark, "archive", lambda read=read, scp=scp: read(scp))
         yield Target(ark, "binary", lambda read=read, scp=scp: read(scp), ("noise",))
         yield Target(scp, "table", lambda read=read, scp=scp: read(scp), ("stranger", "row less"))
     write_backend(root / "backend", train_backend(vectors, utt2spk, 3))
     for name, kind in (("mean.vec", "text"), ("transform.mat", "binary"), ("plda", "binary")):
         yield Target(root / "backend" / name, kind, lambda: load_backend(str(root / "backend")))
+
+
+def read_frames(path: Path) -> list[object]:
+    """All matrices of an .scp."""
+    reader = ObjectReader(path)
+    return [reader.matrix(key) for key in reader]
 
 
 def of_settings(root: Path) -> Iterator[Target]:
@@ -176,7 +182,7 @@ def of_settings(root: Path) -> Iterator[Target]:
         **readers,
         **{f"systems/{name}": describe_system for name in SYSTEMS},
     }.items():
-        path = _write(root / f"{name}.yaml", (CONF / f"{name}.yaml").read_text())
+        path = _write(root / f"{name}.yaml", settings_text(CONF / f"{name}.yaml").decode())
         yield Target(path, "yaml", lambda path=path, read=read: read(path), (), odd_settings(path))
 
 
