@@ -284,9 +284,8 @@ def too_weak(figures: Sequence[Figure]) -> str:
     for split, own in of_groups.items():
         if all(f in weak(figures) for f in own):
             best = min(own, key=lambda f: parse(f.value))
-            told.append(
-                f"{_value(best).text(100)} % for {GROUPS.get(best.gender, split)} ({best.evaluator})"
-            )
+            group = GROUPS.get(best.gender, split)
+            told.append(f"{_value(best).text(100)} % for {group} ({best.evaluator})")
     if not told:
         return ""
     return (
