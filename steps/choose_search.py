@@ -8,36 +8,32 @@ training held out are taken; where it held nobody out, those of MODEL. OUT gets 
 decode.py --search, and weights.tsv (what was tried).
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_device
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_paths
+from steps.options import Device
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_device(parser)
-    add_paths(parser, "model", "data", "lang", "out")
-    return parser
+@program
+def main(
+    model: Annotated[Path, "The folder of train_recogniser.py"],
+    data_dir: DataFolder,
+    lang: Annotated[Path, "The folder of make_lang.py"],
+    out: OutFolder, *, device: Device = "cpu",
+) -> None:  # fmt: skip
+    from utils.datadir import load_data_dir
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "text"))
+    data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "text"))
     from steps.asr.choosing import choose_search
     from steps.asr.language import read_language
 
-    print(choose_search(args.model, data, read_language(args.lang), args.out, args.device))
-    return 0
+    print(choose_search(model, data, read_language(lang), out, device))
 
 
 if __name__ == "__main__":

@@ -10,39 +10,34 @@ get these settings; of all others a profile is an independent draw. What is prin
 that steps/anonymise.py needs: --draw D.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.anonymisers.variation import vary_system
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_paths
+from steps.options import Settings
+from utils.cli import UserError, run_program
+from utils.commands import program
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--profile", type=int, metavar="P", help="The number of the pseudo-profile, from 1"
-    )
-    parser.add_argument("--profiles", type=int, metavar="N", help="The number of pseudo-profiles")
-    add_paths(parser, "conf", "out")
-    parser.add_argument("changes", nargs="*", metavar="NAME=VALUE")
-    return parser
+@program
+def main(
+    conf: Settings,
+    out: Annotated[Path, "The settings that are written", "OUT"],
+    changes: Annotated[Sequence[str], "The settings that change", "NAME=VALUE"] = (),
+    *,
+    profile: Annotated[int | None, "The number of the pseudo-profile, from 1", "P"] = None,
+    profiles: Annotated[int | None, "The number of pseudo-profiles", "N"] = None,
+) -> None:  # fmt: skip
+    from steps.anonymisers.variation import vary_system
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if (args.profile is None) != (args.profiles is None):
+    if (profile is None) != (profiles is None):
         raise UserError("--profile and --profiles go together")
-    profile = None if args.profile is None else (args.profile, args.profiles)
-    draw = vary_system(args.conf, args.out, args.changes, profile)
+    asked = None if profile is None or profiles is None else (profile, profiles)
+    draw = vary_system(conf, out, changes, asked)
     print(f"--draw {draw}")
-    return 0
 
 
 if __name__ == "__main__":
