@@ -16,49 +16,19 @@ Pairs fewer than dimensions: the rotation is learnt in the principal components 
 with a warning; --pca keeps fewer.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.output import write_figures
 from local.protocols.aligned import SPACES, Pairs, Rotation, Table, Vectors, align, learn_by_group
 from steps.speaker.averaging import read_xvectors
-from utils.archives import ArchiveWriter, read_counts, write_counts
-from utils.cli import UserError, boolean, make_parser, run_program
+from utils.cli import UserError, boolean, run_program
+from utils.commands import program
 from utils.datadir import DataDir, load_data_dir
-
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--pairs", nargs=3, action="append", required=True, type=Path,
-        metavar=("ORIGINAL", "PROTECTED", "DATA"),
-        help="Folders of x-vectors of the same utterances, and their data directory, to learn "
-        "from; may be given again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--apply", choices=("trial", "enrolment"), default="trial", help="The side that is rotated"
-    )
-    parser.add_argument(
-        "--per-gender", type=boolean, default=True, metavar="true|false",
-        help="Whether each gender has its own rotation (spk2gender of the data directories)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pca", type=int, metavar="N",
-        help="The number of principal components that are kept; left out: all that the pairs span",
-    )  # fmt: skip
-    parser.add_argument(
-        "--space", choices=SPACES, default="centred",
-        help="The space that is rotated: centred for the cosine, original for a back end trained "
-        "on original x-vectors",
-    )  # fmt: skip
-    for name in ("enrol", "enrol_data", "trial", "trial_data", "out"):
-        parser.add_argument(name, type=Path, metavar=name.upper())
-    return parser
+from utils.options import OutFolder
 
 
 def _group(data: DataDir, speaker: str, per_gender: bool) -> str:
@@ -96,15 +66,9 @@ def read_pairs(folders: Sequence[Sequence[Path]], per_gender: bool) -> Pairs:
     return Pairs(sides[0], sides[1], groups, speakers)
 
 
-def check_dimensions(
-    pairs: Pairs, enrol: Vectors, trial: Vectors, args: argparse.Namespace
-) -> None:
-    """UserError where the x-vectors are of different encoders."""
-    sides = ((pairs.original, args.pairs[0][0]), (pairs.protected, args.pairs[0][1]))
-    sizes = [
-        (len(next(iter(vectors.values()))), path)
-        for vectors, path in (*sides, (enrol, args.enrol), (trial, args.trial))
-    ]
+def check_dimensions(*found: tuple[Vectors, Path]) -> None:
+    """UserError where the x-vectors, and the folders they are in, are of different encoders."""
+    sizes = [(len(next(iter(vectors.values()))), path) for vectors, path in found]
     for size, path in sizes:
         if size != sizes[0][0]:
             raise UserError(
@@ -114,15 +78,12 @@ def check_dimensions(
 
 
 def describe(
-    args: argparse.Namespace, pairs: Pairs, rotations: dict[str, Rotation], trial: DataDir
+    pairs: Pairs, rotations: dict[str, Rotation], trial: DataDir, **settings: object
 ) -> dict[str, object]:
-    """What was learnt from whom."""
+    """The settings, and what was learnt from whom."""
     known = set(pairs.speakers.values())
     return {
-        "apply": args.apply,
-        "space": args.space,
-        "per_gender": args.per_gender,
-        "pca": args.pca,
+        **settings,
         "pairs": {group: rotation.n_pairs for group, rotation in rotations.items()},
         "dimensions": {group: rotation.dimensions for group, rotation in rotations.items()},
         "speakers_of_pairs": len(known),
@@ -131,43 +92,72 @@ def describe(
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if args.pca is not None and args.pca < 1:
-        raise UserError(f"--pca {args.pca}: at least one component is needed")
-    pairs = read_pairs(args.pairs, args.per_gender)
+@program
+def main(
+    enrol_dir: Annotated[Path, "The folder of the original enrolment", "ENROL"],
+    enrol_data_dir: Annotated[Path, "The data directory of the enrolment", "ENROL_DATA"],
+    trial_dir: Annotated[Path, "The folder of the protected trials", "TRIAL"],
+    trial_data_dir: Annotated[Path, "The data directory of the trials", "TRIAL_DATA"],
+    out: OutFolder, *,
+    pairs: Annotated[
+        Sequence[tuple[Path, Path, Path]], "Folders of x-vectors of the same utterances, and "
+        "their data directory, to learn from; may be given again", "ORIGINAL PROTECTED DATA",
+    ],
+    apply: Annotated[Literal["trial", "enrolment"], "The side that is rotated"] = "trial",
+    per_gender: Annotated[
+        bool, "Whether each gender has its own rotation (spk2gender of the data directories)",
+        "true|false", boolean,
+    ] = True,
+    pca: Annotated[
+        int | None, "The number of principal components that are kept; left out: all that the "
+        "pairs span", "N",
+    ] = None,
+    space: Annotated[
+        str, "The space that is rotated: centred for the cosine, original for a back end trained "
+        "on original x-vectors", SPACES,
+    ] = "centred",
+) -> None:  # fmt: skip
+    from local.metrics.output import write_figures
+    from utils.archives import ArchiveWriter, read_counts, write_counts
+
+    if pca is not None and pca < 1:
+        raise UserError(f"--pca {pca}: at least one component is needed")
+    learnt = read_pairs(pairs, per_gender)
     enrol_data, trial_data = (
-        load_data_dir(path, need=("utt2spk",)) for path in (args.enrol_data, args.trial_data)
+        load_data_dir(path, need=("utt2spk",)) for path in (enrol_data_dir, trial_data_dir)
     )
-    enrol, trial = read_xvectors(args.enrol, "spk_xvector"), read_xvectors(args.trial)
-    if both := sorted(set(pairs.groups) & set(trial)):
+    enrol, trial = read_xvectors(enrol_dir, "spk_xvector"), read_xvectors(trial_dir)
+    if both := sorted(set(learnt.groups) & set(trial)):
         raise UserError(
             f"{both[0]}: in the pairs and in the trials ({len(both)} utterances); the attacker "
             "would know the answer"
         )
-    check_dimensions(pairs, enrol, trial, args)
-    groups = {spk: _group(enrol_data, spk, args.per_gender) for spk in enrol}
+    before, after, _ = pairs[0]
+    check_dimensions(
+        (learnt.original, before), (learnt.protected, after), (enrol, enrol_dir), (trial, trial_dir)
+    )
+    groups = {spk: _group(enrol_data, spk, per_gender) for spk in enrol}
     for utt in trial:
         if utt not in trial_data.utt2spk:
-            raise UserError(f"{args.trial}: {utt} is not in {args.trial_data / 'utt2spk'}")
-        groups[utt] = _group(trial_data, trial_data.utt2spk[utt], args.per_gender)
-    to_original = args.apply == "trial"
-    rotations = learn_by_group(pairs, to_original=to_original, dimensions=args.pca)
-    attack = align(rotations, enrol, trial, groups, to_original=to_original, space=args.space)
-    write_counts(args.out / "enrol/num_utts.ark", read_counts(args.enrol / "num_utts.ark"))
+            raise UserError(f"{trial_dir}: {utt} is not in {trial_data_dir}/utt2spk")
+        groups[utt] = _group(trial_data, trial_data.utt2spk[utt], per_gender)
+    to_original = apply == "trial"
+    rotations = learn_by_group(learnt, to_original=to_original, dimensions=pca)
+    attack = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
+    write_counts(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
     for stem, vectors in (("enrol/spk_xvector", attack.enrol), ("trial/xvector", attack.trial)):
-        with ArchiveWriter(args.out / stem) as writer:
+        with ArchiveWriter(out / stem) as writer:
             for key, vector in vectors.items():
                 writer.write(key, vector)
-    described = describe(args, pairs, rotations, trial_data)
-    write_figures(str(args.out / "alignment.json"), described)
+    described = describe(
+        learnt, rotations, trial_data, apply=apply, space=space, per_gender=per_gender, pca=pca
+    )
+    write_figures(str(out / "alignment.json"), described)
     print(
-        f"{len(pairs.groups)} pairs of {described['speakers_of_pairs']} speakers, dimensions kept: "
-        f"{described['dimensions']}; {described['trial_speakers_in_pairs']} of "
+        f"{len(learnt.groups)} pairs of {described['speakers_of_pairs']} speakers, dimensions "
+        f"kept: {described['dimensions']}; {described['trial_speakers_in_pairs']} of "
         f"{described['trial_speakers']} trial speakers are among the pairs' speakers"
     )
-    return 0
 
 
 if __name__ == "__main__":

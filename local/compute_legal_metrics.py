@@ -9,56 +9,24 @@ OUT is a file, or - for standard output. Values are fractions; an undefined one 
 warning says why. Speakers on one side only are left out with a warning.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.legal import Side, check_sides, legal_metrics, make_side
-from local.options import add_bootstrap
-from utils.archives import read_vectors
-from utils.cli import make_parser, positive, run_program
-from utils.options import add_seed
-from utils.tables import atomic_write, read_map
-
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    for side in ("enrol", "trial"):
-        parser.add_argument(
-            f"--utt2spk-{side}", type=Path, required=True, metavar="F",
-            help=f"The table of the {side} utterances' speakers",
-        )  # fmt: skip
-    parser.add_argument(
-        "--conversation-length", type=positive, action="append", metavar="L",
-        help="The number of trial utterances that the attacker averages; may be given again (left "
-        "out: 1 and 3)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--folds", type=positive, default=50, metavar="N",
-        help="The number of random splits into test and calibration conversations, for Singling "
-        "Out",
-    )  # fmt: skip
-    add_bootstrap(parser)
-    add_seed(parser)
-    parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
-    parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
-    parser.add_argument("out", metavar="OUT")
-    return parser
-
-
-def _read_side(xvectors: Path, utt2spk: Path) -> Side:
-    return make_side(
-        read_vectors(xvectors), read_map(utt2spk), vectors_path=xvectors, utt2spk_path=utt2spk
-    )
+from local.options import Bootstrap, Figures
+from utils.cli import positive, run_program
+from utils.commands import program
+from utils.options import Seed
 
 
 def write_json(out: str, figures: Mapping[str, object]) -> None:
     """Write figures to a file, atomically, or to standard output for `-`."""
+    from utils.tables import atomic_write
+
     text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if out == "-":
         sys.stdout.write(text)
@@ -67,22 +35,41 @@ def write_json(out: str, figures: Mapping[str, object]) -> None:
         stream.write(text)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    enrol = _read_side(args.enrol, args.utt2spk_enrol)
-    trial = _read_side(args.trial, args.utt2spk_trial)
-    check_sides(enrol, trial, enrol_path=args.enrol, trial_path=args.trial)
+@program
+def main(
+    enrol_xvectors: Annotated[Path, "The x-vectors that the attacker enrols"],
+    trial_xvectors: Annotated[Path, "The x-vectors of the trials"],
+    out: Figures, *,
+    utt2spk_enrol: Annotated[Path, "The table of the enrol utterances' speakers", "F"],
+    utt2spk_trial: Annotated[Path, "The table of the trial utterances' speakers", "F"],
+    conversation_length: Annotated[
+        Sequence[int], "The number of trial utterances that the attacker averages; may be given "
+        "again (left out: 1 and 3)", "L", positive,
+    ] = (),
+    folds: Annotated[
+        int, "The number of random splits into test and calibration conversations, for Singling "
+        "Out", "N", positive,
+    ] = 50,
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    from local.metrics.legal import check_sides, legal_metrics, make_side
+    from utils.archives import read_vectors
+    from utils.tables import read_map
+
+    enrol, trial = (
+        make_side(read_vectors(path), read_map(table), vectors_path=path, utt2spk_path=table)
+        for path, table in ((enrol_xvectors, utt2spk_enrol), (trial_xvectors, utt2spk_trial))
+    )
+    check_sides(enrol, trial, enrol_path=enrol_xvectors, trial_path=trial_xvectors)
     figures = legal_metrics(
         enrol,
         trial,
-        lengths=sorted(set(args.conversation_length or (1, 3))),
-        n_folds=args.folds,
-        n_bootstrap=args.bootstrap,
-        seed=args.seed,
+        lengths=sorted(set(conversation_length or (1, 3))),
+        n_folds=folds,
+        n_bootstrap=bootstrap,
+        seed=seed,
     )
-    write_json(args.out, figures)
-    return 0
+    write_json(out, figures)
 
 
 if __name__ == "__main__":

@@ -9,89 +9,18 @@ value is "inf" or "-inf"; an undefined one is null, and a warning says why. The 
 docs/metrics explain every key.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.output import write_figures
-from local.options import add_intervals
-from utils.cli import UserError, add_command, make_parser, natural, run_program
-from utils.options import add_trial_format, add_utt2spk
-from utils.tables import read_map
-
-Report = Mapping[str, object]
-
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = _add_command(
-        commands, _verification, "TRIALS SCORES",
-        "Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk.",
-    )  # fmt: skip
-    add_utt2spk(command, required=False)
-    command.add_argument(
-        "--omega", type=_omega, action="append", metavar="X",
-        help="The prior odds of a mated pair, which add linkability_omega_<X>; may be given again",
-    )  # fmt: skip
-    command.add_argument(
-        "--bins", type=natural, default=0, metavar="N",
-        help="The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
-        "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not",
-    )  # fmt: skip
-    command.add_argument(
-        "--more-scores", type=Path, action="append", default=[], metavar="SCORES",
-        help="Further scores of the list, such as those of its men; may be given again",
-    )  # fmt: skip
-    command.add_argument(
-        "--unprotected", type=Path, metavar="SCORES",
-        help="Scores of the same trials without protection by the same evaluator, which add "
-        "eer_rise: how far the EER lies above theirs, people resampled alike in both",
-    )  # fmt: skip
-    add_intervals(command)
-    command = _add_command(
-        commands, _calibration, "TRIALS SCORES_F0 SCORES_F1",
-        "Whether a calibration learnt on run f0 of a safeguard serves the attacker on "
-        "run f1. --utt2spk adds n_speakers and n_segments.",
-    )  # fmt: skip
-    add_utt2spk(command, required=False)
-    command = _add_command(
-        commands, _gains, "TRIALS_OO SCORES_OO TRIALS_OA SCORES_OA TRIALS_AA SCORES_AA",
-        "Disclosure lost and distinctiveness gained on enrolment-trial lists of original (O) and "
-        "protected (A) speech, relative to OO, as in Tables 3 and 4 of Noé et al. 2022. "
-        "--utt2spk adds n_speakers; --bootstrap needs it.",
-    )  # fmt: skip
-    add_utt2spk(command, required=False)
-    add_intervals(command)
-    similarity = _add_command(
-        commands, _similarity, "TRIALS_OO SCORES_OO TRIALS_OP SCORES_OP TRIALS_PP SCORES_PP",
-        "Voice similarity matrices, de-identification and voice distinctiveness from the scores "
-        "of all pairs of original (O) and protected (P) segments.",
-    )  # fmt: skip
-    leakage = _add_command(
-        commands, _leakage, "ORIGINAL_XVECTORS PROTECTED_XVECTORS",
-        "Rank search, canonical correlation and Procrustes alignment of x-vectors.",
-    )  # fmt: skip
-    for command in (similarity, leakage):
-        add_utt2spk(command)
-        add_intervals(command)
-    return parser
-
-
-def _add_command(commands: Any, run: Any, files: str, text: str) -> argparse.ArgumentParser:
-    command = add_command(commands, run, text)
-    if "SCORES" in files:
-        add_trial_format(command)
-    for file in files.split():
-        command.add_argument(file.lower(), type=Path, metavar=file)
-    command.add_argument("out", metavar="OUT", help="JSON file, or - for standard output")
-    return command
+from local.options import Bootstrap, Figures
+from utils.cli import BadValue, UserError, natural, run_program
+from utils.commands import Program
+from utils.options import Seed, TrialFormat, Utt2spk
 
 
 def _omega(text: str) -> tuple[str, float]:
@@ -100,11 +29,13 @@ def _omega(text: str) -> tuple[str, float]:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a positive number, not {text!r}")
+        raise BadValue(f"expected a positive number, not {text!r}")
     return text, value
 
 
 def _read_utt2spk(path: Path) -> dict[str, str]:
+    from utils.tables import read_map
+
     utt2spk = read_map(path)
     if not utt2spk:
         raise UserError(f"{path}:1: the file is empty")
@@ -147,101 +78,152 @@ def _read_scored(
     )
 
 
-def _find_speakers(args: argparse.Namespace, trials: Any, path: Path) -> Any:
+def _find_speakers(trials: Any, path: Path, utt2spk: Path) -> Any:
     from local.metrics.verification import find_speakers
 
-    return find_speakers(
-        trials, _read_utt2spk(args.utt2spk), trials_path=path, utt2spk_path=args.utt2spk
-    )
+    return find_speakers(trials, _read_utt2spk(utt2spk), trials_path=path, utt2spk_path=utt2spk)
 
 
-def _check_bootstrap(args: argparse.Namespace) -> None:
-    if args.bootstrap and not args.utt2spk:
+def _write(out: str, figures: Mapping[str, object]) -> None:
+    from local.metrics.output import write_figures
+
+    write_figures(out, figures)
+
+
+def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
+    if bootstrap and not utt2spk:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
 
 
-def _verification(args: argparse.Namespace) -> Report:
+def _verification(
+    trials: Path, scores: Path, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk | None = None,
+    omega: Annotated[
+        Sequence[tuple[str, float]], "The prior odds of a mated pair, which add "
+        "linkability_omega_<X>; may be given again", "X", _omega,
+    ] = (),
+    bins: Annotated[
+        int, "The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
+        "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not", "N",
+        natural,
+    ] = 0,
+    more_scores: Annotated[
+        Sequence[Path], "Further scores of the list, such as those of its men; may be given again",
+        "SCORES",
+    ] = (),
+    unprotected: Annotated[
+        Path | None, "Scores of the same trials without protection by the same evaluator, which "
+        "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
+    ] = None,
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
     from local.metrics.verification import verification
 
-    _check_bootstrap(args)
-    if args.bins and not args.utt2spk:
+    _check_bootstrap(bootstrap, utt2spk)
+    if bins and not utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    trials, score = _read_scored(args.format, args.trials, args.scores, more=args.more_scores)
-    unprotected = None
-    if args.unprotected:
-        _, unprotected = _read_scored(args.format, args.trials, args.unprotected)
-    speakers = None
-    if args.utt2spk:
-        speakers = _find_speakers(args, trials, args.trials)
-    return verification(
-        trials, score, omegas=dict(args.omega or []), speakers=speakers, n_bins=args.bins or None,
-        unprotected=unprotected, n_bootstrap=args.bootstrap, seed=args.seed,
-    )  # fmt: skip
+    listed, score = _read_scored(format, trials, scores, more=more_scores)
+    before = None
+    if unprotected:
+        _, before = _read_scored(format, trials, unprotected)
+    speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
+    _write(out, verification(
+        listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
+        unprotected=before, n_bootstrap=bootstrap, seed=seed,
+    ))  # fmt: skip
 
 
-def _calibration(args: argparse.Namespace) -> Report:
+def _calibration(
+    trials: Path, scores_f0: Path, scores_f1: Path, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk | None = None,
+) -> None:  # fmt: skip
+    """Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.
+
+    --utt2spk adds n_speakers and n_segments.
+    """
     from local.metrics.calibration import calibration
 
-    trials, f0, f1 = _read_scored(args.format, args.trials, args.scores_f0, args.scores_f1)
-    figures = calibration(trials.target, f0, f1)
-    if not args.utt2spk:
-        return figures
-    n_speakers = len(_find_speakers(args, trials, args.trials).names)
-    return {**figures, "n_speakers": n_speakers, "n_segments": len(set(trials.trial))}
+    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1)
+    figures = dict(calibration(listed.target, f0, f1))
+    if utt2spk:
+        figures["n_speakers"] = len(_find_speakers(listed, trials, utt2spk).names)
+        figures["n_segments"] = len(set(listed.trial))
+    _write(out, figures)
 
 
-def _gains(args: argparse.Namespace) -> Report:
-    from local.metrics.gains import SETTINGS, gains
+def _gains(
+    trials_oo: Path, scores_oo: Path, trials_oa: Path, scores_oa: Path, trials_aa: Path,
+    scores_aa: Path, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Disclosure lost and distinctiveness gained by protection.
 
-    _check_bootstrap(args)
-    scored, speakers = {}, {}
-    for setting in SETTINGS:
-        path = getattr(args, f"trials_{setting}")
-        scored[setting] = _read_scored(args.format, path, getattr(args, f"scores_{setting}"))
-        if args.utt2spk:
-            speakers[setting] = _find_speakers(args, scored[setting][0], path)
-    return gains(scored, speakers or None, n_bootstrap=args.bootstrap, seed=args.seed)
+    On enrolment-trial lists of original (O) and protected (A) speech, relative to OO, as in Tables
+    3 and 4 of Noé et al. 2022. --utt2spk adds n_speakers; --bootstrap needs it.
+    """
+    from local.metrics.gains import gains
+
+    _check_bootstrap(bootstrap, utt2spk)
+    paths = {
+        "oo": (trials_oo, scores_oo),
+        "oa": (trials_oa, scores_oa),
+        "aa": (trials_aa, scores_aa),
+    }
+    scored = {setting: _read_scored(format, *files) for setting, files in paths.items()}
+    speakers = None
+    if utt2spk:
+        speakers = {
+            setting: _find_speakers(trials, paths[setting][0], utt2spk)
+            for setting, (trials, _) in scored.items()
+        }
+    _write(out, gains(scored, speakers, n_bootstrap=bootstrap, seed=seed))
 
 
-def _similarity(args: argparse.Namespace) -> Report:
+def _similarity(
+    trials_oo: Path, scores_oo: Path, trials_op: Path, scores_op: Path, trials_pp: Path,
+    scores_pp: Path, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk,
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Voice similarity matrices, de-identification and voice distinctiveness.
+
+    From the scores of all pairs of original (O) and protected (P) segments.
+    """
     from local.metrics.pairs import check_cells, common_speakers, segment_pairs
-    from local.metrics.similarity import SETTINGS, similarity
+    from local.metrics.similarity import similarity
 
-    utt2spk, sets, paths = _read_utt2spk(args.utt2spk), {}, {}
-    for setting in SETTINGS:
-        paths[setting] = getattr(args, f"trials_{setting}")
-        trials, score = _read_scored(
-            args.format, paths[setting], getattr(args, f"scores_{setting}")
-        )
+    files = {"oo": scores_oo, "op": scores_op, "pp": scores_pp}
+    paths = {"oo": trials_oo, "op": trials_op, "pp": trials_pp}
+    speaker_of, sets = _read_utt2spk(utt2spk), {}
+    for setting, path in paths.items():
+        trials, score = _read_scored(format, path, files[setting])
         sets[setting] = segment_pairs(
-            trials, score, utt2spk, trials_path=paths[setting], utt2spk_path=args.utt2spk
+            trials, score, speaker_of, trials_path=path, utt2spk_path=utt2spk
         )
     names = common_speakers(sets, paths)
     for setting, pairs in sets.items():
         check_cells(pairs, paths[setting], symmetric=setting != "op")
-    return similarity(sets, names, n_bootstrap=args.bootstrap, seed=args.seed)
+    _write(out, similarity(sets, names, n_bootstrap=bootstrap, seed=seed))
 
 
-def _leakage(args: argparse.Namespace) -> Report:
+def _leakage(
+    original_xvectors: Path, protected_xvectors: Path, out: Figures, *, utt2spk: Utt2spk,
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Rank search, canonical correlation and Procrustes alignment of x-vectors."""
     from local.metrics.leakage import check_same_space, embeddings, leakage
     from utils.archives import read_vectors
 
-    utt2spk = _read_utt2spk(args.utt2spk)
-    paths = (args.original_xvectors, args.protected_xvectors)
+    speaker_of, paths = _read_utt2spk(utt2spk), (original_xvectors, protected_xvectors)
     original, protected = (
-        embeddings(read_vectors(path), utt2spk, path=path, utt2spk_path=args.utt2spk)
+        embeddings(read_vectors(path), speaker_of, path=path, utt2spk_path=utt2spk)
         for path in paths
     )
     original, protected = check_same_space(original, protected, *paths)
-    return leakage(original, protected, n_bootstrap=args.bootstrap, seed=args.seed)
+    _write(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    write_figures(args.out, args.run(args))
-    return 0
-
+main = Program(__doc__, _verification, _calibration, _gains, _similarity, _leakage)
 
 if __name__ == "__main__":
     run_program(main)

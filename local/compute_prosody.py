@@ -9,39 +9,33 @@ clipping and clipping_original (fractions), level_change (dB); by speaker f0_cor
 standard output.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.output import write_figures
-from local.metrics.prosody import prosody_figures, read_prosody
-from local.options import add_figures
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_utt2spk
-from utils.tables import read_map
+from local.options import Bootstrap, Figures
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import Seed, Utt2spk
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_utt2spk(parser)
-    add_figures(parser, "PROSODY")
-    return parser
+@program
+def main(
+    prosody: Annotated[Path, "The table of compare_prosody.py"],
+    out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    from local.metrics.output import write_figures
+    from local.metrics.prosody import prosody_figures, read_prosody
+    from utils.tables import read_map
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    table, utt2spk = read_prosody(args.prosody), read_map(args.utt2spk)
+    table, speakers = read_prosody(prosody), read_map(utt2spk)
     for utt in table:
-        if utt not in utt2spk:
-            raise UserError(f"{args.utt2spk}: has no utterance {utt}, which {args.prosody} lists")
-    figures = prosody_figures(table, utt2spk, n_bootstrap=args.bootstrap, seed=args.seed)
-    write_figures(args.out, figures)
-    return 0
+        if utt not in speakers:
+            raise UserError(f"{utt2spk}: has no utterance {utt}, which {prosody} lists")
+    figures = prosody_figures(table, speakers, n_bootstrap=bootstrap, seed=seed)
+    write_figures(out, figures)
 
 
 if __name__ == "__main__":

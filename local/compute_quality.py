@@ -7,57 +7,56 @@ QUALITY is the table of steps/estimate_quality.py, of some or all utterances of 
 utterances that have both scores; `n_undefined` counts those without, by reason.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.output import write_figures
-from local.metrics.quality import quality_figures, read_quality
-from local.options import add_figures
-from utils.cli import UserError, make_parser, run_program
-from utils.tables import read_map
+from local.options import AGAIN, Bootstrap, Figures
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import DataFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_figures(parser, "DATA", "QUALITY", also=True)
-    parser.add_argument(
-        "--original", type=Path, action="append", default=[], metavar="QUALITY",
-        help="The scores of the original speech; may be given again, for the original of a further "
-        "set",
-    )  # fmt: skip
-    return parser
+@program
+def main(
+    data: DataFolder,
+    quality: Annotated[Path, "The table of estimate_quality.py"],
+    out: Figures, *,
+    also: Annotated[Sequence[tuple[Path, Path]], AGAIN, "DATA QUALITY"] = (),
+    original: Annotated[
+        Sequence[Path], "The scores of the original speech; may be given again, for the original "
+        "of a further set", "QUALITY",
+    ] = (),
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    from local.metrics.output import write_figures
+    from local.metrics.quality import quality_figures, read_quality
+    from utils.tables import read_map
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     scores: dict[str, float | str] = {}
     utt2spk: dict[str, str] = {}
-    for data, path in [(args.data, args.quality), *args.also]:
-        found, speakers = read_quality(path), read_map(data / "utt2spk")
+    for folder, path in [(data, quality), *also]:
+        found, speakers = read_quality(path), read_map(folder / "utt2spk")
         for utt in found:
             if utt not in speakers:
-                raise UserError(f"{path}: {utt} is not in {data}/utt2spk; estimate it again")
+                raise UserError(f"{path}: {utt} is not in {folder}/utt2spk; estimate it again")
             if utt in scores:
                 raise UserError(f"{path}: {utt} is in another set, too; name each set once")
         scores |= found
         utt2spk |= speakers
     before: dict[str, float | str] = {}
-    for path in args.original:
+    for path in original:
         before |= read_quality(path)
-    if args.original and (missing := [utt for utt in scores if utt not in before]):
-        raise UserError(f"{args.original[0]}: has no {missing[0]}; estimate it again")
+    if original and (missing := [utt for utt in scores if utt not in before]):
+        raise UserError(f"{original[0]}: has no {missing[0]}; estimate it again")
     figures = quality_figures(
-        scores, utt2spk, before if args.original else None,
-        n_bootstrap=args.bootstrap, seed=args.seed,
+        scores, utt2spk, before if original else None,
+        n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
-    write_figures(args.out, figures)
-    return 0
+    write_figures(out, figures)
 
 
 if __name__ == "__main__":

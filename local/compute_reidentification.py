@@ -7,43 +7,38 @@ utterance's candidates are the speakers that it is scored against. OUT is a JSON
 standard output. Values are fractions, with chance levels (docs/metrics/reidentification.md).
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.output import write_figures
-from local.metrics.reidentification import reidentification
-from local.options import add_figures
-from utils.cli import make_parser, run_program
-from utils.options import add_utt2spk
-from utils.tables import read_map
-from utils.trials import join_scores, read_scores, read_trials
+from local.options import Bootstrap, Figures
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import Seed, Utt2spk
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_utt2spk(parser)
-    add_figures(parser, "TRIALS", "SCORES")
-    return parser
+@program
+def main(
+    trial_list: Annotated[Path, "The trials", "TRIALS"],
+    score_list: Annotated[Path, "Their scores", "SCORES"],
+    out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    from local.metrics.output import write_figures
+    from local.metrics.reidentification import reidentification
+    from utils.tables import read_map
+    from utils.trials import join_scores, read_scores, read_trials
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    trials = read_trials(args.trials)
+    trials = read_trials(trial_list)
     score = join_scores(
-        trials, read_scores(args.scores), trials_path=args.trials, scores_path=args.scores
+        trials, read_scores(score_list), trials_path=trial_list, scores_path=score_list
     )
     report = reidentification(
-        trials, score, read_map(args.utt2spk), trials_path=args.trials,
-        n_bootstrap=args.bootstrap, seed=args.seed,
+        trials, score, read_map(utt2spk), trials_path=trial_list,
+        n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
-    write_figures(args.out, report)
-    return 0
+    write_figures(out, report)
 
 
 if __name__ == "__main__":

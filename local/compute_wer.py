@@ -10,34 +10,20 @@ characters of DATA. Where a recogniser left notes.txt beside TEXT, hypotheses_cu
 utterances whose hypothesis came to no end and was cut, and n_hypotheses_cut their number.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.metrics.output import write_figures
-from local.metrics.wer import error_figures, kaldi_lines
-from local.options import add_figures
-from local.protocols.recognised import read_recognised
+from local.options import AGAIN, Bootstrap, Figures
 from steps.asr.text import NORMALISERS
-from utils.cli import make_parser, run_program
+from utils.cli import run_program
+from utils.commands import program
 from utils.datafiles import NOTES
+from utils.options import DataFolder, Seed
 from utils.tables import read_map
-
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_figures(parser, "DATA", "TEXT", also=True)
-    parser.add_argument(
-        "--spelling", choices=tuple(NORMALISERS), default="english",
-        help="The spelling in which words are compared; english: as Whisper's normaliser spells "
-        "it; english_digits: the same, each digit a word; plain, for any language: upper case and "
-        "no punctuation",
-    )  # fmt: skip
-    return parser
 
 
 def _cut(data: Path, texts: Sequence[Path], n_utts: int) -> dict[str, object]:
@@ -51,20 +37,33 @@ def _cut(data: Path, texts: Sequence[Path], n_utts: int) -> dict[str, object]:
     return {"hypotheses_cut": len(cut) / n_utts, "n_hypotheses_cut": len(cut)}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    named = [(args.data, args.text), *args.also]
+@program
+def main(
+    data: DataFolder,
+    text: Annotated[Path, "The table of recognised words"],
+    out: Figures, *,
+    also: Annotated[Sequence[tuple[Path, Path]], AGAIN, "DATA TEXT"] = (),
+    spelling: Annotated[
+        str, "The spelling in which words are compared; english: as Whisper's normaliser spells "
+        "it; english_digits: the same, each digit a word; plain, for any language: upper case "
+        "and no punctuation", (*NORMALISERS,),
+    ] = "english",
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    from local.metrics.output import write_figures
+    from local.metrics.wer import error_figures, kaldi_lines
+    from local.protocols.recognised import read_recognised
+
+    named = [(data, text), *also]
     sets = read_recognised(named, "text", "decode them again", rest_of_line=True)
     figures = error_figures(
-        sets.reference, sets.said, sets.utt2spk, normaliser=args.spelling,
-        n_bootstrap=args.bootstrap, seed=args.seed,
+        sets.reference, sets.said, sets.utt2spk, normaliser=spelling,
+        n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
-    figures |= _cut(args.data, [text for _, text in named], len(sets.said))
+    figures |= _cut(data, [heard for _, heard in named], len(sets.said))
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
-    print("\n".join(kaldi_lines(counts)), file=sys.stderr if args.out == "-" else sys.stdout)
-    write_figures(args.out, figures)
-    return 0
+    print("\n".join(kaldi_lines(counts)), file=sys.stderr if out == "-" else sys.stdout)
+    write_figures(out, figures)
 
 
 if __name__ == "__main__":

@@ -7,39 +7,36 @@ scores around it), `eer` (linear between points of the ROC, as local/compute_met
 the numbers of trials.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-import numpy as np
-
-from local.metrics.detection import eer, rank
-from local.metrics.threshold import eer_threshold
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import OutFile
 from utils.tables import atomic_write
-from utils.trials import join_scores, read_scores, read_trials
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--list", type=Path, nargs=2, action="append", required=True, metavar=("TRIALS", "SCORES"),
-        help="A trial list and its scores; may be given again",
-    )  # fmt: skip
-    parser.add_argument("out", type=Path, metavar="OUT")
-    return parser
+@program
+def main(
+    out: OutFile, *,
+    list: Annotated[
+        Sequence[tuple[Path, Path]], "A trial list and its scores; may be given again",
+        "TRIALS SCORES",
+    ],
+) -> None:  # fmt: skip
+    import numpy as np
 
+    from local.metrics.detection import eer, rank
+    from local.metrics.threshold import eer_threshold
+    from utils.trials import join_scores, read_scores, read_trials
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     scores, targets = [], []
-    for trials_path, scores_path in args.list:
+    for trials_path, scores_path in list:
         trials = read_trials(trials_path)
         found = read_scores(scores_path)
         joined = join_scores(trials, found, trials_path=trials_path, scores_path=scores_path)
@@ -47,17 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         targets.append(trials.target)
     score, target = np.concatenate(scores), np.concatenate(targets)
     if target.all() or not target.any():
-        raise UserError(f"{args.list[0][0]}: target and nontarget trials are both needed")
+        raise UserError(f"{list[0][0]}: target and nontarget trials are both needed")
     figures = {
         "threshold": eer_threshold(score, target),
         "eer": eer(*rank(score, target).counts()),
         "n_target": int(target.sum()),
         "n_nontarget": int((~target).sum()),
     }
-    with atomic_write(args.out) as stream:
+    with atomic_write(out) as stream:
         stream.write(json.dumps(figures, indent=1) + "\n")
     print(f"threshold {figures['threshold']:.4f} at an EER of {100 * figures['eer']:.1f} %")
-    return 0
 
 
 if __name__ == "__main__":

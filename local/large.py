@@ -19,19 +19,30 @@ XVECTORS is an .scp or .ark file or a folder with xvector.scp, DATA a data direc
 docs/populations.md.
 """
 
-import argparse
+import builtins
 import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_bootstrap, add_collection
-from steps.options import add_backend, add_device, add_sampler, make_sampler
-from utils.cli import UserError, add_command, make_parser, positive, run_program
-from utils.options import add_allow_loss, add_paths, add_seed
+from local.options import Bootstrap, CommandLog, CorpusName, EncoderName
+from steps.options import (
+    Asnorm,
+    Device,
+    Generator,
+    GeneratorBackend,
+    Pool,
+    PoolData,
+    ScoringBackend,
+    Sources,
+    load_sampler,
+)
+from utils.cli import BadValue, UserError, natural, positive, run_program
+from utils.commands import COMMON, Program
+from utils.options import OutFile, OutFolder, Seed
 from utils.progress import progress
 from utils.tables import atomic_write, is_there
 
@@ -39,177 +50,68 @@ WIDE = 1e-4  # bounds of the EER that are further apart are told
 
 logger = logging.getLogger(__name__)
 
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for run, text, *asked in (
-        (_prepare, "Read x-vectors and make a plan.", _add_sides, _add_plan),
-        (_count, "Count the scores of one part of each of some plans.", _add_plans, _add_counting),
-        (_figures, "Add the parts of a plan and write the figures.", _add_plan, _add_report),
-        (
-            *(_run, "Prepare, count and write the figures."),
-            *(_add_sides, _add_plan, _add_counting, _add_report),
-        ),
-        (_populations, str(_populations.__doc__), _add_populations),
-        (_curve, str(_curve.__doc__), _add_curve),
-        (_collect, str(_collect.__doc__), _add_curves),
-    ):
-        command = add_command(commands, run, text)
-        for add in asked:
-            add(command)
-    return parser
-
-
-def _add_sides(command: argparse.ArgumentParser) -> None:
-    for side in ("enrol", "trial"):
-        command.add_argument(f"{side}_xvectors", type=Path, metavar=f"{side.upper()}_XVECTORS")
-        command.add_argument(f"{side}_data", type=Path, metavar=f"{side.upper()}_DATA")
-    add_backend(command, "cosine")
-    command.add_argument(
-        "--enrol", choices=("each", "mean"), default="each",
-        help="What is enrolled: each utterance, or the mean of a speaker's with their number",
-    )  # fmt: skip
-    command.add_argument(
-        "--same-gender", action="store_true", help="Compare speakers of one gender only"
-    )
-    command.add_argument(
-        "--range", type=float, nargs=2, metavar=("LOW", "HIGH"),
-        help="The range of the bins, in scores; left out: -1 1 for cosine, and by a first pass for "
-        "others",
-    )  # fmt: skip
-    command.add_argument(
-        "--first-pass", action="store_true", help="Find the range of cosines, too, by a first pass"
-    )
-    command.add_argument(
-        "--bins", type=positive, default=1 << 16, metavar="N",
-        help="The number of bins of the histograms",
-    )  # fmt: skip
-    command.add_argument(
-        "--groups", type=positive, default=32, metavar="N",
-        help="The number of groups of speakers that intervals resample; groups are speakers where "
-        "there are no more",
-    )  # fmt: skip
-    add_seed(command)
-    add_allow_loss(command, "utterances of either side")
-
-
-def _add_plan(command: argparse.ArgumentParser) -> None:
-    command.add_argument("plan", type=Path, metavar="PLAN", help="folder of the plan")
-
-
-def _add_plans(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "plans", type=Path, nargs="+", metavar="PLAN", help="folders of plans, one after the other"
-    )
-    command.add_argument(
-        "--part", type=positive, default=1, metavar="N",
-        help="The number of the part that is counted, from 1",
-    )  # fmt: skip
-
-
-def _add_parts(command: argparse.ArgumentParser) -> None:
-    if all("--parts" not in action.option_strings for action in command._actions):
-        command.add_argument(
-            "--parts", type=positive, default=1, metavar="M", help="The number of parts"
-        )
-
-
-def _add_counting(command: argparse.ArgumentParser) -> None:
-    add_device(command)
-    command.add_argument(
-        "--checkpoint-seconds", type=float, default=60.0, metavar="S",
-        help="The time between two checkpoints, in seconds",
-    )  # fmt: skip
-    _add_parts(command)
-
-
-def _add_report(command: argparse.ArgumentParser) -> None:
-    _add_parts(command)
-    add_bootstrap(command)
-    command.add_argument("out", type=Path, metavar="OUT", help="JSON file")
-
-
-def _add_populations(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--conf", type=Path, metavar="YAML",
-        help="The settings of a system with a generator; left out: speech is original",
-    )  # fmt: skip
-    command.add_argument("--real", action="store_true", help="Take the sources themselves")
-    command.add_argument(
-        "--sizes", type=_size, nargs="+", default=[(50, 0), (200, 0), (1000, 0)], metavar="N[:P]",
-        help="The numbers of speakers, each with P populations instead of --populations",
-    )  # fmt: skip
-    command.add_argument(
-        "--populations", type=positive, default=5, metavar="N",
-        help="The number of populations of each size",
-    )  # fmt: skip
-    command.add_argument(
-        "--voices", choices=("two", "same"), default="two",
-        help="The pseudo-speakers of a person: one in enrolment and one in trials, or the same in "
-        "both; of a system of level utt each utterance has its own",
-    )  # fmt: skip
-    _add_leak(command)
-    add_backend(command, "cosine")
-    add_sampler(command)
-    command.add_argument("out", type=Path, metavar="OUT")
-
-
-def _add_leak(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--leak", type=float, default=0.0, metavar="A",
-        help="The share of the source speaker that protected x-vectors keep",
-    )  # fmt: skip
+EnrolXvectors = Annotated[Path, "The x-vectors of the enrolment", "ENROL_XVECTORS"]
+EnrolData = Annotated[Path, "The data directory of the enrolment", "ENROL_DATA"]
+TrialXvectors = Annotated[Path, "The x-vectors of the trials", "TRIAL_XVECTORS"]
+TrialData = Annotated[Path, "The data directory of the trials", "TRIAL_DATA"]
+Plan = Annotated[Path, "The folder of the plan", "PLAN"]
+Enrol = Annotated[
+    Literal["each", "mean"],
+    "What is enrolled: each utterance, or the mean of a speaker's with their number",
+]
+SameGender = Annotated[bool, "Compare speakers of one gender only"]
+Range = Annotated[
+    tuple[float, float] | None, "The range of the bins, in scores; left out: -1 1 for cosine, and "
+    "by a first pass for others", "LOW HIGH",
+]  # fmt: skip
+FirstPass = Annotated[bool, "Find the range of cosines, too, by a first pass"]
+Bins = Annotated[int, "The number of bins of the histograms", "N", positive]
+Groups = Annotated[
+    int, "The number of groups of speakers that intervals resample; groups are speakers where "
+    "there are no more", "N", positive,
+]  # fmt: skip
+AllowLoss = Annotated[
+    int, "The number of utterances of either side that may be lost; more are an error", "N",
+    natural, COMMON,
+]  # fmt: skip
+Checkpoint = Annotated[float, "The time between two checkpoints, in seconds", "S"]
+Parts = Annotated[int, "The number of parts", "M", positive]
+Leak = Annotated[float, "The share of the source speaker that protected x-vectors keep", "A"]
 
 
 def _size(text: str) -> tuple[int, int]:
     """Speakers, and populations of them (0: as many as of the others)."""
     size, _, number = text.partition(":")
     if not size.isdecimal() or (":" in text and not (number.isdecimal() and int(number) > 0)):
-        raise argparse.ArgumentTypeError(f"expected N or N:P, such as 10000:1, not {text!r}")
+        raise BadValue(f"expected N or N:P, such as 10000:1, not {text!r}")
     return int(size), int(number or 0)
 
 
-def _add_curve(command: argparse.ArgumentParser) -> None:
-    _add_parts(command)
-    add_bootstrap(command, default=1000)
-    add_paths(command, "folder", "out")
-
-
-def _add_curves(command: argparse.ArgumentParser) -> None:
-    add_collection(command, "corpus-name", "encoder")
-    command.add_argument(
-        "--scorer", required=True, metavar="NAME", help="The name of the back end that scored"
-    )
-    _add_leak(command)
-    command.add_argument(
-        "--curve", nargs=2, action="append", required=True, metavar=("SYSTEM", "TABLE"),
-        help="A system's name, and what `curve` made of it; may be given again",
-    )  # fmt: skip
-    command.add_argument("out", type=Path, metavar="OUT")
-
-
-def _prepare(args: argparse.Namespace) -> None:
+def _prepare(
+    enrol_xvectors: EnrolXvectors, enrol_data: EnrolData, trial_xvectors: TrialXvectors,
+    trial_data: TrialData, plan: Plan, *, backend: ScoringBackend = "cosine", asnorm: Asnorm = 0,
+    enrol: Enrol = "each", same_gender: SameGender = False, range: Range = None,
+    first_pass: FirstPass = False, bins: Bins = 1 << 16, groups: Groups = 32, seed: Seed = 0,
+    allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
+    """Read x-vectors and make a plan."""
+    from steps.large import tiles
     from steps.large.plans import make_plan, read_sides
-    from steps.large.tiles import Bins
     from steps.speaker.backends import load_normalised
 
-    backend = load_normalised(args.backend, args.asnorm)
-    enrol, trial = read_sides(
-        (args.enrol_xvectors, args.enrol_data), (args.trial_xvectors, args.trial_data),
-        backend, average=args.enrol == "mean", allow_loss=args.allow_loss,
+    scorer = load_normalised(backend, asnorm)
+    sides = read_sides(
+        (enrol_xvectors, enrol_data), (trial_xvectors, trial_data), scorer,
+        average=enrol == "mean", allow_loss=allow_loss,
     )  # fmt: skip
-    bins = None
-    if args.range:
-        low, high = args.range
-        bins = Bins(low, high, args.bins)
-    elif args.backend == "cosine" and not args.asnorm and not args.first_pass:
-        bins = Bins(-1.0, 1.0, args.bins)
-    about = {"backend": args.backend, "asnorm": args.asnorm, "enrol": args.enrol}
+    places = None
+    if range:
+        places = tiles.Bins(*range, bins)
+    elif backend == "cosine" and not asnorm and not first_pass:
+        places = tiles.Bins(-1.0, 1.0, bins)
     info = make_plan(
-        enrol, trial, backend, folder=args.plan, bins=bins, n_bins=args.bins,
-        same_gender=args.same_gender, n_groups=args.groups, seed=args.seed, about=about,
+        *sides, scorer, folder=plan, bins=places, n_bins=bins, same_gender=same_gender,
+        n_groups=groups, seed=seed, about={"backend": backend, "asnorm": asnorm, "enrol": enrol},
     ).info  # fmt: skip
     print(
         f"{info['n_enrol']} enrolments x {info['n_trial']} trials, {info['n_speakers']} speakers: "
@@ -218,37 +120,45 @@ def _prepare(args: argparse.Namespace) -> None:
     )
 
 
-def _count(args: argparse.Namespace) -> None:
-    for plan in args.plans:
-        _count_parts(args, plan, [args.part])
+def _count(
+    plans: Annotated[Sequence[Path], "The folders of plans, one after the other", "PLAN"], *,
+    part: Annotated[
+        int, "The number of the part that is counted, from 1", "N", positive,
+    ] = 1,
+    parts: Parts = 1, device: Device = "cpu", checkpoint_seconds: Checkpoint = 60.0,
+) -> None:  # fmt: skip
+    """Count the scores of one part of each of some plans."""
+    for plan in plans:
+        _count_parts(plan, [part], parts, device, checkpoint_seconds)
 
 
-def _count_parts(args: argparse.Namespace, folder: Path, numbers: Sequence[int]) -> None:
+def _count_parts(
+    folder: Path, numbers: Sequence[int], parts: int, device: str, every: float
+) -> None:
     from steps.large.plans import count_part, load_plan, part_path
 
     plan = load_plan(folder)
     for number in numbers:
-        checkpoint = part_path(folder, number, args.parts)
+        checkpoint = part_path(folder, number, parts)
         how = ", which went on from a checkpoint" if is_there(checkpoint) else ""
         part = count_part(
-            plan, plan.part(number, args.parts), checkpoint=checkpoint,
-            every=args.checkpoint_seconds, device=args.device.removeprefix("cpu"),
-            wrap=progress("count", unit="cells"),
+            plan, plan.part(number, parts), checkpoint=checkpoint, every=every,
+            device=device.removeprefix("cpu"), wrap=progress("count", unit="cells"),
         )  # fmt: skip
         print(
-            f"{folder}: part {number} of {args.parts}{how}: {part.counts.places.sum()} pairs "
-            "counted",
+            f"{folder}: part {number} of {parts}{how}: {part.counts.places.sum()} pairs counted",
             flush=True,
         )
 
 
-def _figures(args: argparse.Namespace) -> None:
+def _figures(plan: Plan, out: OutFile, *, parts: Parts = 1, bootstrap: Bootstrap = 0) -> None:
+    """Add the parts of a plan and write the figures."""
     from local.metrics.large import report, widest
     from local.metrics.output import write_figures
     from steps.large.plans import read_total
 
-    total = read_total(args.plan, args.parts)
-    made: dict[str, Any] = report(total, n_bootstrap=args.bootstrap, seed=total.plan.info["seed"])
+    total = read_total(plan, parts)
+    made: dict[str, Any] = report(total, n_bootstrap=bootstrap, seed=total.plan.info["seed"])
     if widest(made["bounds"]) > WIDE:
         ends = [min(x) for x in zip(*made["extremes"].values(), strict=True)]
         ends[1] = max(made["extremes"][kind][1] for kind in made["extremes"])
@@ -257,18 +167,49 @@ def _figures(args: argparse.Namespace) -> None:
             "few bins; give prepare a closer --range, or --first-pass",
             *made["bounds"]["eer"], *ends,
         )  # fmt: skip
-    write_figures(str(args.out), made)
+    write_figures(str(out), made)
     low, high = made["bounds"]["eer"]
     print(f"EER {100 * made['eer']:.4f} % (exactly: from {100 * low:.4f} to {100 * high:.4f})")
 
 
-def _run(args: argparse.Namespace) -> None:
-    _prepare(args)
-    _count_parts(args, args.plan, range(1, args.parts + 1))
-    _figures(args)
+def _run(
+    enrol_xvectors: EnrolXvectors, enrol_data: EnrolData, trial_xvectors: TrialXvectors,
+    trial_data: TrialData, plan: Plan, out: OutFile, *, backend: ScoringBackend = "cosine",
+    asnorm: Asnorm = 0, enrol: Enrol = "each", same_gender: SameGender = False,
+    range: Range = None, first_pass: FirstPass = False, bins: Bins = 1 << 16, groups: Groups = 32,
+    seed: Seed = 0, allow_loss: AllowLoss = 0, device: Device = "cpu",
+    checkpoint_seconds: Checkpoint = 60.0, parts: Parts = 1, bootstrap: Bootstrap = 0,
+) -> None:  # fmt: skip
+    """Prepare, count and write the figures."""
+    _prepare(
+        enrol_xvectors, enrol_data, trial_xvectors, trial_data, plan, backend=backend,
+        asnorm=asnorm, enrol=enrol, same_gender=same_gender, range=range, first_pass=first_pass,
+        bins=bins, groups=groups, seed=seed, allow_loss=allow_loss,
+    )  # fmt: skip
+    _count_parts(plan, [*builtins.range(1, parts + 1)], parts, device, checkpoint_seconds)
+    _figures(plan, out, parts=parts, bootstrap=bootstrap)
 
 
-def _populations(args: argparse.Namespace) -> None:
+def _populations(
+    out: OutFolder, *,
+    conf: Annotated[
+        Path | None, "The settings of a system with a generator; left out: speech is original",
+        "YAML",
+    ] = None,
+    real: Annotated[bool, "Take the sources themselves"] = False,
+    sizes: Annotated[
+        tuple[tuple[int, int], ...], "The numbers of speakers, each with P populations instead of "
+        "--populations", "N[:P]", _size,
+    ] = ((50, 0), (200, 0), (1000, 0)),
+    populations: Annotated[int, "The number of populations of each size", "N", positive] = 5,
+    voices: Annotated[
+        Literal["two", "same"], "The pseudo-speakers of a person: one in enrolment and one in "
+        "trials, or the same in both; of a system of level utt each utterance has its own",
+    ] = "two",
+    leak: Leak = 0.0, backend: ScoringBackend = "cosine", asnorm: Asnorm = 0, seed: Seed = 0,
+    sources: Sources, pool: Pool = None, pool_data: PoolData = None,
+    pool_backend: GeneratorBackend = None, generator: Generator = None,
+) -> None:  # fmt: skip
     """Make populations of simulated speakers, and plans of all their pairs.
 
     The speakers are fitted to the x-vectors of --sources. Every enrolment utterance is to be
@@ -288,34 +229,40 @@ def _populations(args: argparse.Namespace) -> None:
     from steps.large.tiles import Bins
     from steps.speaker.backends import load_normalised
 
-    sizes = [size for size, _ in args.sizes]
-    numbers = [number or args.populations for _, number in args.sizes]
-    if min(sizes) < 2:
+    speakers = [size for size, _ in sizes]
+    numbers = [number or populations for _, number in sizes]
+    if min(speakers) < 2:
         raise UserError("--sizes from 2 speakers on")
-    backend = load_normalised(args.backend, args.asnorm)
-    bins = Bins(-1.0, 1.0) if args.backend == "cosine" and not args.asnorm else None
+    scorer = load_normalised(backend, asnorm)
+    bins = Bins(-1.0, 1.0) if backend == "cosine" and not asnorm else None
     of: Real | Simulated
-    if args.real:
-        of = read_real(args.sources, args.seed)
+    if real:
+        of = read_real(sources, seed)
     else:
-        sampler = make_sampler(args, args.conf) if args.conf else None
-        if sampler and sampler.settings.level == "utt" and args.voices == "same":
+        sampler = None if conf is None else load_sampler(
+            conf, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
+            generator=generator,
+        )  # fmt: skip
+        if sampler and sampler.settings.level == "utt" and voices == "same":
             raise UserError(
-                f"{args.conf}: level: utt: every utterance has a pseudo-speaker of its own, so "
+                f"{conf}: level: utt: every utterance has a pseudo-speaker of its own, so "
                 "that none is the same in enrolment and trials; give --voices two"
             )
-        recipe = Recipe(sampler, args.voices, args.leak, args.seed)
-        of = Simulated(fit_sources(args.sources), recipe)
-    rows = of.rows(sizes, numbers)
+        recipe = Recipe(sampler, voices, leak, seed)
+        of = Simulated(fit_sources(sources), recipe)
+    rows = of.rows(speakers, numbers)
     for row in progress("populations", unit="populations")(rows):
-        plan = row.plan(args.out)
+        plan = row.plan(out)
         if not is_there(plan / "plan.json"):
-            make_plan(*of.sides(row), backend, folder=plan, bins=bins, seed=args.seed)
-    write_table(args.out / "populations.tsv", rows)
-    print(f"{args.out}: {len(rows)} populations, up to {rows[-1].speakers} speakers")
+            make_plan(*of.sides(row), scorer, folder=plan, bins=bins, seed=seed)
+    write_table(out / "populations.tsv", rows)
+    print(f"{out}: {len(rows)} populations, up to {rows[-1].speakers} speakers")
 
 
-def _curve(args: argparse.Namespace) -> None:
+def _curve(
+    folder: Annotated[Path, "The folder of populations", "FOLDER"], out: OutFile, *,
+    parts: Parts = 1, bootstrap: Bootstrap = 1000,
+) -> None:  # fmt: skip
     """Measure EER and D_ECE against the number of speakers.
 
     FOLDER is one of populations, whose plans were counted in --parts parts. OUT is a table, a row
@@ -327,19 +274,27 @@ def _curve(args: argparse.Namespace) -> None:
     from steps.large.plans import read_total
     from steps.large.populations import Row, read_table, write_table
 
-    if not args.bootstrap:
+    if not bootstrap:
         raise UserError("--bootstrap: from 1 on")
     points = []
-    rows = read_table(args.folder / "populations.tsv", Row)
+    rows = read_table(folder / "populations.tsv", Row)
     for row in progress("curve", unit="populations")(rows):
-        total = read_total(row.plan(args.folder), args.parts)
-        made = report(total, n_bootstrap=args.bootstrap, seed=total.plan.info["seed"])
+        total = read_total(row.plan(folder), parts)
+        made = report(total, n_bootstrap=bootstrap, seed=total.plan.info["seed"])
         points.append(Point.of(row, made))
         print(f"{row.speakers} speakers, population {row.population}: {points[-1].eer:.6f}")
-    write_table(args.out, points)
+    write_table(out, points)
 
 
-def _collect(args: argparse.Namespace) -> None:
+def _collect(
+    out: OutFolder, *, corpus_name: CorpusName, encoder: EncoderName,
+    scorer: Annotated[str, "The name of the back end that scored", "NAME"], leak: Leak = 0.0,
+    curve: Annotated[
+        Sequence[tuple[str, str]], "A system's name, and what `curve` made of it; may be given "
+        "again", "SYSTEM TABLE",
+    ],
+    command_log: CommandLog = Path("exp/cmdline.log"),
+) -> None:  # fmt: skip
     """Put together curves of EER and D_ECE against the number of speakers.
 
     OUT gets large.csv (a population a row), RESULTS.md, large.pdf and large.svg. All speakers but
@@ -348,24 +303,17 @@ def _collect(args: argparse.Namespace) -> None:
     from local.report import large as report
     from local.report.origin import origin
 
-    points = [p for name, path in args.curve for p in report.read_points(name, Path(path))]
-    args.out.mkdir(parents=True, exist_ok=True)
-    report.draw_curves(points, args.out)
-    text = report.render(
-        args.corpus_name, args.encoder, args.scorer, args.leak, points, origin(args.command_log)
-    )
-    with atomic_write(args.out / "RESULTS.md") as stream:
+    points = [p for name, path in curve for p in report.read_points(name, Path(path))]
+    out.mkdir(parents=True, exist_ok=True)
+    report.draw_curves(points, out)
+    text = report.render(corpus_name, encoder, scorer, leak, points, origin(command_log))
+    with atomic_write(out / "RESULTS.md") as stream:
         stream.write(text)
-    report.write_rows(args.out / "large.csv", points)
-    print(f"{len(points)} populations of {len(args.curve)} tables written to {args.out}")
+    report.write_rows(out / "large.csv", points)
+    print(f"{len(points)} populations of {len(curve)} tables written to {out}")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    args.run(args)
-    return 0
-
+main = Program(__doc__, _prepare, _count, _figures, _run, _populations, _curve, _collect)
 
 if __name__ == "__main__":
     run_program(main)

@@ -12,24 +12,15 @@ has no audio, gender, transcript or emotion, or its audio cannot be read, is emp
 Nothing is written when more are left out than --allow-loss (exit status 3).
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.protocols.utterances import (
-    describe_faults,
-    find_faults,
-    make_tables,
-    probe_all,
-    read_utterances,
-)
-from utils.cli import LossError, UserError, make_parser, run_program
-from utils.datadir import write_data_dir
-from utils.options import add_allow_loss, add_jobs, add_paths
-from utils.progress import progress
+from utils.cli import LossError, UserError, run_program
+from utils.commands import program
+from utils.options import AllowLoss, Jobs, OutFolder
 
 SHOWN = 20  # faults printed; the rest is counted
 
@@ -38,6 +29,16 @@ def make_data_dir(
     table: Path, out: Path, *, allow_loss: int, jobs: int, genders_from: str = ""
 ) -> None:
     """Check every utterance of the table and write the good ones; see the head of this file."""
+    from local.protocols.utterances import (
+        describe_faults,
+        find_faults,
+        make_tables,
+        probe_all,
+        read_utterances,
+    )
+    from utils.datadir import write_data_dir
+    from utils.progress import progress
+
     rows = read_utterances(table)
     audio = probe_all(rows, jobs, progress=progress("make_data_dir"))
     faults = list(find_faults(rows, audio, genders_from))
@@ -66,32 +67,13 @@ def make_data_dir(
     print(f"{out}: {counts}; {speakers} speakers, {hours:.3f} h")
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_paths(parser, "table", "out")
-    add_allow_loss(parser)
-    add_jobs(parser)
-    parser.add_argument(
-        "--genders-from", default="", metavar="NAME",
-        help="The place where genders come from, for messages",
-    )  # fmt: skip
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if args.nj < 1:
-        raise UserError(f"--nj {args.nj}: at least 1 is expected")
-    make_data_dir(
-        args.table,
-        args.out,
-        allow_loss=args.allow_loss,
-        jobs=args.nj,
-        genders_from=args.genders_from,
-    )
-    return 0
+@program
+def main(
+    table: Annotated[Path, "The table of utterances"],
+    out: OutFolder, *, allow_loss: AllowLoss = 0, nj: Jobs = 1,
+    genders_from: Annotated[str, "The place where genders come from, for messages", "NAME"] = "",
+) -> None:  # fmt: skip
+    make_data_dir(table, out, allow_loss=allow_loss, jobs=nj, genders_from=genders_from)
 
 
 if __name__ == "__main__":

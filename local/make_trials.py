@@ -20,11 +20,11 @@ the audio that is in DATA; how much of them is left is printed. Where the mixed 
 there, or are there alone, the others are made of what is there.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -42,9 +42,10 @@ from local.protocols.trials import (
     read_official,
     with_both,
 )
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
-from utils.options import add_seed
+from utils.options import DataFolder, Seed
 from utils.tables import invert, read_map
 
 COUNTED = (
@@ -159,85 +160,70 @@ def split_off_rest(
     )
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT", help="path and name of the evaluation, E")
-    add_seed(parser)
-    parser.add_argument(
-        "--enrol-utts", type=int, default=5, metavar="N",
-        help="The number of enrolment utterances of a speaker",
-    )  # fmt: skip
-    parser.add_argument(
-        "--min-trial-utts", type=int, default=1, metavar="N",
-        help="The number of trial utterances that an enrolled speaker must have",
-    )  # fmt: skip
-    parser.add_argument(
-        "--enrol-speakers", type=int, metavar="N",
-        help="The number of speakers of each gender who are enrolled; left out: all who have "
-        "enough utterances",
-    )  # fmt: skip
-    parser.add_argument(
-        "--genders", nargs="+", choices=GENDERS, default=list(GENDERS), metavar="G",
-        help="The genders whose trials are made; a corpus of one gender says which",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sessions", type=Path, metavar="UTT2SESSION",
-        help="The table of each utterance's session; enrolment and trials are of different "
-        "sessions",
-    )  # fmt: skip
-    parser.add_argument(
-        "--speakers", type=int, metavar="N",
-        help="The number of speakers of each gender who are evaluated, drawn by the seed; needs "
-        "--rest",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rest", type=Path, metavar="DIR",
-        help="The data directory for the speakers who are not evaluated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--enrolled", type=Path, metavar="DIR",
-        help="The data directory that says who is enrolled with what",
-    )  # fmt: skip
-    parser.add_argument("--official", type=Path, metavar="DIR", help="The folder of official lists")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if (args.speakers is None) != (args.rest is None):
+@program
+def main(
+    data_dir: DataFolder,
+    out: Annotated[Path, "The path and name of the evaluation, E"],
+    *, seed: Seed = 0,
+    enrol_utts: Annotated[int, "The number of enrolment utterances of a speaker", "N"] = 5,
+    min_trial_utts: Annotated[
+        int, "The number of trial utterances that an enrolled speaker must have", "N",
+    ] = 1,
+    enrol_speakers: Annotated[
+        int | None, "The number of speakers of each gender who are enrolled; left out: all who "
+        "have enough utterances", "N",
+    ] = None,
+    genders: Annotated[
+        tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which",
+        "G", GENDERS,
+    ] = GENDERS,
+    sessions: Annotated[
+        Path | None, "The table of each utterance's session; enrolment and trials are of "
+        "different sessions", "UTT2SESSION",
+    ] = None,
+    speakers: Annotated[
+        int | None, "The number of speakers of each gender who are evaluated, drawn by the seed; "
+        "needs --rest", "N",
+    ] = None,
+    rest: Annotated[
+        Path | None, "The data directory for the speakers who are not evaluated", "DIR",
+    ] = None,
+    enrolled: Annotated[
+        Path | None, "The data directory that says who is enrolled with what", "DIR",
+    ] = None,
+    official: Annotated[Path | None, "The folder of official lists", "DIR"] = None,
+) -> None:  # fmt: skip
+    if (speakers is None) != (rest is None):
         raise UserError("--speakers and --rest go together: who is not evaluated goes to --rest")
-    ruled = (args.enrol_speakers, args.sessions, args.speakers, args.enrolled)
-    if args.enrolled is not None and any(option is not None for option in ruled[:3]):
+    ruled = (enrol_speakers, sessions, speakers, enrolled)
+    if enrolled is not None and any(option is not None for option in ruled[:3]):
         raise UserError("--enrolled says who is enrolled: leave out the options for it")
-    if args.official is not None and any(option is not None for option in ruled):
+    if official is not None and any(option is not None for option in ruled):
         raise UserError("--official says who is enrolled and tried: leave out the options for it")
-    for name in ("enrol_utts", "min_trial_utts", "enrol_speakers", "speakers"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise UserError(f"--{name.replace('_', '-')} {getattr(args, name)}: 1 is the least")
-    data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "spk2gender"))
-    if args.official is not None:
-        lists = official_lists(data, args.official, args.out.name)
-    elif args.enrolled is not None:
-        lists = enrolled_lists(data, args.enrolled, args.genders)
+    for name, number in (
+        ("enrol-utts", enrol_utts), ("min-trial-utts", min_trial_utts),
+        ("enrol-speakers", enrol_speakers), ("speakers", speakers),
+    ):  # fmt: skip
+        if number is not None and number < 1:
+            raise UserError(f"--{name} {number}: 1 is the least")
+    data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "spk2gender"))
+    if official is not None:
+        lists = official_lists(data, official, out.name)
+    elif enrolled is not None:
+        lists = enrolled_lists(data, enrolled, genders)
     else:
-        sessions = None if args.sessions is None else read_map(args.sessions)
-        rules = Rules(
-            args.enrol_utts, args.min_trial_utts, args.enrol_speakers, tuple(args.genders)
-        )
-        if args.speakers is not None:
-            data, rest = split_off_rest(data, args.speakers, rules, args.seed, sessions)
-        lists = ruled_lists(data, rules, args.seed, sessions)
+        session_of = None if sessions is None else read_map(sessions)
+        rules = Rules(enrol_utts, min_trial_utts, enrol_speakers, tuple(genders))
+        if speakers is not None:
+            data, others = split_off_rest(data, speakers, rules, seed, session_of)
+        lists = ruled_lists(data, rules, seed, session_of)
     lists = with_both(lists, data.utt2spk, data.spk2gender or {})
     check_lists(lists)
     if lists.unused:
         print(f"{len(lists.unused)} of {len(data.utt2spk)} utterances are in no list")
-    write_sets(data, args.out, lists)
-    if args.rest is not None:
-        _write(rest, args.rest, list(rest.utt2spk))
-    return 0
+    write_sets(data, out, lists)
+    if rest is not None:
+        _write(others, rest, list(others.utt2spk))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,21 @@
 
 import argparse
 from pathlib import Path
+from typing import Annotated
 
 from utils.cli import natural
+from utils.commands import COMMON
 from utils.options import add_seed
+
+Figures = Annotated[str, "The JSON file that is written, or - for standard output", "OUT"]
+Bootstrap = Annotated[
+    int, "The number of times that the speakers are resampled, for 95 % intervals; 0: none", "N",
+    natural, COMMON,
+]  # fmt: skip
+AGAIN = "A further set, counted together with the first; may be given again"
+CorpusName = Annotated[str, "The name of the corpus", "NAME"]
+EncoderName = Annotated[str, "The name of the encoder", "NAME"]
+CommandLog = Annotated[Path, "The log of the recipe's commands", "FILE"]
 
 
 def add_bootstrap(parser: argparse.ArgumentParser, default: int = 0) -> None:

@@ -10,11 +10,11 @@ was asked for and does not exist (a white-box attacker without a constant target
 Nothing else is made.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -22,37 +22,30 @@ from local.plan.evaluators import train_again
 from local.plan.options import Asked, follow_protocol
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_paths
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.tables import atomic_write
 
 RECIPES = {"run": plan_run, **STUDIES}
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("recipe", choices=RECIPES)
-    add_paths(parser, "folder")
-    parser.add_argument("options", nargs="*", metavar="NAME=VALUE")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    values = dict(word.split("=", 1) for word in args.options if "=" in word)
-    if len(values) < len(args.options):
+@program
+def main(
+    recipe: Annotated[str, "The recipe", (*RECIPES,)],
+    folder: Annotated[Path, "The folder of the plan, which is written"],
+    options: Annotated[Sequence[str], "The options of its script", "NAME=VALUE"] = (),
+) -> None:  # fmt: skip
+    values = dict(word.split("=", 1) for word in options if "=" in word)
+    if len(values) < len(options):
         raise UserError("NAME=VALUE is expected, each once; see --help")
     asked = follow_protocol(Asked(values))
     again = train_again(asked.words("evaluators"), asked.number("trainings"))
-    planned = RECIPES[args.recipe](asked.changed({"evaluators": " ".join(again)}))
-    planned.tables.write(args.folder)
-    with atomic_write(args.folder / "options.json") as stream:
+    planned = RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
+    planned.tables.write(folder)
+    with atomic_write(folder / "options.json") as stream:
         json.dump(planned.remembered, stream, indent=1)
-    with atomic_write(args.folder / "notes") as stream:
+    with atomic_write(folder / "notes") as stream:
         stream.writelines(f"{note}\n" for note in planned.notes)
-    return 0
 
 
 if __name__ == "__main__":

@@ -7,67 +7,43 @@ error if the sets are not what the attacker is said to have, if enrolment and tr
 that they must not, or if the attacker's training set has a speaker of theirs.
 """
 
-import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.protocols.attack_record import record_attack
-from steps.options import add_backend
-from utils.cli import make_parser, run_program
+from steps.options import Asnorm, ScoringBackend
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFile
 from utils.tables import atomic_write
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--attacker", required=True, metavar="NAME",
-        help="The attacker's name, as in docs/attackers.md",
-    )  # fmt: skip
-    parser.add_argument(
-        "--enrol", type=Path, required=True, metavar="DATA",
-        help="The data directory of the enrolment",
-    )  # fmt: skip
-    parser.add_argument(
-        "--trial", type=Path, required=True, metavar="DATA", help="The data directory of the trials"
-    )
-    parser.add_argument(
-        "--training", type=Path, metavar="DATA",
-        help="The protected set that the attacker was trained on",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pairs", type=Path, metavar="DATA",
-        help="The protected set whose originals the attacker has, too",
-    )  # fmt: skip
-    parser.add_argument(
-        "--encoder", required=True, metavar="ENCODER", help="The name of the encoder"
-    )
-    add_backend(parser)
-    parser.add_argument("out", type=Path, metavar="OUT")
-    return parser
+@program
+def main(
+    out: OutFile, *,
+    attacker: Annotated[str, "The attacker's name, as in docs/attackers.md", "NAME"],
+    enrol: Annotated[Path, "The data directory of the enrolment", "DATA"],
+    trial: Annotated[Path, "The data directory of the trials", "DATA"],
+    training: Annotated[
+        Path | None, "The protected set that the attacker was trained on", "DATA",
+    ] = None,
+    pairs: Annotated[
+        Path | None, "The protected set whose originals the attacker has, too", "DATA",
+    ] = None,
+    encoder: Annotated[str, "The name of the encoder", "ENCODER"],
+    backend: ScoringBackend, asnorm: Asnorm = 0,
+) -> None:  # fmt: skip
+    from local.protocols import attack_record
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    record = record_attack(
-        args.attacker,
-        args.enrol,
-        args.trial,
-        args.training,
-        args.pairs,
-        args.encoder,
-        args.backend,
-        args.asnorm,
+    record = attack_record.record_attack(
+        attacker, enrol, trial, training, pairs, encoder, backend, asnorm
     )
-    with atomic_write(args.out) as stream:
+    with atomic_write(out) as stream:
         json.dump(record, stream, indent=1, ensure_ascii=False)
         stream.write("\n")
-    return 0
 
 
 if __name__ == "__main__":

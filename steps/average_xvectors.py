@@ -8,51 +8,44 @@ of the raw x-vectors, and num_utts.ark (text), how many went into each. Every ut
 an x-vector.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.speaker.averaging import (
-    average_by_speaker,
-    check_complete,
-    open_xvectors,
-    speakers_of,
-)
-from utils.archives import ArchiveWriter, write_counts
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_paths
+from steps.options import Xvectors
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_allow_loss(parser)
-    add_paths(parser, "xvectors", "data", "out")
-    return parser
+@program
+def main(
+    xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
+) -> None:
+    from steps.speaker.averaging import (
+        average_by_speaker,
+        check_complete,
+        open_xvectors,
+        speakers_of,
+    )
+    from utils.archives import ArchiveWriter, write_counts
+    from utils.datadir import load_data_dir
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    data = load_data_dir(args.data, need=("utt2spk",))
-    reader = open_xvectors(args.xvectors)
-    utt2spk = speakers_of(args.xvectors, data)
-    check_complete(reader, utt2spk, args.xvectors, args.allow_loss)
+    data = load_data_dir(data_dir, need=("utt2spk",))
+    reader = open_xvectors(xvectors)
+    utt2spk = speakers_of(xvectors, data)
+    check_complete(reader, utt2spk, xvectors, allow_loss)
     vectors = reader.vectors()
     if data.enrolls is not None and utt2spk is data.utt2spk:
         enrolled = set(data.enrolls)
         vectors = (item for item in vectors if item[0] in enrolled)
     means, counts = average_by_speaker(vectors, utt2spk)
-    write_counts(args.out / "num_utts.ark", counts)
-    with ArchiveWriter(args.out / "spk_xvector") as writer:
+    write_counts(out / "num_utts.ark", counts)
+    with ArchiveWriter(out / "spk_xvector") as writer:
         for speaker, mean in means.items():
             writer.write(speaker, mean)
     print(f"read {sum(counts.values())} x-vectors / written {len(means)} speakers / skipped 0")
-    return 0
 
 
 if __name__ == "__main__":

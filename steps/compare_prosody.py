@@ -9,42 +9,39 @@ decision, relative change of duration, change of level (dB), share of clipped sa
 before, frames, frames voiced in both; `-` where undefined. What was lost is in OUT/skipped.txt.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_measuring, f0_range
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.progress import progress
+from steps.options import F0Ceiling, F0Floor, f0_limits
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_measuring(parser, "protected")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    data: DataFolder,
+    protected_data: Annotated[Path, "The data directory of the protected speech", "PROTECTED"],
+    out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
+    allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
     from steps.synthesis.prosody import compare_all, write_prosody
+    from utils.datadir import load_data_dir
+    from utils.progress import progress
 
-    limits = f0_range(args)
-    original, protected = load_data_dir(args.data), load_data_dir(args.protected)
+    limits = f0_limits(f0_floor, f0_ceiling)
+    original, protected = load_data_dir(data), load_data_dir(protected_data)
     compared = compare_all(
-        original.wav, protected.wav, limits, args.allow_loss, progress("compare_prosody")
+        original.wav, protected.wav, limits, allow_loss, progress("compare_prosody")
     )
-    write_prosody(args.out, compared)
+    write_prosody(out, compared)
     print(
         f"read {len(original.wav)} utterances / written {len(compared.prosody)} comparisons / "
         f"skipped {len(compared.skipped)}"
     )
-    return 0
 
 
 if __name__ == "__main__":

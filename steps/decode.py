@@ -13,60 +13,48 @@ end and were cut), where there are any. Only ctc and models of the hub compute o
 run goes on where it was, from text.partial in OUT.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_device
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_paths
-from utils.progress import progress
+from steps.options import Device
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--lang", type=Path, metavar="DIR",
-        help="The folder of the language of pocketsphinx and ctc (make_lang.py); left out: general "
-        "English for pocketsphinx, any spelling for ctc",
-    )  # fmt: skip
-    parser.add_argument(
-        "--model", type=Path, metavar="DIR",
-        help="The folder of what ctc hears with, or of another moonshine",
-    )  # fmt: skip
-    parser.add_argument(
-        "--language", metavar="CODE",
-        help="The language that Whisper is told, such as de; left out: it guesses",
-    )  # fmt: skip
-    add_device(parser)
-    parser.add_argument("recogniser", metavar="RECOGNISER")
-    add_paths(parser, "data", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    recogniser: Annotated[str, "The recogniser (see above)"],
+    data_dir: DataFolder, out: OutFolder, *,
+    lang: Annotated[
+        Path | None, "The folder of the language of pocketsphinx and ctc (make_lang.py); left "
+        "out: general English for pocketsphinx, any spelling for ctc", "DIR",
+    ] = None,
+    model: Annotated[
+        Path | None, "The folder of what ctc hears with, or of another moonshine", "DIR",
+    ] = None,
+    language: Annotated[
+        str | None, "The language that Whisper is told, such as de; left out: it guesses", "CODE",
+    ] = None,
+    device: Device = "cpu",
+) -> None:  # fmt: skip
     from steps.asr.decoding import decode_all
     from steps.asr.recognisers import Asked, make_recogniser
+    from utils.datadir import load_data_dir
+    from utils.progress import progress
 
-    data = load_data_dir(args.data)
-    recogniser = make_recogniser(
-        args.recogniser, Asked(args.lang, args.model, args.language), args.device
-    )
-    done = decode_all(recogniser, data.wav, args.out, progress("decode"))
+    data = load_data_dir(data_dir)
+    made = make_recogniser(recogniser, Asked(lang, model, language), device)
+    done = decode_all(made, data.wav, out, progress("decode"))
     for utt, note in done.notes.items():
         print(f"{utt}: {note}")
     if done.notes:
-        print(f"{args.data}: {len(done.notes)} of {len(data.wav)} hypotheses were cut")
+        print(f"{data_dir}: {len(done.notes)} of {len(data.wav)} hypotheses were cut")
     kept = f", {done.n_kept} of them by a run that was ended before" if done.n_kept else ""
-    print(f"{args.data}: {len(data.wav)} utterances recognised{kept}")
-    return 0
+    print(f"{data_dir}: {len(data.wav)} utterances recognised{kept}")
 
 
 if __name__ == "__main__":

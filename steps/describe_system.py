@@ -8,31 +8,22 @@ generator:<name>, model:<name>: the options of steps/anonymise.py that have to b
 says by which settings it is trained (conf/synthesisers/<name>.yaml), or which model of models/.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from steps.options import Settings
+from utils.cli import run_program
+from utils.commands import program
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("conf", type=Path, metavar="CONF")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(conf: Settings) -> None:
     from steps.anonymisers.registry import describe_system
 
-    description = describe_system(args.conf)
+    description = describe_system(conf)
     print(description.level, *description.needs)
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,40 +8,35 @@ gets `quality`, a line an utterance: its estimated mean opinion score, or `-` an
 (empty, short: under 0.2 s, silent, clipped). What could not be read is in OUT/skipped.txt.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_paths
-from utils.progress import progress
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_allow_loss(parser)
-    add_paths(parser, "data", "speech", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    data: DataFolder,
+    speech: Annotated[Path, "The data directory of what is heard"],
+    out: OutFolder, *, allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
     from steps.quality.estimate import estimate_all, write_quality
+    from utils.datadir import load_data_dir
+    from utils.progress import progress
 
-    wav = load_data_dir(args.speech).wav
-    utts = load_data_dir(args.data, need=("utt2spk",)).utt2spk
+    wav = load_data_dir(speech).wav
+    utts = load_data_dir(data, need=("utt2spk",)).utt2spk
     if missing := [utt for utt in utts if utt not in wav]:
-        raise UserError(f"{args.speech}/wav.scp: has no {missing[0]}, which {args.data} names")
+        raise UserError(f"{speech}/wav.scp: has no {missing[0]}, which {data} names")
     found, skipped = estimate_all(
-        {utt: wav[utt] for utt in utts}, args.allow_loss, progress("estimate_quality")
+        {utt: wav[utt] for utt in utts}, allow_loss, progress("estimate_quality")
     )
-    write_quality(args.out, found, skipped)
+    write_quality(out, found, skipped)
     undefined = {utt: q.problem for utt, q in found.items() if q.problem}
     for utt, problem in undefined.items():
         print(f"{utt}: not defined, its audio is {problem}: {wav[utt]}")
@@ -49,7 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"read {len(utts)} utterances / written {len(found)} / not defined {len(undefined)} / "
         f"skipped {len(skipped)}"
     )
-    return 0
 
 
 if __name__ == "__main__":

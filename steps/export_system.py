@@ -8,52 +8,46 @@ are nobody's, as far apart as people are, each with a pitch, and no speech of an
 of several real speakers of one gender each, or by a trained generator.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, positive, run_program
-from utils.options import add_paths, add_seed
+from steps.options import Settings
+from utils.cli import positive, run_program
+from utils.commands import program
+from utils.options import OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--voices", type=positive, default=1000, metavar="N", help="The number of pseudo-speakers"
-    )
-    parser.add_argument(
-        "--averaged", type=positive, default=4, metavar="N",
-        help="The number of real speakers in each pseudo-speaker",
-    )  # fmt: skip
-    parser.add_argument(
-        "--generator", type=Path, metavar="DIR",
-        help="Take the pseudo-speakers of this trained generator (steps/train_generator.py, on "
-        "x-vectors of the encoder that made POOL's), not averages",
-    )  # fmt: skip
-    add_seed(parser)
-    add_paths(parser, "conf", "synthesiser", "pool", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    conf: Settings,
+    synthesiser: Annotated[Path, "The folder of train_synthesiser.py"],
+    pool: Annotated[Path, "The folder of make_voice_pool.py"],
+    out: OutFolder, *,
+    voices: Annotated[int, "The number of pseudo-speakers", "N", positive] = 1000,
+    averaged: Annotated[
+        int, "The number of real speakers in each pseudo-speaker", "N", positive,
+    ] = 4,
+    generator: Annotated[
+        Path | None, "Take the pseudo-speakers of this trained generator "
+        "(steps/train_generator.py, on x-vectors of the encoder that made POOL's), not averages",
+        "DIR",
+    ] = None,
+    seed: Seed = 0,
+) -> None:  # fmt: skip
     from steps.folders.export import export_system
 
     near = export_system(
-        args.conf, args.synthesiser, args.pool, args.out,
-        n=args.voices, averaged=args.averaged, generator=args.generator, seed=args.seed,
+        conf, synthesiser, pool, out,
+        n=voices, averaged=averaged, generator=generator, seed=seed,
     )  # fmt: skip
-    size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(
-        f"{args.out}: {args.voices} pseudo-speakers, {size / 1e6:.1f} MB; {near} are nearer "
+        f"{out}: {voices} pseudo-speakers, {size / 1e6:.1f} MB; {near} are nearer "
         "to a speaker of POOL than 99 of 100 speakers there are to another one"
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -10,48 +10,39 @@ steps/extract_world.py, with a pitch in all; and, last, content.json: frames, se
 the encoder. An hour takes 175 MB of either content with moonshine, and 120 MB of frames.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.learning.settings import read_config
-from steps.options import add_device
-from steps.synthesis.registry import find_content_structure
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_paths, add_seed
-from utils.progress import progress
-from utils.registry import load
+from steps.options import Device, Settings
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import DataFolder, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_seed(parser)
-    add_device(parser)
-    add_paths(parser, "conf", "data", "out")
-    return parser
+@program
+def main(
+    conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu"
+) -> None:
+    from steps.learning.settings import read_config
+    from steps.synthesis.registry import find_content_structure
+    from utils.datadir import load_data_dir
+    from utils.progress import progress
+    from utils.registry import load
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    config = read_config(load(find_content_structure(args.conf).config), args.conf)
-    data = load_data_dir(args.data)
+    config = read_config(load(find_content_structure(conf).config), conf)
+    data = load_data_dir(data_dir)
 
     from steps.learning.audio import load_training_audio
     from steps.learning.devices import check_device
     from steps.synthesis.bn_content import Finder, write_contents
 
-    check_device(args.device)
+    check_device(device)
     audio = load_training_audio(data.wav, data.utt2spk, cache_gb=0.0, minimum_seconds=0.5)
-    finder = Finder(audio, config, args.seed, args.device)
-    write_contents(finder, audio.lengths, args.out, config, args.seed, progress("extract_content"))
-    print(f"{args.out}: content of {len(audio.lengths)} utterances")
-    return 0
+    finder = Finder(audio, config, seed, device)
+    write_contents(finder, audio.lengths, out, config, seed, progress("extract_content"))
+    print(f"{out}: content of {len(audio.lengths)} utterances")
 
 
 if __name__ == "__main__":

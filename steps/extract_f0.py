@@ -7,30 +7,26 @@ DATA needs wav.scp and utt2spk. OUT gets f0.{ark,scp}: vectors (T,) of F0 in Hz,
 utterances were lost, skipped.txt (<utterance> <reason>).
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_measuring, measure
-from utils.cli import make_parser, run_program
+from steps.options import F0Ceiling, F0Floor, f0_limits, measure
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_measuring(parser)
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    data: DataFolder, out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
+    allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
     from steps.synthesis.world import extract_f0
 
-    return measure(args, "f0", "contours", extract_f0)
+    limits = f0_limits(f0_floor, f0_ceiling)
+    measure(data, out / "f0", limits, allow_loss, "contours", extract_f0)
 
 
 if __name__ == "__main__":

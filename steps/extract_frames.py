@@ -9,51 +9,45 @@ utterances were lost, skipped.txt. The mean is not the x-vector of steps/extract
 weights the frames by their precision.
 """
 
-import argparse
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_extraction
-from utils.archives import write_counts
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.progress import progress
-from utils.speakers import add_not_speakers_of, check_unseen
-from utils.tables import write_map
+from steps.options import Device, Encoder
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_not_speakers_of(parser)
-    add_extraction(parser)
-    return parser
+@program
+def main(
+    encoder: Encoder, data_dir: DataFolder, out: OutFolder, *, not_speakers_of: NotSpeakersOf = (),
+    allow_loss: AllowLoss = 0, device: Device = "cpu",
+) -> None:  # fmt: skip
+    from utils.archives import write_counts
+    from utils.datadir import load_data_dir
+    from utils.progress import progress
+    from utils.speakers import check_unseen
+    from utils.tables import write_map
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    data = load_data_dir(args.data)
-    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
+    data = load_data_dir(data_dir)
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
     from steps.speaker.encoders import load_encoder
     from steps.speaker.extraction import extract, finish
     from steps.speaker.frame_extraction import FrameEncoder, open_frames
 
-    encoder = FrameEncoder(load_encoder(args.encoder, args.device), args.encoder)
+    network = FrameEncoder(load_encoder(encoder, device), encoder)
     show = progress("extract_frames", unit="utterances")
-    with open_frames(args.out) as writer:
-        result = extract(encoder, data.wav, data.utt2spk, writer.write, progress=show)
+    with open_frames(out) as writer:
+        result = extract(network, data.wav, data.utt2spk, writer.write, progress=show)
         print(result.summary())
-        finish(args.out, result, args.allow_loss)
-        write_counts(args.out / "num_frames", writer.num_frames)
-        write_map(args.out / "utt2spk", result.utt2spk)
-    return 0
+        finish(out, result, allow_loss)
+        write_counts(out / "num_frames", writer.num_frames)
+        write_map(out / "utt2spk", result.utt2spk)
 
 
 if __name__ == "__main__":

@@ -7,43 +7,32 @@ where a value is not defined (steps/emotion/functionals.py names them); and, whe
 lost, skipped.txt (<utterance> <reason>).
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_paths
-from utils.progress import progress
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_allow_loss(parser)
-    add_paths(parser, "data", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
     from steps.emotion.functionals import functionals
     from steps.synthesis.extraction import measure_all
+    from utils.datadir import load_data_dir
+    from utils.progress import progress
 
-    data = load_data_dir(args.data)
+    data = load_data_dir(data_dir)
     result = measure_all(
-        data.wav, functionals, args.out / "functionals", args.allow_loss,
+        data.wav, functionals, out / "functionals", allow_loss,
         progress("extract_functionals"),
     )  # fmt: skip
     print(
         f"read {result.n_written + len(result.skipped)} utterances / written {result.n_written} "
         f"vectors / skipped {len(result.skipped)}"
     )
-    return 0
 
 
 if __name__ == "__main__":

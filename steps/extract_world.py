@@ -8,30 +8,28 @@ in dB (D4C, one band), 40 values of the coded envelope (CheapTrick); and, where 
 skipped.txt (<utterance> <reason>). steps/make_voice_pool.py makes target voices of them.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_measuring, measure
-from utils.cli import make_parser, run_program
+from steps.options import F0Ceiling, F0Floor, f0_limits, measure
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_measuring(parser)
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    data: DataFolder, out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
+    allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
     from steps.synthesis.world import analyse, pack
 
-    return measure(args, "world", "matrices", lambda *given: pack(analyse(*given)))
+    limits = f0_limits(f0_floor, f0_ceiling)
+    measure(
+        data, out / "world", limits, allow_loss, "matrices", lambda *given: pack(analyse(*given))
+    )
 
 
 if __name__ == "__main__":

@@ -12,58 +12,54 @@ x-vector of its own, <utterance>-c0000, <utterance>-c0001, ...; OUT/utt2spk give
 This stands in for sessions when a back end is trained on speakers of one or few utterances.
 """
 
-import argparse
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_extraction
-from utils.archives import ArchiveWriter
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.memory import keep_freed_memory
-from utils.progress import progress
+from steps.options import Device, Encoder
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--chunk-seconds", type=float, metavar="S",
-        help="The length of the pieces that utterances are cut into (see above), in seconds",
-    )  # fmt: skip
-    add_extraction(parser)
-    return parser
+@program
+def main(
+    encoder: Encoder, data_dir: DataFolder, out: OutFolder, *,
+    chunk_seconds: Annotated[
+        float | None, "The length of the pieces that utterances are cut into (see above), in "
+        "seconds", "S",
+    ] = None,
+    allow_loss: AllowLoss = 0, device: Device = "cpu",
+) -> None:  # fmt: skip
+    from utils.archives import ArchiveWriter
+    from utils.datadir import load_data_dir
+    from utils.memory import keep_freed_memory
+    from utils.progress import progress
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    if args.chunk_seconds is not None and not args.chunk_seconds > 0:
-        raise UserError(f"--chunk-seconds {args.chunk_seconds:g}: a positive number is needed")
-    data = load_data_dir(args.data)
+    if chunk_seconds is not None and not chunk_seconds > 0:
+        raise UserError(f"--chunk-seconds {chunk_seconds:g}: a positive number is needed")
+    data = load_data_dir(data_dir)
 
     from steps.speaker.encoders import load_encoder
     from steps.speaker.extraction import extract, finish
 
-    encoder = load_encoder(args.encoder, args.device)
-    with ArchiveWriter(args.out / "xvector") as writer:
+    network = load_encoder(encoder, device)
+    with ArchiveWriter(out / "xvector") as writer:
         result = extract(
-            encoder,
+            network,
             data.wav,
             data.utt2spk,
             writer.write,
-            chunk_seconds=args.chunk_seconds,
+            chunk_seconds=chunk_seconds,
             progress=progress("extract_xvectors", unit="utterances"),
         )
         print(result.summary())
-        finish(args.out, result, args.allow_loss)
-    return 0
+        finish(out, result, allow_loss)
 
 
 if __name__ == "__main__":

@@ -14,76 +14,74 @@ spk2gender where the gender counts. OUT gets
 Draws depend on the seed, the draw and the key only.
 """
 
-import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_draws, add_of_speakers, add_pool
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_paths
-from utils.settings import read_settings
-from utils.tables import atomic_write
+from steps.options import (
+    Dataset,
+    Draw,
+    Generator,
+    GeneratorBackend,
+    Pool,
+    PoolData,
+    Settings,
+    SpeakerXvectors,
+)  # fmt: skip
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import DataFolder, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_draws(parser)
-    add_pool(parser)
-    add_of_speakers(parser)
-    add_paths(parser, "conf", "data", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    conf: Settings, data_dir: DataFolder, out: OutFolder, *, dataset: Dataset = None,
+    seed: Seed = 0, draw: Draw = 0, pool: Pool = None, pool_data: PoolData = None,
+    xvectors: SpeakerXvectors = (), backend: GeneratorBackend = None, generator: Generator = None,
+) -> None:  # fmt: skip
     from steps.anonymisers.protect import write_pseudo
     from steps.generators.speakers import generate_speakers, load_pool, read_speaker_settings
     from steps.keys import make_keys, whole_set
     from steps.sources import Resources, read_sources
     from utils.archives import ArchiveWriter
+    from utils.datadir import load_data_dir
+    from utils.settings import read_settings
+    from utils.tables import atomic_write
 
-    if args.draw < 0:
-        raise UserError(f"--draw {args.draw}: runs are numbered from 0")
-    settings = read_speaker_settings(read_settings(args.conf), args.conf)
-    data = load_data_dir(args.data, need=("utt2spk",))
+    if draw < 0:
+        raise UserError(f"--draw {draw}: runs are numbered from 0")
+    settings = read_speaker_settings(read_settings(conf), conf)
+    data = load_data_dir(data_dir, need=("utt2spk",))
     resources = Resources(
-        pool=args.pool,
-        xvectors=tuple(args.xvectors),
-        backend=args.backend,
-        generator=args.generator,
+        pool=pool,
+        xvectors=tuple(xvectors),
+        backend=backend,
+        generator=generator,
     )
     sources = read_sources(data, resources)
-    generator = settings.load(args.conf, seed=args.seed, draw=args.draw, resources=resources)
-    if args.pool is None and "generator" not in generator.needs:
-        raise UserError(f"{args.conf}: this generator needs --pool XVECTORS")
-    if args.pool is not None:
-        generator.fit(*load_pool(args.pool, args.pool_data))
-    dataset = whole_set(args.data).name if args.dataset is None else args.dataset
-    keys = make_keys(settings.level, data.utt2spk, dataset, [])
-    made = generate_speakers(
-        generator, settings, keys, data.utt2spk, sources, seed=args.seed, draw=args.draw
-    )
-    args.out.mkdir(parents=True, exist_ok=True)
-    with ArchiveWriter(args.out / "xvector") as writer:
+    source = settings.load(conf, seed=seed, draw=draw, resources=resources)
+    if pool is None and "generator" not in source.needs:
+        raise UserError(f"{conf}: this generator needs --pool XVECTORS")
+    if pool is not None:
+        source.fit(*load_pool(pool, pool_data))
+    name = whole_set(data_dir).name if dataset is None else dataset
+    keys = make_keys(settings.level, data.utt2spk, name, [])
+    made = generate_speakers(source, settings, keys, data.utt2spk, sources, seed=seed, draw=draw)
+    out.mkdir(parents=True, exist_ok=True)
+    with ArchiveWriter(out / "xvector") as writer:
         for utt, vector in made.vectors.items():
             writer.write(utt, vector)
-    write_pseudo(args.out / "pseudo.tsv", made.rows)
-    conf: dict[str, object] = {"generator": generator.settings(), "level": settings.level}
-    conf |= {"gender": settings.gender, "dataset": dataset, "seed": args.seed, "draw": args.draw}
-    conf["notes"] = generator.notes
-    with atomic_write(args.out / "conf.json") as stream:
-        stream.write(json.dumps(conf, indent=2, sort_keys=True) + "\n")
-    for note in generator.notes:
-        print(f"{args.conf}: {note}")
+    write_pseudo(out / "pseudo.tsv", made.rows)
+    described: dict[str, object] = {"generator": source.settings(), "level": settings.level}
+    described |= {"gender": settings.gender, "dataset": name, "seed": seed, "draw": draw}
+    described["notes"] = source.notes
+    with atomic_write(out / "conf.json") as stream:
+        stream.write(json.dumps(described, indent=2, sort_keys=True) + "\n")
+    for note in source.notes:
+        print(f"{conf}: {note}")
     print(f"made {made.n_speakers} pseudo-speakers for {len(made.vectors)} utterances / skipped 0")
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,27 +8,16 @@ xvector.{ark,scp}, as steps/extract_xvectors.py leaves them. The .ark is read wh
 for paths in a .scp hold only in the folder that it was made for.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.speaker.averaging import check_complete
-from utils.archives import ArchiveWriter, read_vectors
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_paths
+from steps.options import Xvectors
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder
 from utils.tables import is_there
-
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_allow_loss(parser)
-    add_paths(parser, "xvectors", "data", "out")
-    return parser
 
 
 def find_archive(folder: Path) -> Path:
@@ -39,23 +28,27 @@ def find_archive(folder: Path) -> Path:
     raise UserError(f"{folder}: has neither xvector.ark nor xvector.scp; give a folder that has")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    utt2spk = load_data_dir(args.data, need=("utt2spk",)).utt2spk
-    archive = find_archive(args.xvectors)
+@program
+def main(
+    xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
+) -> None:
+    from steps.speaker.averaging import check_complete
+    from utils.archives import ArchiveWriter, read_vectors
+    from utils.datadir import load_data_dir
+
+    utt2spk = load_data_dir(data_dir, need=("utt2spk",)).utt2spk
+    archive = find_archive(xvectors)
     given = read_vectors(archive)
     vectors = {utt: given[utt] for utt in utt2spk if utt in given}
-    check_complete(vectors, utt2spk, archive, args.allow_loss)
+    check_complete(vectors, utt2spk, archive, allow_loss)
     if not vectors:
-        raise UserError(f"{archive}: has no x-vector of an utterance of {args.data}")
-    with ArchiveWriter(args.out / "xvector") as writer:
+        raise UserError(f"{archive}: has no x-vector of an utterance of {data_dir}")
+    with ArchiveWriter(out / "xvector") as writer:
         for utt, vector in vectors.items():
             writer.write(utt, vector)
     print(f"read {len(given)} x-vectors / written {len(vectors)} / missing "
           f"{len(utt2spk) - len(vectors)}; {len(given) - len(vectors)} are of no utterance of "
-          f"{args.data}")  # fmt: skip
-    return 0
+          f"{data_dir}")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -7,30 +7,26 @@ called. OUT/xvector.scp points at the archives of
 the folders; nothing is copied.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import OutFolder
 from utils.tables import read_map, write_map
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("folders", nargs="+", metavar="[NAME=]FOLDER")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    out: OutFolder,
+    folders: Annotated[Sequence[str], "The folders of x-vectors", "[NAME=]FOLDER"],
+) -> None:  # fmt: skip
     joined: dict[str, str] = {}
-    for word in args.folders:
+    for word in folders:
         name, _, folder = word.rpartition("=")
         if not folder or word.startswith("="):
             raise UserError(f"{word!r}: NAME=FOLDER or FOLDER is expected")
@@ -39,9 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if new in joined:
                 raise UserError(f"{folder}: {new} is there twice; give each folder a name")
             joined[new] = place
-    write_map(args.out / "xvector.scp", joined)
-    print(f"written {len(joined)} x-vectors of {len(args.folders)} folders")
-    return 0
+    write_map(out / "xvector.scp", joined)
+    print(f"written {len(joined)} x-vectors of {len(folders)} folders")
 
 
 if __name__ == "__main__":

@@ -16,48 +16,39 @@ Every speaker needs an x-vector and frames that are not silent. Who has no utter
 left out, and --allow-loss counts the utterances.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_device
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_paths
-from utils.speakers import add_not_speakers_of, check_unseen
+from steps.options import Device, Xvectors
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_allow_loss(parser)
-    add_not_speakers_of(parser)
-    add_device(parser)
-    parser.add_argument(
-        "--add-content", default="", metavar="NAME", dest="content",
-        help="The recogniser's content that is added for each frame (conf/systems: features: "
-        "content): moonshine, hub:<model>:<layer> or cepstra",
-    )  # fmt: skip
-    parser.add_argument("world", type=Path, metavar="WORLD_DIR")
-    add_paths(parser, "data", "xvectors", "out")
-    return parser
+@program
+def main(
+    world_dir: Annotated[Path, "The folder of extract_world.py"],
+    data_dir: DataFolder, xvectors: Xvectors, out: OutFolder, *, allow_loss: AllowLoss = 0,
+    not_speakers_of: NotSpeakersOf = (), device: Device = "cpu",
+    add_content: Annotated[
+        str, "The recogniser's content that is added for each frame (conf/systems: features: "
+        "content): moonshine, hub:<model>:<layer> or cepstra", "NAME",
+    ] = "",
+) -> None:  # fmt: skip
+    from steps.synthesis.pool_making import add_content as add
+    from steps.synthesis.pool_making import make_voice_pool
+    from utils.datadir import load_data_dir
+    from utils.speakers import check_unseen
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    from steps.synthesis.pool_making import add_content, make_voice_pool
-
-    data = load_data_dir(args.data, need=("utt2spk",))
-    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
-    made = make_voice_pool(args.world, data, args.xvectors, args.out, args.allow_loss)
-    if args.content:
-        add_content(data, args.out, args.content, args.device)
+    data = load_data_dir(data_dir, need=("utt2spk",))
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    made = make_voice_pool(world_dir, data, xvectors, out, allow_loss)
+    if add_content:
+        add(data, out, add_content, device)
     print(made.summary())
-    return 0
 
 
 if __name__ == "__main__":

@@ -19,23 +19,23 @@ VOICES is one of three, and the column `indices` says of what the vectors are:
   a folder with spk_xvector.scp: `real`, all of its speakers, to compare with.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-import numpy as np
+from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources, load_sampler
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import OutFile, Seed
 
-from steps.generators.capacity import Capacity, measure_capacity
-from steps.options import add_sampler, make_sampler
-from utils.arrays import Float32
-from utils.cli import UserError, make_parser, run_program
-from utils.jsonfiles import read_json_object
-from utils.options import add_paths
-from utils.tables import atomic_write, is_there
+if TYPE_CHECKING:
+    from steps.generators.capacity import Capacity
+    from steps.generators.sampling import Sampler
+    from utils.arrays import Float32
 
 HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
 
@@ -45,49 +45,51 @@ class Part:
     """Rows of the table with one word in `indices`: the first vectors of blocks, and how many."""
 
     indices: str
-    blocks: Iterator[Float32]
-    sizes: list[int]
+    blocks: "Iterator[Float32]"
+    sizes: Sequence[int]
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[100, 1000, 10000], metavar="N",
-        help="The numbers of vectors, ascending (004: up to 2000000)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--threshold", metavar="C|FILE",
-        help="The cosine from which on two voices count as one, such as an evaluator's at its EER, "
-        "or a JSON file that has it as `threshold`",
-    )  # fmt: skip
-    add_sampler(parser, required=False)
-    add_paths(parser, "voices", "out")
-    return parser
+@program
+def main(
+    voices: Annotated[Path, "What gives the vectors (see above)"],
+    out: OutFile, *,
+    sizes: Annotated[
+        tuple[int, ...], "The numbers of vectors, ascending (004: up to 2000000)", "N",
+    ] = (100, 1000, 10000),
+    threshold: Annotated[
+        str | None, "The cosine from which on two voices count as one, such as an evaluator's at "
+        "its EER, or a JSON file that has it as `threshold`", "C|FILE",
+    ] = None,
+    seed: Seed = 0, sources: Sources = (), pool: Pool = None, pool_data: PoolData = None,
+    pool_backend: GeneratorBackend = None, generator: Generator = None,
+) -> None:  # fmt: skip
+    from steps.generators.capacity import measure_capacity
+    from utils.tables import atomic_write, is_there
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    threshold = None if args.threshold is None else _threshold(args.threshold)
-    if args.voices.is_file():
-        parts = _of_system(args)
-    elif is_there(args.voices / "spk_xvector.scp"):
-        parts = _of_real(args.voices)
+    limit = None if threshold is None else _threshold(threshold)
+    if voices.is_file():
+        sampler = load_sampler(
+            voices, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
+            generator=generator,
+        )  # fmt: skip
+        parts = _of_system(sampler, voices, sizes)
+    elif is_there(voices / "spk_xvector.scp"):
+        parts = _of_real(voices)
     else:
-        parts = _of_network(args)
+        parts = _of_network(voices, sizes)
     rows = []
     for part in parts:
-        for row in measure_capacity(part.blocks, part.sizes, threshold=threshold):
+        for row in measure_capacity(part.blocks, part.sizes, threshold=limit):
             rows.append(_row(part.indices, row))
             print(rows[-1], end="", flush=True)
-    with atomic_write(args.out) as stream:
+    with atomic_write(out) as stream:
         stream.write(HEADER + "".join(rows))
-    return 0
 
 
 def _threshold(text: str) -> float:
     """--threshold: a number, or what is in a file."""
+    from utils.jsonfiles import read_json_object
+
     value: object = text
     if Path(text).is_file():
         try:
@@ -103,41 +105,44 @@ def _threshold(text: str) -> float:
     return number
 
 
-def _of_network(args: argparse.Namespace) -> list[Part]:
+def _of_network(folder: Path, sizes: Sequence[int]) -> list[Part]:
+    import numpy as np
+
     from steps.generators.trained import load_trained
 
-    model = load_trained(args.voices).model
+    model = load_trained(folder).model
 
-    def blocks(start: int) -> Iterator[Float32]:
+    def blocks(start: int) -> "Iterator[Float32]":
         while True:
             yield model.vectors(np.arange(start, start + 4096, dtype=np.int64))
             start += 4096
 
     used = (model.calibrate(block) for block in blocks(model.n_seen))
-    parts = [Part("unseen", blocks(model.n_seen), args.sizes), Part("calibrated", used, args.sizes)]
+    parts = [Part("unseen", blocks(model.n_seen), sizes), Part("calibrated", used, sizes)]
     if model.n_seen > 1:
         parts.append(Part("seen", blocks(0), [model.n_seen]))
-        parts.append(Part("mixed", blocks(0), args.sizes))
+        parts.append(Part("mixed", blocks(0), sizes))
     return parts
 
 
-def _of_system(args: argparse.Namespace) -> list[Part]:
-    sampler = make_sampler(args, args.voices)
-    limit, sizes = sampler.limit, args.sizes
+def _of_system(sampler: "Sampler", conf: Path, sizes: Sequence[int]) -> list[Part]:
+    limit = sampler.limit
     if limit is not None and limit < max(sizes):
-        print(f"{args.voices}: nothing is drawn: {limit} pseudo-speakers, one for each source")
+        print(f"{conf}: nothing is drawn: {limit} pseudo-speakers, one for each source")
         sizes = [*(size for size in sizes if size < limit), limit]
     return [Part("keys", sampler.blocks(), sizes)]
 
 
 def _of_real(folder: Path) -> list[Part]:
+    import numpy as np
+
     from steps.generators.speakers import load_pool
 
     vectors, _, _ = load_pool(folder, None)
     return [Part("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
 
 
-def _row(name: str, row: Capacity) -> str:
+def _row(name: str, row: "Capacity") -> str:
     above = "" if row.above is None else f"{row.above:.3e}"
     figures = f"{row.mean:.5f}\t{row.minimum:.4f}\t{row.maximum:.4f}\t{row.pairs}"
     return f"{name}\t{row.n}\t{figures}\t{above}\n"

@@ -7,41 +7,34 @@ utterance of DATA; steps/anonymise.py --external OUT takes it. A program that fa
 utterances out, leaves no OUT.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.anonymisers.command import Command, protect_data, seed_of
-from steps.options import add_draws
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_paths
-from utils.settings import read_settings
+from steps.options import Dataset, Draw, Settings
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import DataFolder, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_draws(parser)
-    add_paths(parser, "conf", "data", "out")
-    return parser
+@program
+def main(
+    conf: Settings, data: DataFolder, out: OutFolder, *, dataset: Dataset = None, seed: Seed = 0,
+    draw: Draw = 0,
+) -> None:  # fmt: skip
+    from steps.anonymisers.command import Command, protect_data, seed_of
+    from utils.datadir import load_data_dir
+    from utils.settings import read_settings
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    values = read_settings(args.conf)
+    values = read_settings(conf)
     if values.get("anonymiser") != "command":
-        raise UserError(f"{args.conf}: anonymiser: command is expected")
-    settings = Command.parse(values, args.conf)
-    utts = list(load_data_dir(args.data).wav)
-    seed = seed_of(args.seed, args.dataset or args.data.name, args.draw)
-    protect_data(settings, args.data, args.out, utts, seed)
-    print(f"{args.data}: {len(utts)} utterances protected by {settings.command.split()[0]}")
-    return 0
+        raise UserError(f"{conf}: anonymiser: command is expected")
+    settings = Command.parse(values, conf)
+    utts = list(load_data_dir(data).wav)
+    own_seed = seed_of(seed, dataset or data.name, draw)
+    protect_data(settings, data, out, utts, own_seed)
+    print(f"{data}: {len(utts)} utterances protected by {settings.command.split()[0]}")
 
 
 if __name__ == "__main__":

@@ -14,64 +14,24 @@ drawn, and forgotten unless --write-key names a file.
 Exit status 3: some files could not be protected; they are named, and the others are done.
 """
 
-import argparse
 import contextlib
 import ctypes
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Literal
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, make_parser, run_program
+from utils.cli import LossError, UserError, run_program
+from utils.commands import program
+from utils.options import OutFolder
 from utils.progress import progress
 from utils.tables import atomic_write
 
 DEFAULT = Path(__file__).resolve().parents[1] / "models/bn"
 SHOWN = 10  # files that failed
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
-
-
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--system", type=Path, default=DEFAULT, metavar="SYSTEM",
-        help="The system that protects speech",
-    )  # fmt: skip
-    parser.add_argument(
-        "--per", choices=("file", "folder", "speaker"), default="file",
-        help="What shares a pseudo-speaker: nothing, the files of a sub-folder, or those whose "
-        "names begin alike (<speaker>-<rest>)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--speakers", type=Path, metavar="TABLE",
-        help="The table of lines `<file> <speaker>`, instead of the names of files, for --per "
-        "speaker; a tab stands between them where file names hold blanks",
-    )  # fmt: skip
-    keys = parser.add_mutually_exclusive_group()
-    keys.add_argument(
-        "--key", metavar="TEXT", help="The key; others may see it in a list of processes"
-    )
-    keys.add_argument(
-        "--key-file", type=Path, metavar="FILE", help="The file whose first line is the key"
-    )
-    keys.add_argument(
-        "--write-key", type=Path, metavar="FILE",
-        help="The file that the drawn key is written to, outside of OUT; with it a run can be "
-        "repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--channels", choices=("mix", "each"), default="mix",
-        help="What becomes of several channels: they are mixed down, or each is protected for "
-        "itself with one voice",
-    )  # fmt: skip
-    parser.add_argument("source", type=Path, metavar="IN")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    return parser
 
 
 def _return_large_arrays() -> None:
@@ -81,9 +41,30 @@ def _return_large_arrays() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    source: Annotated[Path, "The folder that is read", "IN"],
+    out: OutFolder, *,
+    system: Annotated[Path, "The system that protects speech", "SYSTEM"] = DEFAULT,
+    per: Annotated[
+        Literal["file", "folder", "speaker"], "What shares a pseudo-speaker: nothing, the files "
+        "of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",
+    ] = "file",
+    speakers: Annotated[
+        Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for "
+        "--per speaker; a tab stands between them where file names hold blanks", "TABLE",
+    ] = None,
+    key: Annotated[str | None, "The key; others may see it in a list of processes", "TEXT"] = None,
+    key_file: Annotated[Path | None, "The file whose first line is the key", "FILE"] = None,
+    write_key: Annotated[
+        Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
+        "can be repeated", "FILE",
+    ] = None,
+    channels: Annotated[
+        Literal["mix", "each"], "What becomes of several channels: they are mixed down, or each "
+        "is protected for itself with one voice",
+    ] = "mix",
+) -> None:  # fmt: skip
     _return_large_arrays()
     from steps.folders.job import (
         Journal,
@@ -99,48 +80,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.folders.stream import Recording
     from steps.folders.system import load_system
 
-    _check_folders(args.source, args.out, args.write_key)
-    if args.speakers and args.per != "speaker":
+    _check_folders(source, out, write_key)
+    if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
-    audio, n_other = find_audio(args.source)
-    groups = group_files(audio, args.per, args.speakers and read_speakers(args.speakers))
-    given = args.key if args.key_file is None else read_key(args.key_file)
-    key = draw_key() if given is None else given
-    system = load_system(args.system, key_number(key))
-    settings = {"system": system.digest, "per": args.per, "channels": args.channels}
-    journal = Journal.open(args.out, settings, given)
-    if args.write_key:
-        with atomic_write(args.write_key) as stream:
-            stream.write(f"{key}\n")
-        args.write_key.chmod(0o600)
-    ready = [p for p in audio if journal.has(p, args.source / p, args.out / p)]
+    audio, n_other = find_audio(source)
+    groups = group_files(audio, per, read_speakers(speakers) if speakers else None)
+    if sum(option is not None for option in (key, key_file, write_key)) > 1:
+        raise UserError("--key, --key-file and --write-key: give one of them")
+    given = key if key_file is None else read_key(key_file)
+    used = draw_key() if given is None else given
+    loaded = load_system(system, key_number(used))
+    settings = {"system": loaded.digest, "per": per, "channels": channels}
+    journal = Journal.open(out, settings, given)
+    if write_key:
+        with atomic_write(write_key) as stream:
+            stream.write(f"{used}\n")
+        write_key.chmod(0o600)
+    ready = [p for p in audio if journal.has(p, source / p, out / p)]
     todo = list(unfinished(groups, ready, fresh=given is None))
     files = [path for _, group in todo for path in group]
-    print(f"{args.source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
+    print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
           f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
     seconds = 0.0
     for path in files:
         with contextlib.suppress(UserError):  # said when its turn comes
-            seconds += Recording.open(args.source / path).seconds
+            seconds += Recording.open(source / path).seconds
     ticks = _Ticks(seconds)
-    work = Work(args.source, args.out, args.channels)
+    work = Work(source, out, channels)
     failed: dict[Path, str] = {}
     for name, group in todo:
         failed |= work.protect_group(
-            name, group, system.anonymiser,
-            lambda path: journal.add(path, args.source / path), ticks.tick,
+            name, group, loaded.anonymiser,
+            lambda path: journal.add(path, source / path), ticks.tick,
         )  # fmt: skip
     ticks.end()
     for reason in list(failed.values())[:SHOWN]:
         print(f"protect_folder.py: {reason}", file=sys.stderr)
-    print(f"{args.out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
+    print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
           f"{len({name for name, _ in todo})} pseudo-speakers")  # fmt: skip
-    print("\n".join(system.limits))
+    print("\n".join(loaded.limits))
     if failed:
-        raise LossError(
-            f"{args.out}: {len(failed)} of {len(audio)} files are not protected (above)"
-        )
-    return 0
+        raise LossError(f"{out}: {len(failed)} of {len(audio)} files are not protected (above)")
 
 
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:

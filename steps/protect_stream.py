@@ -10,54 +10,38 @@ How late the output is, and how long the blocks took, is said on standard error 
   arecord -f S16_LE -r 16000 -t raw | steps/protect_stream.py --key-file key | aplay -f S16_LE
 """
 
-import argparse
-import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 
 DEFAULT = Path(__file__).resolve().parents[1] / "models/bn"
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--system", type=Path, default=DEFAULT, metavar="SYSTEM",
-        help="The system that protects speech",
-    )  # fmt: skip
-    keys = parser.add_mutually_exclusive_group()
-    keys.add_argument(
-        "--key", metavar="TEXT", help="The key; others may see it in a list of processes"
-    )
-    keys.add_argument(
-        "--key-file", type=Path, metavar="FILE", help="The file whose first line is the key"
-    )
-    parser.add_argument(
-        "--block", type=float, default=0.2, metavar="SECONDS",
-        help="The length of a block that is protected at a time, in seconds (0.04 to 0.2)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--look-ahead", type=float, default=0.1, metavar="SECONDS",
-        help="How much after a block is heard before it is spoken, in seconds; McAdams hears 0.01",
-    )  # fmt: skip
-    parser.add_argument(
-        "--context", type=float, default=1.0, metavar="SECONDS",
-        help="How much before a block is heard again with it, in seconds; McAdams needs none",
-    )  # fmt: skip
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    *,
+    system: Annotated[Path, "The system that protects speech", "SYSTEM"] = DEFAULT,
+    key: Annotated[str | None, "The key; others may see it in a list of processes", "TEXT"] = None,
+    key_file: Annotated[Path | None, "The file whose first line is the key", "FILE"] = None,
+    block: Annotated[
+        float, "The length of a block that is protected at a time, in seconds (0.04 to 0.2)",
+        "SECONDS",
+    ] = 0.2,
+    look_ahead: Annotated[
+        float, "How much after a block is heard before it is spoken, in seconds; McAdams hears "
+        "0.01", "SECONDS",
+    ] = 0.1,
+    context: Annotated[
+        float, "How much before a block is heard again with it, in seconds; McAdams needs none",
+        "SECONDS",
+    ] = 1.0,
+) -> None:  # fmt: skip
     from steps.audio import SAMPLE_RATE
     from steps.folders.job import draw_key, key_number, read_key
     from steps.folders.live import make_live
@@ -65,34 +49,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     from steps.folders.system import load_system
     from steps.keys import Key
 
-    given = args.key if args.key_file is None else read_key(args.key_file)
-    system = load_system(args.system, key_number(draw_key() if given is None else given))
+    if key is not None and key_file is not None:
+        raise UserError("--key and --key-file: give one of them")
+    given = key if key_file is None else read_key(key_file)
+    loaded = load_system(system, key_number(draw_key() if given is None else given))
     live = make_live(
-        system.anonymiser, Key("spk", ("stream", "speaker"), ("stream", "speaker")),
-        block=args.block, look_ahead=args.look_ahead, context=args.context,
+        loaded.anonymiser, Key("spk", ("stream", "speaker"), ("stream", "speaker")),
+        block=block, look_ahead=look_ahead, context=context,
     )  # fmt: skip
     out = sys.stdout.buffer
     head, blocks = open_pipe(sys.stdin.buffer, live.step)
     out.write(head)
     took, n_samples, clipped = [0.0], 0, 0
-    for block in blocks:
+    for piece in blocks:
         begun = time.perf_counter()
-        written, cut = to_bytes(live.push(block))
+        written, cut = to_bytes(live.push(piece))
         took.append(time.perf_counter() - begun)
         out.write(written)
         out.flush()
-        n_samples, clipped = n_samples + len(block), clipped + cut
+        n_samples, clipped = n_samples + len(piece), clipped + cut
     written, cut = to_bytes(live.end())
     out.write(written)
     out.flush()
     seconds = n_samples / SAMPLE_RATE
     print(
         f"protect_stream.py: {seconds:.1f} s of speech; {live.delay / SAMPLE_RATE:.3f} s behind it "
-        f"by design, and up to {max(took):.3f} s a block of {args.block:g} s; real-time factor "
+        f"by design, and up to {max(took):.3f} s a block of {block:g} s; real-time factor "
         f"{sum(took) / max(seconds, 1e-9):.3f}; {clipped + cut} samples cut at full scale",
         file=sys.stderr,
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -10,55 +10,45 @@ utt2spk, for a model of the hub wav.scp. The sets of --train need utt2emotion. O
 was made).
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.emotion.result import RECOGNISERS, Asked, write_recognised
-from steps.options import add_device
-from utils.cli import make_parser, run_program
-from utils.options import add_paths, add_seed
-from utils.progress import progress
-from utils.registry import find
+from steps.options import Device
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import DataFolder, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--features", type=Path, metavar="DIR",
-        help="The folder of DATA's functionals (extract_functionals.py)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--train", type=Path, nargs=2, action="append", default=[], metavar=("DATA", "DIR"),
-        help="A training set and its functionals; may be given again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--folds", type=int, default=0, metavar="N",
-        help="The number of parts of DATA's speakers that are left out of training one after the "
-        "other; 0: each speaker alone",
-    )  # fmt: skip
-    add_seed(parser)
-    add_device(parser)
-    parser.add_argument("recogniser", metavar="RECOGNISER")
-    add_paths(parser, "data", "out")
-    return parser
+@program
+def main(
+    recogniser: Annotated[str, "The recogniser (see above)"],
+    data: DataFolder, out: OutFolder, *,
+    features: Annotated[
+        Path | None, "The folder of DATA's functionals (extract_functionals.py)", "DIR",
+    ] = None,
+    train: Annotated[
+        Sequence[tuple[Path, Path]], "A training set and its functionals; may be given again",
+        "DATA DIR",
+    ] = (),
+    folds: Annotated[
+        int, "The number of parts of DATA's speakers that are left out of training one after the "
+        "other; 0: each speaker alone", "N",
+    ] = 0,
+    seed: Seed = 0, device: Device = "cpu",
+) -> None:  # fmt: skip
+    from steps.emotion.result import RECOGNISERS, Asked, write_recognised
+    from utils.progress import progress
+    from utils.registry import find
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    recognise, named = find(RECOGNISERS, args.recogniser, "recogniser")
-    asked = Asked(
-        args.features, args.train, args.folds, args.seed, args.device, progress("emotions")
-    )
-    found = recognise(args.data, asked, *named)
-    write_recognised(args.out, found)
-    print(f"{args.data}: {len(found.posteriors)} utterances, {len(found.labels)} emotions")
-    return 0
+    recognise, named = find(RECOGNISERS, recogniser, "recogniser")
+    asked = Asked(features, train, folds, seed, device, progress("emotions"))
+    found = recognise(data, asked, *named)
+    write_recognised(out, found)
+    print(f"{data}: {len(found.posteriors)} utterances, {len(found.labels)} emotions")
 
 
 if __name__ == "__main__":

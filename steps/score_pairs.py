@@ -11,55 +11,49 @@ both in C order.
 Both segments count as one utterance. Scores are those of score_trials.py, to 9 digits.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_backend
-from steps.speaker.backends import load_normalised
-from steps.speaker.scoring import read_segments, score_pairs, select_utterances, write_pairs
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_paths, add_utt2spk
-from utils.tables import read_map
+from steps.options import Asnorm, ScoringBackend
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import Utt2spk
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_backend(parser)
-    add_utt2spk(parser)
-    parser.add_argument("rows", type=Path, metavar="ROW_XVECTORS")
-    parser.add_argument("columns", type=Path, metavar="COLUMN_XVECTORS")
-    add_paths(parser, "trials_out", "scores_out")
-    return parser
+@program
+def main(
+    row_xvectors: Annotated[Path, "The folder of the first segments' x-vectors"],
+    column_xvectors: Annotated[Path, "The folder of the second segments' x-vectors"],
+    trials_out: Annotated[Path, "The trials that are written"],
+    scores_out: Annotated[Path, "The scores that are written"],
+    *, backend: ScoringBackend, asnorm: Asnorm = 0, utt2spk: Utt2spk,
+) -> None:  # fmt: skip
+    from steps.speaker.backends import load_normalised
+    from steps.speaker.scoring import read_segments, score_pairs, select_utterances, write_pairs
+    from utils.tables import read_map
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    backend = load_normalised(args.backend, args.asnorm)
-    utt2spk = read_map(args.utt2spk)
-    if len(utt2spk) < 2:
-        raise UserError(f"{args.utt2spk}: {len(utt2spk)} segment(s); pairs need two")
-    rows, columns = read_segments(args.rows), read_segments(args.columns)
-    ids = select_utterances(rows, utt2spk)
-    select_utterances(columns, utt2spk)
-    once = args.rows.resolve() == args.columns.resolve()
+    scorer = load_normalised(backend, asnorm)
+    speakers = read_map(utt2spk)
+    if len(speakers) < 2:
+        raise UserError(f"{utt2spk}: {len(speakers)} segment(s); pairs need two")
+    rows, columns = read_segments(row_xvectors), read_segments(column_xvectors)
+    ids = select_utterances(rows, speakers)
+    select_utterances(columns, speakers)
+    once = row_xvectors.resolve() == column_xvectors.resolve()
     n_target, n_nontarget = write_pairs(
-        score_pairs(backend, rows, columns, ids, once=once),
+        score_pairs(scorer, rows, columns, ids, once=once),
         ids,
-        utt2spk,
-        args.trials_out,
-        args.scores_out,
+        speakers,
+        trials_out,
+        scores_out,
     )
     print(
         f"read {len(ids)} segments / written {n_target + n_nontarget} pairs ({n_target} target, "
         f"{n_nontarget} nontarget, {'unordered' if once else 'ordered'}) / skipped 0"
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -13,44 +13,40 @@ cosine: of the raw vectors. A folder of steps/train_backend.py: log-likelihood r
 A trial whose x-vector is missing is an error that names it; nothing is scored then.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_backend
-from steps.speaker.backends import load_normalised
-from steps.speaker.scoring import read_enrolment, read_segments, score_trials
-from utils.cli import make_parser, run_program
-from utils.options import add_paths
-from utils.trials import Scores, read_trials, write_scores
+from steps.options import Asnorm, ScoringBackend
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFile
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_backend(parser)
-    parser.add_argument("enrol", type=Path, metavar="ENROL_XVECTORS")
-    parser.add_argument("trial", type=Path, metavar="TRIAL_XVECTORS")
-    add_paths(parser, "trials", "out")
-    return parser
+@program
+def main(
+    enrol_xvectors: Annotated[Path, "The enrolled speakers' x-vectors"],
+    trial_xvectors: Annotated[Path, "The x-vectors of the trial utterances"],
+    trial_list: Annotated[Path, "The trials", "TRIALS"],
+    out: OutFile, *, backend: ScoringBackend, asnorm: Asnorm = 0,
+) -> None:  # fmt: skip
+    from steps.speaker.backends import load_normalised
+    from steps.speaker.scoring import read_enrolment, read_segments, score_trials
+    from utils.trials import Scores, read_trials, write_scores
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    backend = load_normalised(args.backend, args.asnorm)
-    trials = read_trials(args.trials)
-    scores = score_trials(backend, read_enrolment(args.enrol), read_segments(args.trial), trials)
-    write_scores(args.out, Scores(trials.enrol, trials.trial, scores))
+    scorer = load_normalised(backend, asnorm)
+    trials = read_trials(trial_list)
+    scores = score_trials(
+        scorer, read_enrolment(enrol_xvectors), read_segments(trial_xvectors), trials
+    )
+    write_scores(out, Scores(trials.enrol, trials.trial, scores))
     n_target = int(trials.target.sum())
     print(
         f"read {len(trials)} trials ({n_target} target, {len(trials) - n_target} nontarget) / "
         f"written {len(scores)} / skipped 0"
     )
-    return 0
 
 
 if __name__ == "__main__":

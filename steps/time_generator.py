@@ -9,61 +9,61 @@ the mean duration of the sources' utterances: what a generator costs where every
 own pseudo-speaker.
 """
 
-import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_sampler, make_sampler
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_paths
+from steps.options import (
+    Generator,
+    GeneratorBackend,
+    Pool,
+    PoolData,
+    Settings,
+    Sources,
+    load_sampler,
+)
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import OutFile, Seed
 from utils.tables import atomic_write
 
 WARM_UP = 10  # vectors made before, so that what is loaded at the first one does not count
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--vectors", type=int, default=1000, metavar="N",
-        help="The number of vectors that are timed",
+@program
+def main(
+    conf: Settings, out: OutFile, *,
+    vectors: Annotated[int, "The number of vectors that are timed", "N"] = 1000,
+    seed: Seed = 0, sources: Sources, pool: Pool = None, pool_data: PoolData = None,
+    pool_backend: GeneratorBackend = None, generator: Generator = None,
+) -> None:  # fmt: skip
+    if vectors < 1:
+        raise UserError(f"--vectors {vectors}: at least one is needed")
+    sampler = load_sampler(
+        conf, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
+        generator=generator,
     )  # fmt: skip
-    add_sampler(parser)
-    add_paths(parser, "conf", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if args.vectors < 1:
-        raise UserError(f"--vectors {args.vectors}: at least one is needed")
-    sampler = make_sampler(args, args.conf)
     for place in range(WARM_UP):
-        sampler.vector(args.vectors + place)
+        sampler.vector(vectors + place)
     started = time.process_time()
-    for place in range(args.vectors):
+    for place in range(vectors):
         sampler.vector(place)
-    each = (time.process_time() - started) / args.vectors
+    each = (time.process_time() - started) / vectors
     figures = {
-        "vectors": args.vectors,
+        "vectors": vectors,
         "cpu_seconds": each,
         "utterances": len(sampler.sources),
         "utterance_seconds": sampler.seconds,
         "rtf": each / sampler.seconds,
         "notes": sampler.generator.notes,
     }
-    with atomic_write(args.out) as stream:
+    with atomic_write(out) as stream:
         stream.write(json.dumps(figures, indent=1) + "\n")
-    print(
-        f"{args.vectors} vectors: {1e3 * each:.3g} ms each, real-time factor {figures['rtf']:.3g}"
-    )
-    return 0
+    print(f"{vectors} vectors: {1e3 * each:.3g} ms each, real-time factor {figures['rtf']:.3g}")
 
 
 if __name__ == "__main__":

@@ -15,59 +15,52 @@ with the same network as one that was not stopped. One thread computes and --wor
 prepare the crops.
 """
 
-import argparse
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.learning.settings import with_steps
-from steps.options import add_training
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.memory import keep_freed_memory
-from utils.speakers import check_unseen, read_training_speakers
+from steps.options import Device, Settings, Steps
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_training(parser)
-    parser.add_argument(
-        "--workers", type=int, default=1,
-        help="The number of processes that prepare crops; the result is the same",
-    )  # fmt: skip
-    parser.add_argument(
-        "--init-from", type=Path, metavar="MODEL",
-        help="The folder of the encoder that is fine-tuned (see above)",
-    )  # fmt: skip
-    return parser
+@program
+def main(
+    conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
+    steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
+    workers: Annotated[
+        int, "The number of processes that prepare crops; the result is the same",
+    ] = 1,
+    init_from: Annotated[
+        Path | None, "The folder of the encoder that is fine-tuned (see above)", "MODEL",
+    ] = None,
+) -> None:  # fmt: skip
+    from steps.learning.settings import read_config, with_steps
+    from steps.speaker.config import EncoderConfig, fine_tuned
+    from utils.datadir import load_data_dir
+    from utils.memory import keep_freed_memory
+    from utils.speakers import check_unseen, read_training_speakers
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.learning.settings import read_config
-    from steps.speaker.config import EncoderConfig, fine_tuned
-
-    if args.workers < 0:
-        raise UserError(f"--workers {args.workers}: 0 or more are needed")
-    config = read_config(EncoderConfig, args.conf)
-    if args.init_from is not None:
+    if workers < 0:
+        raise UserError(f"--workers {workers}: 0 or more are needed")
+    config = read_config(EncoderConfig, conf)
+    if init_from is not None:
         config = fine_tuned(config)
-    if args.steps is not None:
-        config = with_steps(config, args.steps)
-    data = load_data_dir(args.data)
-    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
-    if args.init_from is not None:
-        before = read_training_speakers(args.init_from)
+    if steps is not None:
+        config = with_steps(config, steps)
+    data = load_data_dir(data_dir)
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    if init_from is not None:
+        before = read_training_speakers(init_from)
         if before is None:
-            logging.warning("%s: no spklist: whom it learnt from is not known", args.init_from)
-        check_unseen(before or [], args.init_from, args.not_speakers_of)
+            logging.warning("%s: no spklist: whom it learnt from is not known", init_from)
+        check_unseen(before or [], init_from, not_speakers_of)
 
     from steps.learning.audio import load_training_audio
     from steps.speaker.training import train_encoder
@@ -82,13 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     train_encoder(
         config,
         audio,
-        args.out,
-        seed=args.seed,
-        device=args.device,
-        n_workers=args.workers,
-        init_from=args.init_from,
+        out,
+        seed=seed,
+        device=device,
+        n_workers=workers,
+        init_from=init_from,
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -17,56 +17,46 @@ With `generator: psd` nothing is trained: OUT gets the x-vectors and their speak
 pseudo-speaker's distribution from these.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import add_device
-from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.options import add_allow_loss, add_paths, add_seed
-from utils.settings import read_settings
-from utils.speakers import add_not_speakers_of, check_unseen, write_training_speakers
+from steps.options import Device, Settings, Xvectors
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_seed(parser)
-    add_device(parser)
-    add_allow_loss(parser)
-    add_not_speakers_of(parser)
-    add_paths(parser, "conf", "xvectors", "data", "out")
-    return parser
+@program
+def main(
+    conf: Settings, xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0,
+    device: Device = "cpu", allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
+) -> None:  # fmt: skip
+    from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
+    from utils.datadir import load_data_dir
+    from utils.settings import read_settings
+    from utils.speakers import check_unseen, write_training_speakers
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    values = read_settings(args.conf)
-    data = load_data_dir(args.data, need=("utt2spk",))
-    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
-    vectors = read_xvectors(args.xvectors)
-    utt2spk = speakers_of(args.xvectors, data)
-    check_complete(vectors, utt2spk, args.xvectors, args.allow_loss)
+    values = read_settings(conf)
+    data = load_data_dir(data_dir, need=("utt2spk",))
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    vectors = read_xvectors(xvectors)
+    utt2spk = speakers_of(xvectors, data)
+    check_complete(vectors, utt2spk, xvectors, allow_loss)
 
     if values.get("generator") == "psd":
         from steps.generators.frames import write_vectors_as_frames
 
-        write_vectors_as_frames(values, args.conf, vectors, utt2spk, args.out)
-        return 0
+        write_vectors_as_frames(values, conf, vectors, utt2spk, out)
+        return
 
     from steps.generators.trained import train_generator
     from steps.generators.training import make_training_vectors
 
     training = make_training_vectors(vectors, utt2spk)
-    train_generator(values, args.conf, training, args.out, seed=args.seed, device=args.device)
-    write_training_speakers(args.out, data.utt2spk.values())
-    return 0
+    train_generator(values, conf, training, out, seed=seed, device=device)
+    write_training_speakers(out, data.utt2spk.values())
 
 
 if __name__ == "__main__":

@@ -11,42 +11,36 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped. One thread computes.
 """
 
-import argparse
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.learning.settings import with_steps
-from steps.options import add_training
-from utils.cli import make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.memory import keep_freed_memory
-from utils.speakers import check_unseen
+from steps.options import Device, Settings, Steps
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_training(parser)
-    return parser
+@program
+def main(
+    conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
+    steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
+) -> None:  # fmt: skip
+    from steps.asr.ctc_config import CtcConfig
+    from steps.learning.settings import read_config, with_steps
+    from utils.datadir import load_data_dir
+    from utils.memory import keep_freed_memory
+    from utils.speakers import check_unseen
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    from steps.asr.ctc_config import CtcConfig
-    from steps.learning.settings import read_config
-
-    config = read_config(CtcConfig, args.conf)
-    if args.steps is not None:
-        config = with_steps(config, args.steps)
-    data = load_data_dir(args.data, need=("wav.scp", "utt2spk", "text"))
-    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
+    config = read_config(CtcConfig, conf)
+    if steps is not None:
+        config = with_steps(config, steps)
+    data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "text"))
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
     from steps.asr.ctc_training import Material, train_ctc
     from steps.learning.audio import load_training_audio
@@ -58,8 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         minimum_seconds=config.training.minimum_seconds,
     )
     material = Material(audio, data.tables["text"])
-    train_ctc(config, material, args.out, seed=args.seed, device=args.device)
-    return 0
+    train_ctc(config, material, out, seed=seed, device=device)
 
 
 if __name__ == "__main__":

@@ -16,56 +16,51 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped.
 """
 
-import argparse
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.learning.settings import read_config
-from steps.options import add_device
-from steps.synthesis.registry import STRUCTURES, find_content_structure, find_structure
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.memory import keep_freed_memory
-from utils.options import add_paths, add_seed
-from utils.registry import load
-from utils.speakers import add_not_speakers_of, check_unseen, write_training_speakers
+from steps.options import Device, Settings
+from utils.cli import UserError, run_program
+from utils.commands import program
+from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_seed(parser)
-    add_device(parser)
-    parser.add_argument(
-        "--content", type=Path, metavar="DIR",
-        help="A folder of steps/extract_content.py; without it content is found while training",
-    )  # fmt: skip
-    parser.add_argument(
-        "--onto", type=Path, metavar="SYNTHESISER",
-        help="A folder of this program or of a model (models/bn/synthesiser); it stays as it is, "
-        "and only the melody is trained",
-    )  # fmt: skip
-    add_not_speakers_of(parser)
-    add_paths(parser, "conf", "data", "pool", "out")
-    return parser
+@program
+def main(
+    conf: Settings, data_dir: DataFolder,
+    pool: Annotated[Path, "The folder of make_voice_pool.py"],
+    out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
+    content: Annotated[
+        Path | None, "A folder of steps/extract_content.py; without it content is found while "
+        "training", "DIR",
+    ] = None,
+    onto: Annotated[
+        Path | None, "A folder of this program or of a model (models/bn/synthesiser); it stays "
+        "as it is, and only the melody is trained", "SYNTHESISER",
+    ] = None,
+    not_speakers_of: NotSpeakersOf = (),
+) -> None:  # fmt: skip
+    from steps.learning.settings import read_config
+    from steps.synthesis.registry import STRUCTURES, find_content_structure, find_structure
+    from utils.datadir import load_data_dir
+    from utils.memory import keep_freed_memory
+    from utils.registry import load
+    from utils.speakers import check_unseen, write_training_speakers
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    given = {name: vars(args)[name] for name in ("content", "onto") if vars(args)[name]}
-    structure = find_content_structure(args.conf) if given else find_structure(args.conf)
-    if args.onto and structure != STRUCTURES["bn"]:
-        raise UserError(f"{args.conf}: synthesiser: --onto is of bn alone; leave it out")
-    config = read_config(load(structure.config), args.conf)
-    data = load_data_dir(args.data)
-    check_unseen(data.utt2spk.values(), args.data, args.not_speakers_of)
+    asked = {"content": content, "onto": onto}
+    given = {name: path for name, path in asked.items() if path}
+    structure = find_content_structure(conf) if given else find_structure(conf)
+    if onto and structure != STRUCTURES["bn"]:
+        raise UserError(f"{conf}: synthesiser: --onto is of bn alone; leave it out")
+    config = read_config(load(structure.config), conf)
+    data = load_data_dir(data_dir)
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
     from steps.learning.audio import load_training_audio
 
@@ -73,9 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
     train = load(structure.train)
-    train(config, audio, args.pool, args.out, seed=args.seed, device=args.device, **given)
-    write_training_speakers(args.out, data.utt2spk.values())
-    return 0
+    train(config, audio, pool, out, seed=seed, device=device, **given)
+    write_training_speakers(out, data.utt2spk.values())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,11 +88,15 @@ def test_a_program_of_the_pages_exists_and_knows_its_options(page: str, command:
     words = words_of(command)
     program = next(word for word in words if word.endswith(".py"))
     assert (ROOT / program).is_file(), page
-    parser = import_module(program.removesuffix(".py").replace("/", ".")).get_parser()
-    known = set(parser._option_string_actions)
-    for choice in parser._subparsers._group_actions if parser._subparsers else []:
-        (name,) = [word for word in words if word in choice.choices]
-        known |= set(choice.choices[name]._option_string_actions)
+    module = import_module(program.removesuffix(".py").replace("/", "."))
+    if hasattr(module, "get_parser"):
+        known = set(module.get_parser()._option_string_actions)
+    else:
+        command = module.main.command()
+        if isinstance(command, click.Group):
+            (name,) = [word for word in words if word in command.commands]
+            command = command.commands[name]
+        known = {"--help", *(word for option in command.params for word in option.opts)}
     for word in words:
         assert not word.startswith("--") or word.partition("=")[0] in known, page
 

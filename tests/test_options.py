@@ -5,13 +5,20 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import click
+import pytest
+
+from utils.cli import UserError
+from utils.commands import Program
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = [
     path.relative_to(ROOT)
     for floor in ("utils", "steps", "local")
     for path in sorted((ROOT / floor).glob("*.py"))
-    if "def get_parser()" in path.read_text(encoding="utf-8")
+    if re.search("^(@program|main = Program|def get_parser)", path.read_text("utf-8"), re.M)
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {
@@ -38,26 +45,40 @@ KINDS = {
 }
 
 
-def options(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from options(command)
-        elif action.option_strings and action.dest != "help":
-            yield action
+class Asked(NamedTuple):
+    """An option of a program."""
+
+    name: str
+    help: str
+    metavar: str
+
+
+def options(program: Path) -> Iterator[Asked]:
+    module = import_module(".".join(program.with_suffix("").parts))
+    if hasattr(module, "get_parser"):
+        actions = module.get_parser()._actions
+        assert not any(isinstance(action, argparse._SubParsersAction) for action in actions)
+        for action in actions:
+            if action.option_strings and action.dest != "help":
+                words = str(action.help).replace("%%", "%")
+                yield Asked(*action.option_strings, words, str(action.metavar))
+        return
+    command = module.main.command()
+    for one in command.commands.values() if isinstance(command, click.Group) else [command]:
+        for option in one.params:
+            if isinstance(option, click.Option):
+                yield Asked(*option.opts, str(option.help), str(option.metavar))
 
 
 def wordings() -> dict[str, dict[str, set[str]]]:
     """Option -> words -> programs; what is lost is counted in things of several kinds."""
     found: dict[str, dict[str, set[str]]] = {}
     for path in PROGRAMS:
-        module = import_module(".".join(path.with_suffix("").parts))
-        for action in options(module.get_parser()):
-            (name,) = action.option_strings
-            words = str(action.help)
-            if name == "--allow-loss":
+        for option in options(path):
+            words = option.help
+            if option.name == "--allow-loss":
                 words = re.sub(r"^The number of [\w, ]+ that may be lost", "LOST", words)
-            found.setdefault(name, {}).setdefault(words, set()).add(str(path))
+            found.setdefault(option.name, {}).setdefault(words, set()).add(str(path))
     return found
 
 
@@ -82,12 +103,64 @@ def test_an_option_says_what_it_is_in_a_sentence_with_a_subject() -> None:
 def test_a_number_says_of_what_it_is_the_number_or_its_unit() -> None:
     wrong = []
     for path in PROGRAMS:
-        module = import_module(".".join(path.with_suffix("").parts))
-        for action in options(module.get_parser()):
-            counts = action.metavar == "N" and action.dest != "seed"
-            if counts and not re.match(r"The numbers? of |Take ", str(action.help)):
-                wrong.append(f"{path} {action.dest}: {action.help}")
-            seconds = action.metavar in ("S", "SECONDS", "HZ")
-            if seconds and not re.search(r", in (seconds|Hz)", str(action.help)):
-                wrong.append(f"{path} {action.dest}: {action.help}")
+        for option in options(path):
+            counts = option.metavar == "N" and option.name != "--seed"
+            if counts and not re.match(r"The numbers? of |Take ", option.help):
+                wrong.append(f"{path} {option.name}: {option.help}")
+            seconds = option.metavar in ("S", "SECONDS", "HZ")
+            if seconds and not re.search(r", in (seconds|Hz)", option.help):
+                wrong.append(f"{path} {option.name}: {option.help}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["d", "o", "--f0-floor"], "'--f0-floor' requires an argument"),
+        (["d", "o", "--f0-flo", "50"], "No such option '--f0-flo'"),
+        (["d", "o", "--f0-floor", "low"], "'--f0-floor': 'low' is no float"),
+        (["d", "o", "--allow-loss", "-1"], "'--allow-loss': expected a whole number from 0, not"),
+        (["d", "o", "--f0-floor", "--help"], "'--f0-floor': a value is expected, not '--help'"),
+        (["d"], "Missing argument 'OUT'"),
+        (["d", "o", "more"], "unexpected extra argument"),
+    ],
+)
+def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
+    from steps.extract_f0 import main
+
+    with pytest.raises(UserError) as error:
+        main(words)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_option_of_several_words_ends_at_the_next_option() -> None:
+    """argparse knows `--sizes 1 2`, click does not."""
+    found: list[object] = []
+
+    def main(out: str, *, sizes: Annotated[tuple[int, ...], ""] = (9,), flag: bool = False) -> None:
+        found.append((out, sizes, flag))
+
+    program = Program("Try.", main)
+    for words in ("o", "o --sizes 1 2 --flag", "--flag o --sizes 7", "--sizes 1 2 -- o"):
+        assert program(words.split()) == 0
+    assert found == [
+        ("o", (9,), False), ("o", (1, 2), True), ("o", (7,), True), ("o", (1, 2), False),
+    ]  # fmt: skip
+    with pytest.raises(UserError, match="'--sizes': a value is expected, not '--flag'"):
+        program(["o", "--sizes", "--flag"])
+
+
+def test_help_has_arguments_in_order_then_common_options_then_others(capsys) -> None:
+    from steps.extract_f0 import main
+
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out
+    places = [
+        told.index(words)
+        for words in (
+            "usage: ", " [OPTIONS] DATA OUT\n", "Extract F0", "  DATA", "  OUT",
+            "Common options:\n  --allow-loss N", "[default: 0]", "Options:\n  --f0-floor HZ",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)

@@ -8,18 +8,19 @@ utt2dur that DATA has is compared: durations that differ show that the audio was
 be DATA itself.
 """
 
-import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.audiofiles import probe_audio
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.datachecks import SAMPLE_RATE
 from utils.datadir import DataDir, load_data_dir
 from utils.progress import progress
@@ -62,35 +63,28 @@ def check_audio(
     return report
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument("data", metavar="DATA", help="data directory")
-    parser.add_argument("out", metavar="OUT", type=Path, help="folder for utt2dur")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    data = load_data_dir(args.data)
+@program
+def main(
+    data_dir: Annotated[str, "The data directory", "DATA"],
+    out: Annotated[Path, "The folder for utt2dur", "OUT"],
+) -> None:  # fmt: skip
+    data = load_data_dir(data_dir)
     report = check_audio(data, progress("check_audio"))
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if report.problems:
-        whole = re.sub(r"/split\d+/\d+$", "", args.data)  # DATA may be a part, which is made anew
+        whole = re.sub(r"/split\d+/\d+$", "", data_dir)  # DATA may be a part, which is made anew
         raise UserError(
-            f"{args.data}: {len(report.problems)} of {len(data.wav)} audio files cannot be used "
+            f"{data_dir}: {len(report.problems)} of {len(data.wav)} audio files cannot be used "
             f"(listed above); replace them, or leave them out with: "
             f"utils/fix_data_dir.py --check-audio --allow-drop N {whole}"
         )
-    write_map(args.out / "utt2dur", {utt: f"{s:.6f}" for utt, s in report.seconds.items()})
+    write_map(out / "utt2dur", {utt: f"{s:.6f}" for utt, s in report.seconds.items()})
     hours = sum(report.seconds.values()) / 3600
-    print(f"{args.data}: {len(report.seconds)} files, {hours:.3f} h")
+    print(f"{data_dir}: {len(report.seconds)} files, {hours:.3f} h")
     for rate, count in sorted(report.rates.items()):
         note = "" if rate == SAMPLE_RATE else f", not {SAMPLE_RATE} Hz: resampled when read"
-        print(f"{args.data}: {count} files at {rate} Hz{note}")
-    return 0
+        print(f"{data_dir}: {count} files at {rate} Hz{note}")
 
 
 if __name__ == "__main__":

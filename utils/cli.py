@@ -1,15 +1,17 @@
-"""What every program shares: the one kind of user error, its exit status, and the argument parser.
+"""What every program shares: the one kind of user error, its exit status, and kinds of values.
 
 Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted.
 """
 
-import argparse
 import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import argparse
 
 
 class UserError(Exception):
@@ -24,53 +26,43 @@ class LossError(UserError):
     exit_status = 3
 
 
-class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the line breaks of descriptions and shows the default of every option that has one."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if any(action.default is nothing for nothing in (None, False, argparse.SUPPRESS)):  # not 0
-            return action.help
-        return super()._get_help_string(action)
-
-
-def make_parser(description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    """A parser that shows defaults and refuses abbreviated options (a typo must not pass)."""
-    return argparse.ArgumentParser(
-        description=description, epilog=epilog, formatter_class=_Formatter, allow_abbrev=False
-    )
-
-
-def add_command(commands: Any, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
-    """The command that is called like the function `run` (but for its underscore), which is kept
-    as `run` of what is parsed; commands: of add_subparsers. The first line of text sums it up."""
-    import inspect  # here: takes a tenth of a small program's time, and most have no commands
-
-    text = inspect.cleandoc(text)
-    command: argparse.ArgumentParser = commands.add_parser(
-        run.__name__.lstrip("_"), help=text.partition("\n")[0], description=text,
-        formatter_class=_Formatter, allow_abbrev=False,
-    )  # fmt: skip
-    command.set_defaults(run=run)
-    return command
+class BadValue(UserError):
+    """The text of an argument or option does not make a value."""
 
 
 def boolean(text: str) -> bool:
     """Parse `true` or `false`, the only spellings (`type=bool` would make "false" true)."""
     if text in ("true", "false"):
         return text == "true"
-    raise argparse.ArgumentTypeError(f"expected true or false, not {text!r}")
+    raise BadValue(f"expected true or false, not {text!r}")
 
 
 def natural(text: str, least: int = 0) -> int:
     """Parse a whole number from 0 on, such as how many utterances may be lost."""
     if text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least:
         return int(text)
-    raise argparse.ArgumentTypeError(f"expected a whole number from {least}, not {text!r}")
+    raise BadValue(f"expected a whole number from {least}, not {text!r}")
 
 
 def positive(text: str) -> int:
     """Parse a whole number from 1 on."""
     return natural(text, 1)
+
+
+def make_parser(description: str, epilog: str | None = None) -> "argparse.ArgumentParser":
+    """A parser that shows defaults and refuses abbreviated options, for a program whose start-up
+    counts, or that is not a typed function yet."""
+    import argparse
+
+    class Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+        def _get_help_string(self, action: argparse.Action) -> str | None:
+            if any(action.default is nothing for nothing in (None, False, argparse.SUPPRESS)):
+                return action.help  # not of 0
+            return super()._get_help_string(action)
+
+    return argparse.ArgumentParser(
+        description=description, epilog=epilog, formatter_class=Formatter, allow_abbrev=False
+    )
 
 
 def _file_error(error: OSError) -> str:

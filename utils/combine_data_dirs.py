@@ -7,14 +7,15 @@ A table that one of the sources lacks is left out, and named; enrolls and trials
 are.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.datadir import (
     DataDir,
     Tables,
@@ -24,6 +25,7 @@ from utils.datadir import (
     write_data_dir,
 )
 from utils.datafiles import FILES
+from utils.options import TargetFolder
 from utils.tables import sort_ids
 
 
@@ -62,35 +64,27 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
     table.update(new)
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument("target", metavar="DST", type=Path, help="data directory to make")
-    parser.add_argument("sources", metavar="SRC", nargs="+", help="data directories")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    sources = [load_data_dir(path, need=("utt2spk",), allow_segments=True) for path in args.sources]
-    if any(source.path.resolve() == args.target.resolve() for source in sources):
-        raise UserError(f"{args.target}: is one of the sources; give another folder")
+@program
+def main(
+    target: TargetFolder,
+    source_dirs: Annotated[Sequence[str], "The data directories that are read", "SRC"],
+) -> None:  # fmt: skip
+    sources = [load_data_dir(path, need=("utt2spk",), allow_segments=True) for path in source_dirs]
+    if any(source.path.resolve() == target.resolve() for source in sources):
+        raise UserError(f"{target}: is one of the sources; give another folder")
     tables, trials = combine(sources)
-    write_data_dir(args.target, tables, trials)
+    write_data_dir(target, tables, trials)
     sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
     left = {s.path: sort_ids({*s.tables, *other_files(s.path)} - set(tables)) for s in sources}
     names = list(tables)
     del sources, tables, trials  # what is read back needs their room
-    combined = load_data_dir(args.target, need=names, allow_segments=True)
+    combined = load_data_dir(target, need=names, allow_segments=True)
     print(
-        f"{args.target}: {sizes} = {len(combined.utt2spk)} utterances, "
-        f"{len(combined.spk2utt)} speakers"
+        f"{target}: {sizes} = {len(combined.utt2spk)} utterances, {len(combined.spk2utt)} speakers"
     )
     for path, files in left.items():
         if files:
-            print(f"{args.target}: not carried over from {path}: {' '.join(files)}")
-    return 0
+            print(f"{target}: not carried over from {path}: {' '.join(files)}")
 
 
 if __name__ == "__main__":

@@ -11,21 +11,22 @@ A label is target or nontarget, 1 or 0, true or false, same or different. OUT ge
 there are labels and `scores` where there are scores (higher: more alike), sorted.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
-from utils.options import add_paths, add_trial_format
-from utils.trial_formats import read_any
-from utils.trials import write_scores, write_trials
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFolder, TrialFormat
 
 
 def convert(path: Path, out: Path, kind: str) -> str:
     """Write OUT/trials and OUT/scores, as far as there are labels and scores; says what."""
+    from utils.trial_formats import read_any
+    from utils.trials import write_scores, write_trials
+
     kind, trials, scores = read_any(path, kind)
     out.mkdir(parents=True, exist_ok=True)
     made = []
@@ -39,19 +40,12 @@ def convert(path: Path, out: Path, kind: str) -> str:
     return f"{path}: {kind}; {' and '.join(made)} in {out}"
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_trial_format(parser)
-    add_paths(parser, "file", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    print(convert(args.file, args.out, args.format))
-    return 0
+@program
+def main(
+    file: Annotated[Path, "The trials or scores of another toolkit"],
+    out: OutFolder, *, format: TrialFormat = "auto",
+) -> None:  # fmt: skip
+    print(convert(file, out, format))
 
 
 if __name__ == "__main__":

@@ -8,16 +8,18 @@ speaker ids began their utterance ids before, they must still do so after: --spk
 same --utt-prefix.
 """
 
-import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.datadir import DataDir, Tables, Trial, load_data_dir, other_files, write_data_dir
 from utils.datafiles import FILES
+from utils.options import SourceFolder, TargetFolder
 
 Rename = Callable[[str], str]
 
@@ -61,47 +63,36 @@ def check_names(data: DataDir, tables: Tables) -> None:
                 )
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    for kind, words in (("utt", "utterance"), ("spk", "speaker")):
-        for side in ("prefix", "suffix"):
-            parser.add_argument(
-                f"--{kind}-{side}", metavar="TEXT", default="",
-                help=f"The {side} that {words} ids get",
-            )  # fmt: skip
-    parser.add_argument(
-        "--spk-as-prefix", action="store_true",
-        help="Put `<speaker>-` before utterance ids that do not begin with their speaker",
-    )  # fmt: skip
-    parser.add_argument("source", metavar="SRC", help="data directory")
-    parser.add_argument("target", metavar="DST", type=Path, help="data directory to make")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    data = load_data_dir(args.source, need=("utt2spk",), allow_segments=True)
-    if args.target.resolve() == data.path.resolve():
-        raise UserError(f"{args.target}: is the source itself; give another folder")
+@program
+def main(
+    source: SourceFolder, target: TargetFolder, *,
+    utt_prefix: Annotated[str, "The prefix that utterance ids get", "TEXT"] = "",
+    utt_suffix: Annotated[str, "The suffix that utterance ids get", "TEXT"] = "",
+    spk_prefix: Annotated[str, "The prefix that speaker ids get", "TEXT"] = "",
+    spk_suffix: Annotated[str, "The suffix that speaker ids get", "TEXT"] = "",
+    spk_as_prefix: Annotated[
+        bool, "Put `<speaker>-` before utterance ids that do not begin with their speaker",
+    ] = False,
+) -> None:  # fmt: skip
+    data = load_data_dir(source, need=("utt2spk",), allow_segments=True)
+    if target.resolve() == data.path.resolve():
+        raise UserError(f"{target}: is the source itself; give another folder")
 
     def speaker(spk: str) -> str:
-        return f"{args.spk_prefix}{spk}{args.spk_suffix}"
+        return f"{spk_prefix}{spk}{spk_suffix}"
 
-    utts = {utt: f"{args.utt_prefix}{utt}{args.utt_suffix}" for utt in data.utt2spk}
-    if args.spk_as_prefix:
+    utts = {utt: f"{utt_prefix}{utt}{utt_suffix}" for utt in data.utt2spk}
+    if spk_as_prefix:
         for utt, spk in data.utt2spk.items():
             if not utts[utt].startswith(speaker(spk)):
                 utts[utt] = f"{speaker(spk)}-{utts[utt]}"
     tables, trials = renamed(data, utts, speaker)
     check_names(data, tables)
-    write_data_dir(args.target, tables, trials)
-    load_data_dir(args.target, need=tables, allow_segments=True)
-    print(f"{args.target}: {len(utts)} utterances, {len(data.spk2utt)} speakers")
+    write_data_dir(target, tables, trials)
+    load_data_dir(target, need=tables, allow_segments=True)
+    print(f"{target}: {len(utts)} utterances, {len(data.spk2utt)} speakers")
     if others := other_files(data.path):
-        print(f"{args.target}: not carried over: {' '.join(others)}")
-    return 0
+        print(f"{target}: not carried over: {' '.join(others)}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ them; FILE's name is looked up in it. A file that is there already with the righ
 fetched again. Proxies are taken from the environment (http_proxy, https_proxy, no_proxy).
 """
 
-import argparse
 import hashlib
 import http.client
 import logging
@@ -16,13 +15,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.tables import StrPath, read_rows
 
 LOG = logging.getLogger(__name__)
@@ -176,26 +175,18 @@ def _fetch_all(url: str, part: Path, tries: int, pause: float) -> None:
             time.sleep(pause)
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("url", metavar="URL")
-    parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--checksums", type=Path, metavar="CHECKSUMS", help="The list that has FILE's digest"
-    )
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    checksum = read_checksum(args.checksums, args.file.name) if args.checksums else None
-    fetched = download(args.url, args.file, checksum=checksum)
+@program
+def main(
+    url: Annotated[str, "The address"],
+    file: Annotated[Path, "The file that is written"],
+    *,
+    checksums: Annotated[Path | None, "The list that has FILE's digest", "CHECKSUMS"] = None,
+) -> None:  # fmt: skip
+    checksum = read_checksum(checksums, file.name) if checksums else None
+    fetched = download(url, file, checksum=checksum)
     checked = "not checked against a checksum" if checksum is None else "checksum right"
     state = "fetched" if fetched else "there already"
-    print(f"{args.file}: {state}, {args.file.stat().st_size} bytes, {checked}")
-    return 0
+    print(f"{file}: {state}, {file.stat().st_size} bytes, {checked}")
 
 
 if __name__ == "__main__":

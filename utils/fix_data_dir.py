@@ -9,21 +9,22 @@ an error. The files as they were are kept in DATA/.backup. Problems that remain 
 exit status is 2.
 """
 
-import argparse
 import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.audiofiles import probe_audio
-from utils.cli import LossError, UserError, make_parser, natural, run_program
+from utils.cli import LossError, UserError, natural, run_program
+from utils.commands import program
 from utils.datachecks import validate_data_dir
 from utils.datadir import DataDir, Tables, Trial, select, write_data_dir
 from utils.datafiles import FILES, LABELS, value_problem
+from utils.options import DataFolder
 from utils.tables import BYTE_ORDER_MARK, is_there, read_bytes, sort_ids, split_fields, split_key
 
 KNOWN = (*FILES, "trials")
@@ -164,45 +165,36 @@ def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument(
-        "--allow-drop", metavar="N", type=natural, default=0,
-        help="The number of utterances that may be dropped; with more nothing is changed",
-    )  # fmt: skip
-    parser.add_argument(
-        "--check-audio", action="store_true", help="Drop what has unusable audio, too"
-    )
-    parser.add_argument("data", metavar="DATA", type=Path, help="data directory")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if not (args.data / "utt2spk").is_file():
-        raise UserError(f"{args.data}/utt2spk: is missing; is {args.data} a data directory?")
+@program
+def main(
+    data_dir: DataFolder, *,
+    allow_drop: Annotated[
+        int, "The number of utterances that may be dropped; with more nothing is changed",
+        "N", natural,
+    ] = 0,
+    check_audio: Annotated[bool, "Drop what has unusable audio, too"] = False,
+) -> None:  # fmt: skip
+    if not (data_dir / "utt2spk").is_file():
+        raise UserError(f"{data_dir}/utt2spk: is missing; is {data_dir} a data directory?")
     notes: list[str] = []
     tables = {
-        name: read_table_leniently(args.data / name, notes)
+        name: read_table_leniently(data_dir / name, notes)
         for name in FILES
-        if name != "spk2utt" and is_there(args.data / name)
+        if name != "spk2utt" and is_there(data_dir / name)
     }
-    data = DataDir(args.data, tables, read_trials_leniently(args.data / "trials", notes))
-    reasons = incomplete_utterances(data, audio=args.check_audio)
+    data = DataDir(data_dir, tables, read_trials_leniently(data_dir / "trials", notes))
+    reasons = incomplete_utterances(data, audio=check_audio)
     for utt, reason in reasons.items():
-        print(f"{args.data}: drop {utt}: {reason}", file=sys.stderr)
-    if len(reasons) > args.allow_drop:
+        print(f"{data_dir}: drop {utt}: {reason}", file=sys.stderr)
+    if len(reasons) > allow_drop:
         total = len(set(data.utt2spk) | set(reasons))
         raise LossError(
-            f"{args.data}: {len(reasons)} of {total} utterances are not complete (listed above); "
+            f"{data_dir}: {len(reasons)} of {total} utterances are not complete (listed above); "
             f"correct the files, or drop them with --allow-drop {len(reasons)}; nothing was changed"
         )
     mended = drop(data, reasons, notes)
-    changed = replace_files(args.data, *mended)
-    _report(args.data, notes, changed, reasons)
-    return 0
+    changed = replace_files(data_dir, *mended)
+    _report(data_dir, notes, changed, reasons)
 
 
 def _report(path: Path, notes: list[str], changed: list[str], reasons: dict[str, str]) -> None:

@@ -9,51 +9,45 @@ the ids of every table are compared with the data directory that was split: a lo
 error (exit status 3) unless it is allowed.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
-from utils.datadir import load_data_dir
-from utils.merging import check_parts, read_parts, remove_merged_parts, write_merged
-from utils.options import add_allow_loss
+from utils.cli import UserError, natural, run_program
+from utils.commands import COMMON, program
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--expect", metavar="DATA", help="The data directory that was split")
-    add_allow_loss(parser, "ids")
-    parser.add_argument(
-        "--pieces", action="store_true", help="Ids are <utt>-c<number>: utterances were cut"
-    )
-    parser.add_argument("out", metavar="OUT", type=Path, help="folder that has split<N>")
-    parser.add_argument("n", metavar="N", type=int, help="number of jobs")
-    return parser
+@program
+def main(
+    out: Annotated[Path, "The folder that has split<N>"],
+    n: Annotated[int, "The number of jobs"],
+    *,
+    expect: Annotated[Path | None, "The data directory that was split", "DATA"] = None,
+    allow_loss: Annotated[
+        int, "The number of ids that may be lost; more are an error", "N", natural, COMMON,
+    ] = 0,
+    pieces: Annotated[bool, "Ids are <utt>-c<number>: utterances were cut"] = False,
+) -> None:  # fmt: skip
+    from utils.datadir import load_data_dir
+    from utils.merging import check_parts, read_parts, remove_merged_parts, write_merged
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if args.n < 1:
-        raise UserError(f"{args.n} jobs: at least 1 is possible")
-    if not (args.out / f"split{args.n}").is_dir():
-        if args.out.is_dir() and remove_merged_parts(args.out):
-            print(f"{args.out}: merged before; removed what was left of the parts")
-            return 0
-        raise UserError(f"{args.out / f'split{args.n}'}: is missing; run the jobs first")
-    merged = read_parts(args.out, args.n)
+    if n < 1:
+        raise UserError(f"{n} jobs: at least 1 is possible")
+    if not (out / f"split{n}").is_dir():
+        if out.is_dir() and remove_merged_parts(out):
+            print(f"{out}: merged before; removed what was left of the parts")
+            return
+        raise UserError(f"{out / f'split{n}'}: is missing; run the jobs first")
+    merged = read_parts(out, n)
     lost = 0
-    if args.expect is not None:
-        data = load_data_dir(args.expect, need=("utt2spk",), allow_segments=True)
-        lost = check_parts(args.out, merged, data, args.allow_loss, pieces=args.pieces)
-    write_merged(args.out, args.n, merged)
+    if expect is not None:
+        data = load_data_dir(expect, need=("utt2spk",), allow_segments=True)
+        lost = check_parts(out, merged, data, allow_loss, pieces=pieces)
+    write_merged(out, n, merged)
     counts = ", ".join(f"{name} {len(table)}" for name, table in sorted(merged.tables.items()))
-    print(f"{args.out}: {args.n} parts merged: {counts}; {lost} lost")
-    return 0
+    print(f"{out}: {n} parts merged: {counts}; {lost} lost")
 
 
 if __name__ == "__main__":

@@ -9,21 +9,23 @@ exists, else by number of utterances. With fewer speakers than jobs, N is lowere
 speakers, and a note says so; use the printed number.
 """
 
-import argparse
 import fcntl
 import filecmp
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.datadir import DataDir, load_data_dir, select, write_data_dir
+from utils.options import DataFolder
 from utils.selection import divide
 
 
@@ -62,27 +64,18 @@ def _same(new: Path, old: Path) -> bool:
     return not any(different)
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument("data", metavar="DATA", help="data directory")
-    parser.add_argument("n", metavar="N", type=int, help="number of parts")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    if args.n < 1:
-        raise UserError(f"{args.n} parts are asked for; at least 1 is possible")
-    data = load_data_dir(args.data, need=("utt2spk",), allow_segments=True)
-    used = split_data_dir(data, args.n)
-    if used < args.n:
-        logging.info(
-            "%s: %d parts instead of %d: it has %d speakers", args.data, used, args.n, used
-        )
+@program
+def main(
+    data_dir: DataFolder,
+    n: Annotated[int, "The number of parts"],
+) -> None:  # fmt: skip
+    if n < 1:
+        raise UserError(f"{n} parts are asked for; at least 1 is possible")
+    data = load_data_dir(data_dir, need=("utt2spk",), allow_segments=True)
+    used = split_data_dir(data, n)
+    if used < n:
+        logging.info("%s: %d parts instead of %d: it has %d speakers", data_dir, used, n, used)
     print(used)
-    return 0
 
 
 if __name__ == "__main__":

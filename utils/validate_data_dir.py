@@ -7,14 +7,15 @@ utt2spk, spk2utt, speaker ids as beginnings of utterance ids, audio files (there
 empty, mono, not all the same one), trials (utterances, enrolled speakers, labels) and enrolls.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from utils.cli import run_program
+from utils.commands import program
 from utils.datachecks import Problem, validate_data_dir
 from utils.datafiles import FILES
 
@@ -35,39 +36,9 @@ def report(problems: Sequence[Problem], most: int) -> list[str]:
     return lines
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--no-wav", action="store_true", help="There may be no wav.scp")
-    parser.add_argument("--no-audio", action="store_true", help="Do not open the audio files")
-    parser.add_argument(
-        "--need", metavar="FILE", action="append", default=[], choices=[*FILES, "trials"],
-        help="A further file that must be there, such as text, spk2gender or trials; may be given "
-        "again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--models", metavar="DIR",
-        help="The data directory of the speakers whom trials may name (left out: E_enrolls beside "
-        "E_trials_f and E_trials_m, where it is there)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--most", metavar="N", type=int, default=20,
-        help="The number of faults of a kind that are shown of a file",
-    )  # fmt: skip
-    parser.add_argument("data", metavar="DATA", nargs="+", help="data directories")
-    return parser
-
-
-def validate(data: str, args: argparse.Namespace) -> bool:
+def tell(data: str, problems: Sequence[Problem], most: int) -> bool:
     """Tell what is wrong with one; whether it is valid."""
-    wav = () if args.no_wav else ("wav.scp",)
-    problems = validate_data_dir(
-        data,
-        need=(*wav, *ALWAYS, *args.need),
-        audio=not args.no_audio,
-        models=args.models,
-    )
-    for line in report(problems, args.most):
+    for line in report(problems, most):
         print(line, file=sys.stderr)
     n_errors = sum(problem.fatal for problem in problems)
     n_warnings = len(problems) - n_errors
@@ -76,11 +47,30 @@ def validate(data: str, args: argparse.Namespace) -> bool:
     return n_errors == 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    valid = [validate(data, args) for data in args.data]
-    return 0 if all(valid) else 2
+@program
+def main(
+    data: Annotated[Sequence[str], "The data directories", "DATA"],
+    *,
+    no_wav: Annotated[bool, "There may be no wav.scp"] = False,
+    no_audio: Annotated[bool, "Do not open the audio files"] = False,
+    need: Annotated[
+        Sequence[str], "A further file that must be there, such as text, spk2gender or trials; may "
+        "be given again", "FILE", (*FILES, "trials"),
+    ] = (),
+    models: Annotated[
+        str | None, "The data directory of the speakers whom trials may name (left out: "
+        "E_enrolls beside E_trials_f and E_trials_m, where it is there)", "DIR",
+    ] = None,
+    most: Annotated[int, "The number of faults of a kind that are shown of a file", "N"] = 20,
+) -> int:  # fmt: skip
+    wav = () if no_wav else ("wav.scp",)
+    valid = True
+    for path in data:
+        problems = validate_data_dir(
+            path, need=(*wav, *ALWAYS, *need), audio=not no_audio, models=models
+        )  # fmt: skip
+        valid = tell(path, problems, most) and valid
+    return 0 if valid else 2
 
 
 if __name__ == "__main__":
