@@ -436,7 +436,7 @@ def test_the_recipe_trains_it_anew_for_each_system(recipe: Path) -> None:
         "exp/decode/mcadams/ctc_retrained/x_trials_f": "exp/recognisers/tiny.train_mcadams_const",
     }
     missing = stage_10(recipe, "--systems=", "--asr", "ctc", "--asr-model", "none").stderr
-    assert "conf/asr/none.yaml is missing; there are: tiny.yaml" in missing
+    assert "conf/asr/none.yaml is missing; the nearest names are: tiny" in missing
     for wrong in (["--asr", "ctc", "--asr-model", "none"], ["--emotion", "smiles"]):
         # Was found at stage 10, after all the work.
         early = ["./run.sh", "--stage", "1", "--stop-stage", "1", *wrong]
