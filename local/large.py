@@ -40,8 +40,8 @@ from steps.options import (
     Sources,
     load_sampler,
 )
-from utils.cli import BadValue, UserError, natural, positive, run_program
-from utils.commands import COMMON, Program
+from utils.cli import COMMON, BadValue, UserError, natural, positive, run_program
+from utils.commands import Program
 from utils.options import OutFile, OutFolder, Seed
 from utils.progress import progress
 from utils.tables import atomic_write, is_there

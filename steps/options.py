@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several programs are asked; without what they compute with, so that --help is quick."""
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from utils.commands import COMMON
-from utils.options import add_seed
+from utils.cli import COMMON
 
 if TYPE_CHECKING:
     from steps.generators.sampling import Sampler
@@ -88,60 +86,3 @@ def load_sampler(
     return sampling.load_sampler(
         conf, sources, resources, pool=pool, pool_data=pool_data, seed=seed
     )
-
-
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """The option --device."""
-    parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cpu",
-        help="The device that computes what a GPU can",
-    )  # fmt: skip
-
-
-def add_backend(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """The options --backend and --asnorm, which `speaker.backends.load_normalised` takes; without
-    a default --backend must be given."""
-    parser.add_argument(
-        "--backend", required=default is None, default=default, metavar="cosine|DIR",
-        help="The back end that scores: cosine, or a folder of train_backend.py",
-    )  # fmt: skip
-    parser.add_argument(
-        "--asnorm", type=int, default=0, metavar="N",
-        help="The number of nearest training speakers whose scores normalise a score; 0: not",
-    )  # fmt: skip
-
-
-def add_trained_generator(parser: argparse.ArgumentParser) -> None:
-    """The option --generator."""
-    parser.add_argument(
-        "--generator", type=Path, metavar="DIR",
-        help="The folder of a trained generator (train_generator.py)",
-    )  # fmt: skip
-
-
-def add_pool(parser: argparse.ArgumentParser) -> None:
-    """The options --pool and --pool-data."""
-    parser.add_argument(
-        "--pool", type=Path, metavar="XVECTORS",
-        help="The folder of the pool's x-vectors (spk_xvector.scp)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pool-data", type=Path, metavar="DATA",
-        help="The data directory of the pool's speakers (spk2gender)",
-    )  # fmt: skip
-
-
-def add_sampler(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """What `make_sampler` takes; required: whether there must be sources."""
-    add_seed(parser)
-    parser.add_argument(
-        "--sources", type=Path, nargs=2, action="append", required=required,
-        default=None if required else [], metavar=("XVECTORS", "DATA"),
-        help="A folder of the sources' x-vectors, and its data directory; may be given again",
-    )  # fmt: skip
-    add_pool(parser)
-    parser.add_argument(
-        "--pool-backend", type=Path, metavar="DIR",
-        help="The folder of the generator's PLDA (train_backend.py)",
-    )  # fmt: skip
-    add_trained_generator(parser)

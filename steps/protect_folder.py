@@ -80,13 +80,13 @@ def main(
     from steps.folders.stream import Recording
     from steps.folders.system import load_system
 
+    if sum(option is not None for option in (key, key_file, write_key)) > 1:
+        raise UserError("--key, --key-file and --write-key: give one of them")
     _check_folders(source, out, write_key)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     audio, n_other = find_audio(source)
     groups = group_files(audio, per, read_speakers(speakers) if speakers else None)
-    if sum(option is not None for option in (key, key_file, write_key)) > 1:
-        raise UserError("--key, --key-file and --write-key: give one of them")
     given = key if key_file is None else read_key(key_file)
     used = draw_key() if given is None else given
     loaded = load_system(system, key_number(used))

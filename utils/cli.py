@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import argparse
 
 
+COMMON = "common option"  # mark of those that many programs have, which --help shows first
+
+
 class UserError(Exception):
     """Something the user can fix, in one line: file, line or id, what is wrong, what to do."""
 

@@ -22,9 +22,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import click
 
-from utils.cli import BadValue, UserError
-
-COMMON = "common option"  # mark of those that many programs have, which --help shows first
+from utils.cli import COMMON, BadValue, UserError
 
 
 class _Value(click.ParamType[Any]):

@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_paths
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.stamps import read_stamp
 from utils.tables import read_lines, read_map
 
@@ -160,12 +161,9 @@ def _words(cost: Cost) -> str:
     return f", about {time} of one core{disk}"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    parser = make_parser(__doc__ or "")
-    add_paths(parser, "steps")
-    print("\n".join(sum_up(read_steps(parser.parse_args(argv).steps))))
-    return 0
+@program
+def main(steps: Annotated[Path, "The steps of a dry run"]) -> None:
+    print("\n".join(sum_up(read_steps(steps))))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, natural, run_program
-from utils.commands import COMMON, program
+from utils.cli import COMMON, UserError, natural, run_program
+from utils.commands import program
 
 
 @program

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from utils.cli import natural, positive
-from utils.commands import COMMON
+from utils.cli import COMMON, natural, positive
 
 DataFolder = Annotated[Path, "The data directory", "DATA"]
 OutFolder = Annotated[Path, "The folder that is written", "OUT"]
@@ -42,41 +41,9 @@ def add_paths(parser: argparse.ArgumentParser, *names: str) -> None:
         parser.add_argument(name, type=Path, metavar=name.upper())
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """The option --seed."""
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N",
-        help="The seed of all that is drawn at random; the same seed gives the same result",
-    )  # fmt: skip
-
-
 def add_allow_loss(parser: argparse.ArgumentParser, what: str = "utterances") -> None:
     """The option --allow-loss; what: the things that are counted."""
     parser.add_argument(
         "--allow-loss", type=natural, default=0, metavar="N",
         help=f"The number of {what} that may be lost; more are an error",
-    )  # fmt: skip
-
-
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """The option --nj."""
-    parser.add_argument(
-        "--nj", type=positive, default=1, metavar="N", help="The number of processes at a time"
-    )
-
-
-def add_utt2spk(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """The option --utt2spk."""
-    parser.add_argument(
-        "--utt2spk", type=Path, required=required, metavar="F",
-        help="The table of the utterances' speakers",
-    )  # fmt: skip
-
-
-def add_trial_format(parser: argparse.ArgumentParser) -> None:
-    """The option --format of what reads trials and scores (utils/trial_formats.py)."""
-    parser.add_argument(
-        "--format", choices=("auto", "kaldi", "speechbrain", "voxceleb", "csv"), default="auto",
-        help="The format of trials and scores (utils/convert_trials.py has examples); auto: the "
-        "one that all lines of a file have",
     )  # fmt: skip

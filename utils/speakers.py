@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who speaks where: nobody that a model is tested on may be among those that it learnt from."""
 
-import argparse
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -11,14 +10,6 @@ from utils.datadir import load_data_dir
 from utils.tables import atomic_write, is_there, read_rows, sort_ids
 
 TRAINING_SPEAKERS = "spklist"  # in the folder of a model, where they are all known
-
-
-def add_not_speakers_of(parser: argparse.ArgumentParser) -> None:
-    """The option --not-speakers-of DATA, which may be given again."""
-    parser.add_argument(
-        "--not-speakers-of", type=Path, action="append", default=[], metavar="DATA",
-        help="An evaluation set none of whose speakers may be in training; may be given again",
-    )  # fmt: skip
 
 
 def check_unseen(speakers: Iterable[str], where: Path, tested: Sequence[Path]) -> None:
