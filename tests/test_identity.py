@@ -20,6 +20,7 @@ from steps.generators.identity import (
     key_name,
     make_assigner,
 )
+from tests.refusals import refuses
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -189,8 +190,7 @@ def test_an_index_of_another_number_of_training_speakers_is_refused(tmp_path: Pa
 
 
 def test_a_range_without_a_file_and_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="needs a file of used ones"):
-        make_assigner(None, 0, 1000)
+    refuses("needs a file of used ones", make_assigner, None, 0, 1000)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot be written"):
         make_assigner(tmp_path / "file" / "used", 0, None)([json.dumps([1])])

@@ -459,7 +459,7 @@ def test_librispeech_names_counts_and_refuses_losses(tree: Callable[..., Tree]) 
     assert set(small.table("train/utt2spk").values()) == {"84", "19"}
 
 
-def refuses(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> None:
+def refused(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> None:
     """In one line, but for counts of what was found, and without a trace in data."""
     done = small.run(*options)
     assert done.returncode == status, done.stderr
@@ -537,6 +537,7 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
      "such as 61\n"),
     ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (),
      "61-100-0001: is there twice: "),
+    ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (), "; keep one of them\n"),
     ("vctk", without("*"), (), "speaker-info.txt is missing"),
     ("vctk", nothing, ("--mic", "mic3"), "known: mic1, mic2"),
     ("vctk", nothing, ("--sentences", "some"), "known: "),
@@ -559,7 +560,7 @@ def test_what_is_not_the_corpus_is_refused(
     name, change, options, message, *status = case
     small = tree(name)
     change(small.root)
-    refuses(small, options, message, *status)
+    refused(small, options, message, *status)
     assert not list(small.data.glob("*"))
 
 
