@@ -1,9 +1,7 @@
 # Two commands do everything on a fresh machine: `make recipe` and `make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-# Which tests `make test` leaves out although their programs are installed: .ci/run runs them by themselves.
-SELECT :=
-PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST = . ./path.sh && pytest -n 2 --dist loadgroup --no-loadscope-reorder
 # Of make protect: IN and OUT are folders; docs/protect.md has all options.
 SYSTEM := models/bn
 PER := file
@@ -36,9 +34,9 @@ protect: setup
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") "$$IN" "$$OUT"
 
-test: lint
+test: # tests/test_house.py checks style and types
 	@utils/setup.sh test
-	@$(PYTEST) $(if $(SELECT),-m "$(SELECT)")
+	@$(PYTEST)
 
 test-fast:
 	@utils/setup.sh test

@@ -18,6 +18,7 @@ import pytest
 import soundfile
 
 from tests.browser import chromium
+from tests.recipes import make_world, run_words, shared_folder
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT
 from utils import cli
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 hypothesis.settings.register_profile("pseudovox", deadline=None)
 hypothesis.settings.load_profile("pseudovox")
 
-# Files that take a minute or more, which one worker runs as a whole: the longest first.
+# Files with tests that take a minute or more: the longest first.
 LONGEST = (
     "test_recipe.py", "test_golden.py", "test_generators_recipe.py", "test_studies.py",
     "test_ctc.py", "test_large_recipe.py", "fuzz/test_kills.py",
@@ -45,15 +46,30 @@ def _drop_lazy_modules() -> None:
             del sys.modules[name]
 
 
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether another test of its file is given the same object."""
+    known = getattr(item, "_fixtureinfo", None)
+    return known is not None and any(
+        found[-1].scope in ("module", "class") for found in known.name2fixturedefs.values()
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before Hypothesis's own hook. Slow files first, lest one of two workers ends with them."""
+    """Before Hypothesis's own hook. Slow files first, lest one of two workers ends with them.
+
+    A worker takes a file as a whole, but for slow tests that stand alone.
+    """
     longest = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     _drop_lazy_modules()
+    slow = set()
     for item in items:
         for needed in {"browser", "slurm"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(needed)
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
+        if item.get_closest_marker("slow"):
+            slow.add(item.path)
+        if not item.get_closest_marker("slow") or _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: (item.path not in slow, longest.get(item.path, len(longest))))
 
 
@@ -134,11 +150,12 @@ def _as_a_program(words: Sequence[str], out: IO[str], err: IO[str]) -> Iterator[
 def run_program() -> RunProgram:
     """Runs a program of the project: `run_program("utils/x.py", "--option", path, cwd=...)`.
 
-    In this process, for a new one takes longer than most programs; see `run_process`.
+    In this process, for a new one takes longer than most programs; see `run_process`. It must end
+    with `status`, where this is given.
     """
 
     def run(
-        program: str, *arguments: object, cwd: Path | None = None
+        program: str, *arguments: object, cwd: Path | None = None, status: int | None = None
     ) -> subprocess.CompletedProcess[str]:
         words = [str(ROOT / program), *map(str, arguments)]
         main = importlib.import_module(program.removesuffix(".py").replace("/", ".")).main
@@ -148,7 +165,9 @@ def run_program() -> RunProgram:
                 cli.run_program(main)
             out.seek(0), err.seek(0)
             told = out.read(), err.read()
-        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *told)
+        done = subprocess.CompletedProcess(words, int(ended.value.code or 0), *told)
+        assert status in (None, done.returncode), done.stderr
+        return done
 
     return run
 
@@ -158,16 +177,15 @@ def run_process() -> RunProgram:
     """As `run_program`, in a process of its own, whose environment can be added to."""
 
     def run(
-        program: str, *arguments: object, cwd: Path | None = None, **environment: str
+        program: str,
+        *arguments: object,
+        cwd: Path | None = None,
+        status: int | None = None,
+        **environment: str,
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, str(ROOT / program), *map(str, arguments)],
-            cwd=cwd,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
+        words = [sys.executable, str(ROOT / program), *map(str, arguments)]
+        env = {**os.environ, **environment}
+        return run_words(words, status, cwd=cwd, env=env, timeout=LIMIT)
 
     return run
 
@@ -180,6 +198,12 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         stream.write(b"%PDF" if format == "pdf" else "<svg></svg>")
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", savefig)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus's folder with data, encoder, x-vectors and back end: `copy_world(world, folder)`."""
+    return make_world(shared_folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,9 @@ from steps.speaker.config import EncoderConfig
 from steps.speaker.networks import EncoderNetwork
 from steps.synthesis import registry as synthesisers
 from tests.corpus_trees import ROOT, write_audio
+from tests.refusals import refuses
 from tests.test_compute_metrics import write_lists
+from tests.test_house import check_links
 from utils.archives import ArchiveWriter, write_counts
 from utils.bounds import Part, Positive
 from utils.cli import UserError
@@ -207,8 +209,7 @@ def test_an_anonymiser_is_a_class_a_line_and_a_yaml(
     made = anonymisers.load_anonymiser(path)
     assert made.transform(np.ones(2), KEY, Source("a"))[0].tolist() == [0.25, 0.25]
     path.write_text("anonymiser: toy\nby: 2\n")
-    with pytest.raises(UserError, match="by: 2; above 0 and at most 1 is expected"):
-        anonymisers.load_anonymiser(path)
+    refuses("by: 2; above 0 and at most 1 is expected", anonymisers.load_anonymiser, path)
 
 
 def test_a_generator_is_a_class_a_line_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +256,7 @@ def test_an_encoder_is_a_class_a_line_and_a_yaml(
     noise = np.random.default_rng(0).normal(size=16000)
     assert encoders.load_encoder(str(tmp_path)).embed(noise).shape == (80,)
     (tmp_path / "encoder.yaml").write_text(yaml.safe_dump({**plain, "encoder": "tot"}))
-    with pytest.raises(UserError, match="ecapa, xvector, toy; did you mean toy"):
-        encoders.load_encoder(str(tmp_path))
+    refuses("ecapa, xvector, toy; did you mean toy", encoders.load_encoder, str(tmp_path))
 
 
 def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(
@@ -354,6 +354,7 @@ def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
     text = (ROOT / "egs/README.md").read_text().partition("## Adding a corpus")[2]
     subprocess.run(["bash", "-euc", text.split("```")[1]], cwd=tmp_path, check=True)
     corpus = tmp_path / "egs/mycorpus"
+    check_links(corpus)  # it had no generators
     (corpus / "prepare.sh").write_text(PREPARE)
     conf = corpus / "conf/recipe.conf"
     conf.write_text(conf.read_text() + "\nevaluation=toy_test\n")

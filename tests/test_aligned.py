@@ -11,7 +11,9 @@ from local.compute_reidentification import main as compute
 from local.metrics.reidentification import reidentification
 from local.protocols.aligned import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
-from utils.archives import ArchiveWriter, read_vectors, write_counts
+from tests.making import write_archive
+from tests.refusals import refuses
+from utils.archives import read_vectors, write_counts
 from utils.cli import UserError
 from utils.trials import Trials
 
@@ -69,8 +71,7 @@ def test_fewer_pairs_than_dimensions_are_learnt_where_they_are(
 
 def test_what_cannot_be_learnt_is_said() -> None:
     one = np.ones((1, 3))
-    with pytest.raises(UserError, match=r"1 pair\(s\) of x-vectors; a rotation needs 2"):
-        learn_rotation(one, one)
+    refuses(r"1 pair\(s\) of x-vectors; a rotation needs 2", learn_rotation, one, one)
     with pytest.raises(UserError, match="one side of the pairs are equal"):
         learn_rotation(np.ones((4, 3)), RNG.standard_normal((4, 3)))
 
@@ -94,8 +95,7 @@ def test_each_group_has_its_own_rotation(to_original: bool, space: str) -> None:
         np.testing.assert_allclose(found.enrol[key], found.trial[key], atol=1e-5)
         expected = before[key] if to_original else after[key]
         assert (space == "original") == np.allclose(found.trial[key], expected, atol=1e-5)
-    with pytest.raises(UserError, match="x: no pair is of its group, q"):
-        align(rotations, {"x": before["f0"]}, {}, {"x": "q"})
+    refuses("x: no pair is of its group, q", align, rotations, {"x": before["f0"]}, {}, {"x": "q"})
 
 
 def write_set(folder: Path, name: str, vectors: dict[str, np.ndarray], genders: str = "fm") -> Path:
@@ -110,12 +110,11 @@ def write_set(folder: Path, name: str, vectors: dict[str, np.ndarray], genders: 
     (data / "spk2gender").write_text("".join(lines))
     groups = {s: [u for u in sorted(utt2spk) if utt2spk[u] == s] for s in speakers}
     (data / "spk2utt").write_text("".join(f"{s} {' '.join(u)}\n" for s, u in groups.items()))
-    with ArchiveWriter(xvectors / "xvector") as writer:
-        for utt, x in vectors.items():
-            writer.write(utt, x)
-    with ArchiveWriter(xvectors / "spk_xvector") as writer:
-        for s, utts in groups.items():
-            writer.write(s, np.mean([vectors[u] for u in utts], axis=0))
+    write_archive(xvectors / "xvector", vectors)
+    write_archive(
+        xvectors / "spk_xvector",
+        {s: np.mean([vectors[u] for u in utts], axis=0) for s, utts in groups.items()},
+    )
     write_counts(xvectors / "num_utts.ark", {s: len(u) for s, u in groups.items()})
     return folder
 
@@ -178,22 +177,19 @@ def test_the_attack_by_its_programs(attacked: Path) -> None:
 
 def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     x, data, out = attacked / "xvectors", attacked / "data", attacked / "out"
-    with pytest.raises(UserError, match=r"--pca 0: at least one"):
-        align_main(words(attacked, "--pca", "0"))
+    refuses(r"--pca 0: at least one", align_main, words(attacked, "--pca", "0"))
     more = ["--pairs", str(x / "trials"), str(x / "trials_p"), str(data / "trials")]
     with pytest.raises(UserError, match=r"s0-6: in the pairs and in the trials \(24 utterances\)"):
         align_main(words(attacked, *more))
     with pytest.raises(UserError, match=r"24 of .*trials are missing, such as s0-6"):
         align_main(["--pairs", str(x / "trials"), *words(attacked)[2:]])
     (data / "enrolls/spk2gender").unlink()
-    with pytest.raises(UserError, match="s0 has no gender; give it, or --per-gender false"):
-        align_main(words(attacked))
+    refuses("s0 has no gender; give it, or --per-gender false", align_main, words(attacked))
     write_set(attacked, "odd", {f"s{i}-9": RNG.standard_normal(5) for i in range(8)})
     short = [*words(attacked, "--per-gender", "false")]
     short[short.index(str(x / "trials_p"))] = str(x / "odd")
     short[short.index(str(data / "trials"))] = str(data / "odd")
-    with pytest.raises(UserError, match="odd: x-vectors of 5 dimensions"):
-        align_main(short)
+    refuses("odd: x-vectors of 5 dimensions", align_main, short)
     assert not out.exists()
 
 

@@ -21,7 +21,8 @@ from steps.anonymisers.registry import describe_system
 from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
-from utils.archives import ArchiveWriter
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.settings import list_settings, read_settings
 from utils.speakers import read_training_speakers
@@ -96,8 +97,7 @@ class TestPlan:
             UserError, match=r"psychic is unknown; known: ignorant aligned lazy_informed "
         ):
             plan_attacks(["psychic"], [], [], "utt")
-        with pytest.raises(UserError, match=r"const is unknown; known: utt spk same"):
-            plan_attacks([], [], [], "const")
+        refuses(r"const is unknown; known: utt spk same", plan_attacks, [], [], [], "const")
 
 
 class TestLevels:
@@ -111,8 +111,7 @@ class TestLevels:
 
     @pytest.mark.parametrize("name", ["b2", "copy", "const_01"])
     def test_a_system_that_draws_nothing_has_none(self, name: str) -> None:
-        with pytest.raises(UserError, match="known: none: it draws nothing"):
-            describe_system(SYSTEMS / f"{name}.yaml", "utt")
+        refuses("known: none: it draws nothing", describe_system, SYSTEMS / f"{name}.yaml", "utt")
 
     def test_utterances_of_a_training_set_get_draws_of_their_own(self, tmp_path, make_data_dir):
         data = make_data_dir(tmp_path / "train", {"s1": 3, "s2": 3})
@@ -198,15 +197,13 @@ class TestFineTuning:
         settings["network"]["embedding"] = 5
         conf.write_text(yaml.safe_dump(settings))
         words = ["--init-from", str(first), str(conf), str(data), str(tmp_path / "x")]
-        with pytest.raises(UserError, match="not those of the settings"):
-            train_encoder.main(words)
+        refuses("not those of the settings", train_encoder.main, words)
         assert not (tmp_path / "x/final.pt").exists()
 
     def test_parts_are_checked(self, tmp_path):
         path = tmp_path / "conf.yaml"
         path.write_text(yaml.safe_dump({**TINY, "fine_tuning": {"steps": 1.5}}))
-        with pytest.raises(UserError, match=r"fine_tuning\.steps: 1.5; above 0 and at most 1"):
-            read_config(EncoderConfig, path)
+        refuses(r"fine_tuning\.steps: 1.5; above 0 and at most 1", read_config, EncoderConfig, path)
 
 
 class TestWhoIsTestedIsNotInTraining:
@@ -249,9 +246,13 @@ class TestWhoIsTestedIsNotInTraining:
 
     def test_back_end_and_pool(self, tested, tmp_path, make_data_dir):
         data = make_data_dir(tmp_path / "data", {"s3": 2, "s4": 2})
-        with ArchiveWriter(tmp_path / "xvectors/xvector") as writer:
-            for i, utt in enumerate(sorted(read_map(data / "utt2spk"))):
-                writer.write(utt, np.eye(4, dtype=np.float32)[i])
+        write_archive(
+            tmp_path / "xvectors/xvector",
+            {
+                utt: np.eye(4, dtype=np.float32)[i]
+                for i, utt in enumerate(sorted(read_map(data / "utt2spk")))
+            },
+        )
         words = ("--not-speakers-of", tested, tmp_path / "xvectors", data)
         self.check(train_backend, *words, tmp_path / "out")
         self.check(make_voice_pool, *words, tmp_path / "xvectors", tmp_path / "out")
@@ -313,8 +314,7 @@ class TestRecord:
         trial = protect("t", "spk", "t")
         with pytest.raises(UserError, match="is protected speech; ignorant is OA"):
             self.record(tmp_path, "ignorant", trial, trial)
-        with pytest.raises(UserError, match="nobody is unknown; known: ignorant"):
-            self.record(tmp_path, "nobody", trial, trial)
+        refuses("nobody is unknown; known: ignorant", self.record, tmp_path, "nobody", trial, trial)
 
     def test_pairs_of_the_aligned_attacker(self, tmp_path, protect):
         enrol, trial = tmp_path / "e_original", protect("t", "spk", "t")
@@ -324,8 +324,7 @@ class TestRecord:
         found = self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(other))
         assert found["pairs"]["n_utterances"] == 4
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0
-        with pytest.raises(UserError, match="for the attacker aligned"):
-            self.record(tmp_path, "aligned", enrol, trial)
+        refuses("for the attacker aligned", self.record, tmp_path, "aligned", enrol, trial)
         with pytest.raises(UserError, match="is original speech; the pairs"):
             self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(enrol))
 

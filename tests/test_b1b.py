@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,8 @@ import pytest
 import soundfile
 import torch
 import yaml
-from test_nsf import RATE, keep, voice
+from test_nsf import keep
 
-from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
 from steps.synthesis.b1b import (
     B1bNetwork,
@@ -26,7 +26,6 @@ from steps.synthesis.b1b import (
 )
 from steps.synthesis.b1b_config import B1bConfig, B1bTraining, DiscriminatorConfig, GeneratorConfig
 from steps.synthesis.b1b_training import B1bTrainer, train_b1b
-from steps.synthesis.base import Target
 from steps.synthesis.discriminators import (
     Discriminators,
     Verdict,
@@ -34,19 +33,21 @@ from steps.synthesis.discriminators import (
     discriminator_loss,
     feature_loss,
 )
-from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.spectral_loss import LogPowerLoss
 from steps.synthesis.training import BatchMaker, Voices
-from steps.synthesis.world import analyse, pack
+from steps.synthesis.world import analyse
 from steps.train_synthesiser import main
-from utils.archives import ArchiveWriter
+from tests import making
+from tests.making import RATE, assert_same_network, audio_of, voice, write_pool
+from tests.refusals import refuses
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 
 CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/synthesisers/nsf_b1b.yaml"
 N_XVECTOR = 5
+some_target = partial(making.some_target, N_XVECTOR)
 TINY = GeneratorConfig(channels=8, harmonics=3, blocks=2, layers=3, noise_layers=2, narrow=4)
 TINY_JUDGES = DiscriminatorConfig((2, 3), 2, (4, 4, 4, 4, 4), (16,) * 7)
 
@@ -74,20 +75,9 @@ def some_input(
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory and a pool in one folder: three voices, the last too short for a crop."""
-    folder = tmp_path_factory.mktemp("pool")
-    rng = np.random.default_rng(1)
-    names = ["s0", "s1", "s2"]
-    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
-        for i, name in enumerate(names):
-            wave = voice(0.5 if i == 2 else 0.7, 110 + 30 * i, 500 + 60 * i, i)
-            soundfile.write(folder / f"{name}.wav", wave, RATE, subtype="PCM_16")
-            world.write(f"{name}-1", pack(analyse(wave)))
-            vectors.write(name, rng.standard_normal(N_XVECTOR))
-    (folder / "wav.scp").write_text("".join(f"{n}-1 {folder / n}.wav\n" for n in names))
-    (folder / "utt2spk").write_text("".join(f"{n}-1 {n}\n" for n in names))
-    (folder / "spk2utt").write_text("".join(f"{n} {n}-1\n" for n in names))
-    return folder
+    """Three voices, the last too short for a crop."""
+    waves = [voice(0.5 if i == 2 else 0.7, 110 + 30 * i, 500 + 60 * i, i) for i in range(3)]
+    return write_pool(tmp_path_factory.mktemp("pool"), waves, np.random.default_rng(1), N_XVECTOR)
 
 
 def write_settings(path: Path, config: B1bConfig) -> None:
@@ -106,11 +96,6 @@ def trained(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_settings(folder / "conf.yaml", settings())
     assert main([str(x) for x in (folder / "conf.yaml", pool, pool, folder / "out")]) == 0
     return folder / "out"
-
-
-def some_target(n_dimensions: int = N_XVECTOR) -> Target:
-    xvector = np.random.default_rng(3).standard_normal(n_dimensions)
-    return Target(xvector, ("s1",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
 
 
 @pytest.mark.parametrize(("n_content", "n_frames", "batch"), [(1, 1, 1), (21, 7, 3), (256, 33, 2)])
@@ -254,10 +239,7 @@ def test_the_spectral_loss_is_of_log_power() -> None:
 
 def make_trainer(pool: Path) -> tuple[B1bTrainer, BatchMaker]:
     config = settings()
-    wav = {f"s{i}-1": f"{pool}/s{i}.wav" for i in range(3)}
-    audio = load_training_audio(
-        wav, {utt: utt[:2] for utt in wav}, cache_gb=1.0, minimum_seconds=0.5
-    )
+    audio = audio_of(pool)
     voices = Voices.load(pool, audio)
     ones = np.ones(8 + N_XVECTOR + 1)
     make = BatchMaker(audio, voices, config, 0)
@@ -351,14 +333,10 @@ def test_a_resumed_training_ends_with_the_same_bits(
     shutil.copytree(trained, out)
     (out / "checkpoints/step-00000002.pt").unlink()  # as if killed after step 1
     (out / "final.pt").unlink()
-    wav = dict(line.split() for line in (pool / "wav.scp").read_text().splitlines())
-    utt2spk = dict(line.split() for line in (pool / "utt2spk").read_text().splitlines())
-    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
+    audio = audio_of(pool)
     train_b1b(settings(), audio, pool, out, seed=0)
-    first, second = (torch.load(x / "final.pt", weights_only=True) for x in (trained, out))
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    with pytest.raises(UserError, match="other settings, seed or data"):
-        train_b1b(settings(), audio, pool, out, seed=1)
+    assert_same_network(trained, out)
+    refuses("other settings, seed or data", train_b1b, settings(), audio, pool, out, seed=1)
 
 
 @pytest.mark.parametrize("n_samples", [1600, 4801, 7999])
@@ -402,13 +380,11 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_foreign_xvectors_and_weights_are_refused(trained: Path, tmp_path: Path) -> None:
     synthesiser = load_synthesiser(trained)
     with pytest.raises(UserError, match=r"x-vectors of 5 dimensions, and the target has 7"):
-        synthesiser.convert(voice(0.3, 120, 500), some_target(7), keep)
-    with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
-        load_synthesiser(tmp_path)
+        synthesiser.convert(voice(0.3, 120, 500), making.some_target(7), keep)
+    refuses(r"no synthesiser\.yaml there", load_synthesiser, tmp_path)
     shutil.copy(trained / "synthesiser.yaml", tmp_path)
     torch.save(B1bNetwork(TINY, 3, 4).state_dict(), tmp_path / "final.pt")
-    with pytest.raises(UserError, match="not the weights"):
-        load_synthesiser(tmp_path)
+    refuses("not the weights", load_synthesiser, tmp_path)
 
 
 def test_the_configuration_says_the_published_structure() -> None:
@@ -441,8 +417,7 @@ def test_the_configuration_says_the_published_structure() -> None:
 def test_bad_settings_are_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
     values = {"synthesiser": "b1b", "training": {"steps": 1}, **change}
     (tmp_path / "conf.yaml").write_text(yaml.safe_dump(values))
-    with pytest.raises(UserError, match=message):
-        read_config(B1bConfig, tmp_path / "conf.yaml")
+    refuses(message, read_config, B1bConfig, tmp_path / "conf.yaml")
 
 
 def test_sources_depend_on_the_seed_only() -> None:

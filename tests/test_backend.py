@@ -22,7 +22,9 @@ from steps.speaker.backends import train_backend as train
 from steps.speaker.lda import clamp_dimension, class_statistics, train_lda
 from steps.speaker.plda import Plda, enrolment_terms, read_plda, train_plda, trial_terms, write_plda
 from steps.speaker.validation import equal_error_rate
-from utils.archives import ArchiveWriter, read_counts, read_vectors
+from tests.making import write_archive
+from tests.refusals import refuses
+from utils.archives import read_counts, read_vectors
 from utils.cli import LossError, UserError
 from utils.tables import read_map, write_map
 
@@ -163,8 +165,7 @@ def test_plda_file_is_kaldis_in_both_forms(tmp_path):
 )
 def test_a_damaged_plda_is_named(tmp_path, content):
     (tmp_path / "plda").write_bytes(content)
-    with pytest.raises(UserError, match=str(tmp_path / "plda")):
-        read_plda(tmp_path / "plda")
+    refuses(str(tmp_path / "plda"), read_plda, tmp_path / "plda")
 
 
 def table(vectors, classes):
@@ -211,10 +212,8 @@ def test_more_enrolment_utterances_change_the_score():
 
 def test_a_backend_needs_several_vectors_of_a_speaker():
     vectors, classes, _, _ = draw(10, 1, 4)
-    with pytest.raises(UserError, match="--chunk-seconds"):
-        train(*table(vectors, classes), 3)
-    with pytest.raises(UserError, match=r"1 training speaker"):
-        train(*table(vectors, np.zeros(10, int)), 3)
+    refuses("--chunk-seconds", train, *table(vectors, classes), 3)
+    refuses(r"1 training speaker", train, *table(vectors, np.zeros(10, int)), 3)
 
 
 def test_a_plda_of_two_speakers_told_nobody_apart(tmp_path):
@@ -228,18 +227,15 @@ def test_a_plda_of_two_speakers_told_nobody_apart(tmp_path):
     write_backend(tmp_path / "b", backend)
     scores = backend.left(vectors, np.ones(40)) @ backend.right(vectors).T
     assert len(np.unique(scores.round(6))) == 2  # same side or not
-    with pytest.raises(UserError, match=r"b: is of one dimension .* use cosine"):
-        load_normalised(str(tmp_path / "b"), 0)
+    refuses(r"b: is of one dimension .* use cosine", load_normalised, str(tmp_path / "b"), 0)
     load_backend(str(tmp_path / "b"))  # distances of a pool of two, who are both taken
 
 
 def test_a_backend_folder_that_does_not_fit_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"no mean\.vec"):
-        load_backend(str(tmp_path))
+    refuses(r"no mean\.vec", load_backend, str(tmp_path))
     write_backend(tmp_path, train(*table(*draw(30, 6, 12)[:2]), 8))
     write_plda(tmp_path / "plda", Plda(np.zeros(3), np.eye(3), np.ones(3)))
-    with pytest.raises(UserError, match="do not fit"):
-        load_backend(str(tmp_path))
+    refuses("do not fit", load_backend, str(tmp_path))
 
 
 def test_a_zero_vector_has_no_cosine():
@@ -247,19 +243,11 @@ def test_a_zero_vector_has_no_cosine():
         CosineBackend().right(np.array([[1.0, 0.0], [0.0, 0.0]]))
 
 
-def write_xvectors(folder, vectors):
-    """xvector.{ark,scp} of a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with ArchiveWriter(folder / "xvector") as writer:
-        for key, vector in vectors.items():
-            writer.write(key, vector)
-
-
 def test_programs_average_and_train(tmp_path, make_data_dir, capsys):
     data = make_data_dir(tmp_path / "data", {"p1": 1, "p10": 3, "p2": 3})
     rng = np.random.default_rng(0)
     vectors = {utt: rng.standard_normal(5).astype(np.float32) for utt in read_map(data / "utt2spk")}
-    write_xvectors(tmp_path / "x", vectors)
+    write_archive(tmp_path / "x" / "xvector", vectors)
     assert average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")]) == 0
     assert read_counts(tmp_path / "x" / "num_utts.ark") == {"p1": 1, "p10": 3, "p2": 3}
     means = read_vectors(tmp_path / "x" / "spk_xvector.scp")
@@ -275,7 +263,7 @@ def test_programs_average_and_train(tmp_path, make_data_dir, capsys):
 def test_only_enrolment_utterances_are_averaged(tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data", {"s1": 3})
     (data / "enrolls").write_text("s1-000\ns1-002\n")
-    write_xvectors(tmp_path / "x", {f"s1-00{i}": np.full(2, float(i)) for i in range(3)})
+    write_archive(tmp_path / "x" / "xvector", {f"s1-00{i}": np.full(2, float(i)) for i in range(3)})
     average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")])
     assert read_counts(tmp_path / "x" / "num_utts.ark") == {"s1": 2}
     assert read_vectors(tmp_path / "x" / "spk_xvector.scp")["s1"].tolist() == [1.0, 1.0]
@@ -283,17 +271,16 @@ def test_only_enrolment_utterances_are_averaged(tmp_path, make_data_dir):
 
 def test_missing_xvectors_are_losses(tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data", {"s1": 3})
-    write_xvectors(tmp_path / "x", {"s1-000": np.ones(2), "s1-001": np.ones(2)})
+    write_archive(tmp_path / "x" / "xvector", {"s1-000": np.ones(2), "s1-001": np.ones(2)})
     command = [str(tmp_path / "x"), str(data), str(tmp_path / "x")]
     with pytest.raises(LossError, match=r"1 of 3 utterances have no x-vector \(s1-002\)"):
         average_xvectors.main(command)
     assert not (tmp_path / "x" / "spk_xvector.scp").exists()
     assert average_xvectors.main(["--allow-loss", "1", *command]) == 0
-    write_xvectors(tmp_path / "y", {"s1-000": np.ones(2), "other": np.ones(2)})
+    write_archive(tmp_path / "y" / "xvector", {"s1-000": np.ones(2), "other": np.ones(2)})
     with pytest.raises(UserError, match="the first other"):
         average_xvectors.main([str(tmp_path / "y"), str(data), str(tmp_path / "y")])
-    with pytest.raises(UserError, match=r"xvector\.scp: is missing"):
-        read_xvectors(tmp_path)
+    refuses(r"xvector\.scp: is missing", read_xvectors, tmp_path)
 
 
 @pytest.mark.corpora
@@ -400,7 +387,7 @@ def test_plda_equals_speechbrains(corpora, monkeypatch):
 def test_chunks_bring_their_own_speakers(tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data", {"s1": 1, "s2": 1})
     chunks = {f"s{s}-000-c000{i}": np.array([s, i, 1.0]) for s in (1, 2) for i in range(3)}
-    write_xvectors(tmp_path / "x", chunks)
+    write_archive(tmp_path / "x" / "xvector", chunks)
     write_map(tmp_path / "x" / "utt2spk", {key: key[:2] for key in chunks})
     assert train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")]) == 0
     write_map(tmp_path / "x" / "utt2spk", dict.fromkeys(chunks, "s3"))

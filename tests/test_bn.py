@@ -12,7 +12,7 @@ import pytest
 import soundfile
 import torch
 from conftest import MakeDataDir, RunProgram
-from test_nsf import N_XVECTOR, RATE, pool, voice
+from test_nsf import N_XVECTOR, pool
 
 from steps.anonymise import main as anonymise
 from steps.anonymisers import model
@@ -26,7 +26,6 @@ from steps.export_system import main as export_system
 from steps.folders.export import averages, make_voices
 from steps.generators.trained import train_generator
 from steps.generators.training import TrainingVectors
-from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
 from steps.speaker.averaging import read_xvectors
@@ -44,6 +43,8 @@ from steps.synthesis.f0 import (
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
+from tests.making import RATE, assert_same_network, audio_of, stopped_at, voice
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 
@@ -81,10 +82,7 @@ def settings(steps: int = 12) -> BnConfig:
 
 
 def train(pool: Path, out: Path, config: BnConfig, seed: int = 0, onto: Path | None = None) -> None:
-    wav = dict(line.split() for line in (pool / "wav.scp").read_text().splitlines())
-    utt2spk = dict(line.split() for line in (pool / "utt2spk").read_text().splitlines())
-    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
-    bn_training.train_bn(config, audio, pool, out, seed=seed, onto=onto)
+    bn_training.train_bn(config, audio_of(pool), pool, out, seed=seed, onto=onto)
 
 
 @pytest.fixture(scope="module")
@@ -152,32 +150,19 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     wave = voice(1.0, 120, 500)
     heard = load_ear(f"hub:{tmp_path}:1")(torch.from_numpy(wave.astype(np.float32))[None])
     assert np.allclose(heard[0].detach(), extractor(wave), atol=1e-5)
-    with pytest.raises(UserError, match="has 2 layers"):
-        load_extractor(f"hub:{tmp_path}:3")
-    with pytest.raises(UserError, match="cannot be loaded"):
-        load_extractor(f"hub:{tmp_path / 'nothing'}:1")
-    with pytest.raises(UserError, match="no content; known: moonshine, hub:"):
-        load_extractor("vowels")
+    refuses("has 2 layers", load_extractor, f"hub:{tmp_path}:3")
+    refuses("cannot be loaded", load_extractor, f"hub:{tmp_path / 'nothing'}:1")
+    refuses("no content; known: moonshine, hub:", load_extractor, "vowels")
 
 
 @pytest.mark.slow
 def test_a_stopped_training_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
     train(pool, tmp_path / "whole", settings())
-    with pytest.MonkeyPatch.context() as patch:
-        plain = bn_training.BnTrainer.update
-
-        def dies(self: bn_training.BnTrainer, step: int, batch: object) -> dict[str, float]:
-            if step == 8:
-                raise KeyboardInterrupt
-            return plain(self, step, batch)  # type: ignore[arg-type]
-
-        patch.setattr(bn_training.BnTrainer, "update", dies)
-        with pytest.raises(KeyboardInterrupt):
-            train(pool, tmp_path / "stopped", settings())
+    with stopped_at(8, bn_training.BnTrainer):
+        train(pool, tmp_path / "stopped", settings())
     train(pool, tmp_path / "stopped", settings())
-    one, other = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "stopped"))
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert_same_network(tmp_path / "whole", tmp_path / "stopped")
+    one = torch.load(tmp_path / "whole/final.pt")
     other_seed = tmp_path / "seed"
     train(pool, other_seed, settings(), seed=1)
     assert not torch.equal(torch.load(other_seed / "final.pt")["last.weight"], one["last.weight"])
@@ -189,14 +174,11 @@ def test_content_that_was_found_once_makes_the_same_network(
     conf, small = tmp_path / "bn.yaml", "{channels: 8, dilations: [1], condition: 4}"
     plan = "{steps: 2, batch: 2, crop_seconds: 0.3}"
     conf.write_text(f"synthesiser: bn\ncontent: cepstra\nnetwork: {small}\ntraining: {plan}\n")
-    done = run_program("steps/extract_content.py", conf, pool, tmp_path / "content")
-    assert done.returncode == 0, done.stderr
+    done = run_program("steps/extract_content.py", conf, pool, tmp_path / "content", status=0)
     program, given = "steps/train_synthesiser.py", ("--content", tmp_path / "content")
     for more, out in (((), "found"), (given, "given")):
-        done = run_program(program, *more, conf, pool, pool, tmp_path / out)
-        assert done.returncode == 0, done.stderr
-    one, other = (torch.load(tmp_path / name / "final.pt") for name in ("found", "given"))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+        run_program(program, *more, conf, pool, pool, tmp_path / out, status=0)
+    assert_same_network(tmp_path / "found", tmp_path / "given")
     assert (tmp_path / "found/spklist").read_text().split() == [f"s{i}" for i in range(6)]
     done = run_program(program, "--not-speakers-of", pool, conf, pool, pool, tmp_path / "out")
     assert (done.returncode, "must not be in training" in done.stderr) == (2, True), done.stderr
@@ -338,8 +320,7 @@ def test_kmeans_gives_each_frame_its_cluster_s_centre() -> None:
     clusters = [frames[i::3].mean(axis=0) for i in range(3)]
     assert made == pytest.approx(np.array(clusters)[np.arange(400) % 3], abs=0.3)
     assert len(np.unique(made, axis=0)) == 3
-    with pytest.raises(UserError, match=r"units.n: 3, but there are 2 frames"):
-        units.fit(frames[:2], seed=0)
+    refuses(r"units.n: 3, but there are 2 frames", units.fit, frames[:2], seed=0)
 
 
 def test_scalar_units_have_few_levels_and_a_gradient() -> None:
@@ -431,8 +412,7 @@ def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
         ("bn_mini\nstyle: gst", "style: 'gst' is unknown; known: source, reference"),
         ("world\nstyle: source", "style: source: it is of synthesiser: bn_<name>"),
     ):
-        with pytest.raises(UserError, match=re.escape(why)):
-            resolved(base + text)
+        refuses(re.escape(why), resolved, base + text)
     # what models/bn says of F0 gives way to a style
     assert describe_system(ROOT / "egs/TEMPLATE/conf/systems/bn_reference.yaml").needs == (
         "model:bn",
@@ -488,8 +468,7 @@ def test_content_of_other_weights_is_refused(
     other = Bands()
     other.digest = "others"
     monkeypatch.setattr(bn, "load_extractor", lambda name, device="cpu": other)
-    with pytest.raises(UserError, match="other weights"):
-        load_synthesiser(trained)
+    refuses("other weights", load_synthesiser, trained)
 
 
 @pytest.fixture
@@ -522,8 +501,7 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(
     unit = np.stack([x / np.linalg.norm(x) for x in real.values()])
     assert np.allclose(np.linalg.norm(voices.xvectors, axis=1), 1, atol=1e-3)
     assert (voices.xvectors @ unit.T).max() < 0.999
-    with pytest.raises(UserError, match="x-vectors only"):
-        voices.frames(voices.speakers[0])
+    refuses("x-vectors only", voices.frames, voices.speakers[0])
     wave = voice(1.0, 120, 550)
     half, full = load_synthesiser(exported / "synthesiser"), load_synthesiser(trained)
     made = half.convert(wave, target(), lambda f0: f0)
@@ -633,12 +611,10 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     conf.write_text("anonymiser: model\nmodel: ../model\n")
     assert describe_system(conf).needs == ("f0", "model:../model")
     conf.write_text("anonymiser: model\nmodel: nobody\n")
-    with pytest.raises(UserError, match=r"nobody/system.yaml is missing; known models: model"):
-        describe_system(conf)
+    refuses(r"nobody/system.yaml is missing; known models: model", describe_system, conf)
 
 
 def test_damaged_voices_are_one_line(exported: Path) -> None:
     path = exported / "pool/voices.safetensors"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(UserError, match=r"voices.safetensors: holds no voices"):
-        VoicePool.load(exported / "pool")
+    refuses(r"voices.safetensors: holds no voices", VoicePool.load, exported / "pool")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.columns import Fields, number, read_fields
 
 field = st.text(
@@ -72,5 +72,4 @@ def test_numbers_are_those_of_a_dictionary(n_values: int) -> None:
 
 def test_a_line_of_other_width_is_named(tmp_path: Path) -> None:
     (tmp_path / "table").write_text("a b\nc d\ne\nf g\n")
-    with pytest.raises(UserError, match=r"table:3: 1 fields where 2 are expected"):
-        read_fields(tmp_path / "table", 2)
+    refuses(r"table:3: 1 fields where 2 are expected", read_fields, tmp_path / "table", 2)

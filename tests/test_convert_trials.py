@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from local.compute_metrics import main as compute_metrics
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.convert_trials import main
 
@@ -85,5 +86,4 @@ def test_metrics_take_lists_of_other_toolkits(
 def test_scores_without_labels_are_no_trials(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text("enrol,trial,score\na,b,1\n")
-    with pytest.raises(UserError, match="list: has no labels"):
-        compute_metrics(["verification", str(path), str(path), "-"])
+    refuses("list: has no labels", compute_metrics, ["verification", str(path), str(path), "-"])

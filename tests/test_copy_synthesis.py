@@ -12,7 +12,7 @@ from steps.audio import read_audio
 from steps.keys import Key
 from steps.sources import Source
 from steps.synthesis.world import extract_f0
-from utils.cli import UserError
+from tests.refusals import refuses
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "egs/TEMPLATE/conf/systems/copy.yaml"
@@ -73,8 +73,7 @@ def test_it_draws_nothing_and_needs_nothing(tmp_path: Path) -> None:
     first, _ = system.transform(wave, Key("const"), Source("a"))
     again, _ = load_anonymiser(COPY, seed=6).transform(wave, Key("utt", ("b",)), Source("b"))
     assert first.tobytes() == again.tobytes()
-    with pytest.raises(UserError, match="draws nothing at random"):
-        load_anonymiser(COPY, draw=1)
+    refuses("draws nothing at random", load_anonymiser, COPY, draw=1)
 
 
 def test_its_settings(tmp_path: Path) -> None:
@@ -101,10 +100,8 @@ def test_its_settings(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_cannot_be(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
-        load_anonymiser(conf(tmp_path, f"{text}\n"))
-    with pytest.raises(UserError, match=message):
-        describe_system(conf(tmp_path, f"{text}\n"))
+    refuses(message, load_anonymiser, conf(tmp_path, f"{text}\n"))
+    refuses(message, describe_system, conf(tmp_path, f"{text}\n"))
 
 
 @pytest.mark.corpora

@@ -2,7 +2,7 @@
 
 import csv
 import json
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 import yaml
 
 from local.metrics.wer import error_figures
-from steps.asr.ctc_batches import Batch, BatchMaker, fitting_speeds
+from steps.asr.ctc_batches import BatchMaker, fitting_speeds
 from steps.asr.ctc_config import CtcConfig, NetworkConfig, SearchConfig
 from steps.asr.ctc_network import CtcNetwork
 from steps.asr.ctc_search import WordSearch
@@ -25,6 +25,8 @@ from steps.learning.audio import TrainingAudio
 from steps.learning.settings import read_config
 from steps.make_lang import main as make_lang
 from steps.train_recogniser import main as train
+from tests.making import assert_same_network, stopped_at
+from tests.recipes import link_recipe, run_recipe
 from utils.cli import UserError
 from utils.tables import read_map
 
@@ -241,27 +243,17 @@ def test_a_round_has_every_utterance_once(data: Path, conf: Path) -> None:
 
 
 def test_a_resumed_training_ends_the_same_to_the_bit(
-    data: Path, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, conf: Path, tmp_path: Path
 ) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert train([str(conf), str(data), str(whole)]) == 0
     assert len((whole / "training.tsv").read_text().splitlines()) == 3
-    update = CtcTrainer.update
-
-    def stop_at_three(trainer: CtcTrainer, step: int, batch: Batch) -> dict[str, float]:
-        if step == 3:
-            raise KeyboardInterrupt
-        return update(trainer, step, batch)
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(CtcTrainer, "update", stop_at_three)
+    with stopped_at(3, CtcTrainer):
         train([str(conf), str(data), str(parts)])
     assert sorted(path.name for path in (parts / "checkpoints").iterdir()) == ["step-00000002.pt"]
     assert not (parts / "final.pt").exists()
     assert train([str(conf), str(data), str(parts)]) == 0
-    first, second = (torch.load(out / "final.pt", weights_only=True) for out in (whole, parts))
-    assert first.keys() == second.keys()
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert_same_network(whole, parts)
     # With another seed it is another network, and not made of this one's checkpoints.
     with pytest.raises(UserError, match="other settings, seed or data"):
         train(["--seed", "1", str(conf), str(data), str(parts)])
@@ -386,77 +378,28 @@ def recipe(tmp_path: Path, make_data_dir) -> Path:  # type: ignore[no-untyped-de
     folder = tmp_path / "egs"
     for number, name in enumerate(("train", "x_enrolls", "x_trials_f")):
         make_data_dir(folder / "data" / name, {f"{number}a": 2, f"{number}b": 2})
-    (folder / "conf/asr").mkdir(parents=True)
+    conf = "corpus_name=x\nevaluation=x\ngenders=f\nasr_model=tiny\nasr_lang=trigram\nnj=1\n"
+    link_recipe(folder, conf)
+    (folder / "conf/asr").mkdir()
     (folder / "conf/asr/tiny.yaml").write_text(yaml.safe_dump(TINY))
     for part in ("encoders", "systems"):
         (folder / "conf" / part).symlink_to(ROOT / "egs/TEMPLATE/conf" / part)
-    conf = "corpus_name=x\nevaluation=x\ngenders=f\nasr_model=tiny\nasr_lang=trigram\nnj=1\n"
-    (folder / "conf/recipe.conf").write_text(conf)
-    for name in ("steps", "utils", "local", "path.sh", "cmd.sh", "egs/TEMPLATE/run.sh"):
-        (folder / Path(name).name).symlink_to(ROOT / name)
     return folder
-
-
-def stage_10(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = ["./run.sh", "--stage", "10", "--stop-stage", "10", "--bootstrap", "10", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_the_recipe_trains_it_anew_for_each_system(recipe: Path) -> None:
-    """ctc once, on original speech; ctc_retrained on each system's training set; each decodes."""
-    asked = (
-        "--systems",
-        "b2 mcadams",
-        "--asr",
-        "pocketsphinx ctc ctc_retrained",
-        "--dry-run",
-        "full",
-    )
-    planned = stage_10(recipe, *asked)
-    assert planned.returncode == 0, planned.stderr
-    steps = [line.partition("would make ")[2] for line in planned.stdout.splitlines()]
-    trained = [line for line in steps if line.startswith("exp/recognisers/")]
-    assert [line.split()[0] for line in trained] == [
-        "exp/recognisers/tiny",
-        "exp/recognisers/tiny.train_b2_const",
-        "exp/recognisers/tiny.train_mcadams_const",
-    ]
-    assert all("--not-speakers-of data/x_trials_f" in line for line in trained)
-    assert " data/train_b2_const " in trained[1]
-    assert sum(line.startswith("exp/lang ") for line in steps) == 1
-    decoded = [line for line in steps if line.startswith("exp/decode/") and "--model" in line]
-    model = {line.split()[0]: line.split("--model ")[1].split()[0] for line in decoded}
-    assert model == {
-        "exp/decode/original/ctc/x_trials_f": "exp/recognisers/tiny",
-        "exp/decode/b2/ctc/x_trials_f": "exp/recognisers/tiny",
-        "exp/decode/mcadams/ctc/x_trials_f": "exp/recognisers/tiny",
-        "exp/decode/original/ctc_retrained/x_trials_f": "exp/recognisers/tiny",
-        "exp/decode/b2/ctc_retrained/x_trials_f": "exp/recognisers/tiny.train_b2_const",
-        "exp/decode/mcadams/ctc_retrained/x_trials_f": "exp/recognisers/tiny.train_mcadams_const",
-    }
-    missing = stage_10(recipe, "--systems=", "--asr", "ctc", "--asr-model", "none").stderr
-    assert "conf/asr/none.yaml is missing; the nearest names are: tiny" in missing
-    for wrong in (["--asr", "ctc", "--asr-model", "none"], ["--emotion", "smiles"]):
-        # Was found at stage 10, after all the work.
-        early = ["./run.sh", "--stage", "1", "--stop-stage", "1", *wrong]
-        assert subprocess.run(early, cwd=recipe, capture_output=True).returncode != 0
-        assert not (recipe / "exp/audio").exists()
-    (recipe / "data/train/text").unlink()
-    assert "data/train/text is missing" in stage_10(recipe, "--systems=", "--asr", "ctc").stderr
 
 
 @pytest.mark.slow
 def test_the_recipe_reports_it(recipe: Path) -> None:
-    done = stage_10(recipe, "--systems", "b2", "--asr", "ctc ctc_retrained")
-    assert done.returncode != 0  # the trials are not protected yet, but what is learnt from is
+    stage_10 = partial(
+        run_recipe, recipe, "--stage", "10", "--stop-stage", "10", "--bootstrap", "10"
+    )
+    # The trials are not protected yet, but what is learnt from is.
+    stage_10("--systems", "b2", "--asr", "ctc ctc_retrained", status=2)
     for training in ("train", "train_b2_const"):
         name = "tiny" if training == "train" else f"tiny.{training}"
         assert (recipe / "exp/recognisers" / name / "final.pt").exists()
-    done = stage_10(recipe, "--systems=", "--asr", "ctc")
-    assert done.returncode == 0, done.stderr
+    stage_10("--systems=", "--asr", "ctc")
     made = recipe / "exp/metrics/original/utility.ctc/OO/x_f"
     found = json.loads((made / "metrics.json").read_text())
     assert (found["n_segments"], found["n_words"]) == (4, 20)
     assert "%WER " in (made / "log/compute_wer.log").read_text()
-    assert "nothing to do: all 5 steps" in stage_10(recipe, "--systems=", "--asr", "ctc").stdout
+    assert "nothing to do: all 5 steps" in stage_10("--systems=", "--asr", "ctc").stdout

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils import merge_split_dirs
 from utils.archives import ArchiveWriter, read_vectors
-from utils.cli import UserError
 from utils.datadir import load_data_dir, select, validate_data_dir, write_data_dir
 from utils.tables import read_lines, write_timed
 
@@ -62,10 +63,9 @@ def test_a_good_directory_is_valid_and_loads(data: Path, run_program) -> None:
 def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, run_program) -> None:
     good, bad = make_data_dir(tmp_path / "good"), make_data_dir(tmp_path / "bad")
     (bad / "spk2utt").unlink()
-    done = run_program(VALIDATE, bad, good)
-    assert done.returncode == 2
+    done = run_program(VALIDATE, bad, good, status=2)
     assert [line.split(": ")[1] for line in done.stdout.splitlines()] == ["not valid", "valid"]
-    assert run_program(VALIDATE, good, good).returncode == 0
+    run_program(VALIDATE, good, good, status=0)
 
 
 # One change, the problem that validate must report, and the first words that load must say (or None
@@ -157,12 +157,10 @@ def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
         (data / file).touch()
     edit(data / file, pattern, replacement)
     assert [text for text in problems(data) if re.match(found, text)]
-    done = run_program(VALIDATE, data)
-    assert done.returncode == 2
+    done = run_program(VALIDATE, data, status=2)
     assert re.search(found, done.stderr)
     if loading is not None:
-        with pytest.raises(UserError, match=loading):
-            load_data_dir(data)
+        refuses(loading, load_data_dir, data)
 
 
 def test_all_problems_in_one_run(data: Path, run_program) -> None:
@@ -189,9 +187,8 @@ def test_bad_audio_is_found_and_other_rates_are_counted(data: Path, run_program)
     assert "no samples (zero length)" in found[2].message
     assert "2 channels" in found[3].message
     assert "1 of 5 files are sampled at 8000 Hz" in found[4].message
-    assert run_program(VALIDATE, "--no-audio", data).returncode == 0
-    done = run_program("utils/check_audio.py", data, data / "out")
-    assert done.returncode == 2
+    run_program(VALIDATE, "--no-audio", data, status=0)
+    done = run_program("utils/check_audio.py", data, data / "out", status=2)
     assert done.stderr.count("wav.scp: s") == 4
     assert "4 of 5 audio files cannot be used" in done.stderr
     assert not (data / "out").exists()
@@ -207,8 +204,7 @@ def test_of_a_part_the_whole_is_to_be_mended(make_data_dir, tmp_path: Path, run_
 
 def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_program) -> None:
     data = make_data_dir(tmp_path / "data", {"s1": 3}, rate=8000, seconds=1.0)
-    done = run_program("utils/check_audio.py", data, tmp_path / "out")
-    assert done.returncode == 0
+    done = run_program("utils/check_audio.py", data, tmp_path / "out", status=0)
     assert (tmp_path / "out/utt2dur").read_text() == (data / "utt2dur").read_text()
     assert "3 files at 8000 Hz, not 16000 Hz: resampled when read" in done.stdout
     edit(data / "utt2dur", r"^(s1-001) .*", r"\1 5.5")
@@ -265,8 +261,7 @@ def test_a_mistyped_directory_is_not_made(tmp_path: Path, run_program) -> None:
         (MERGE, "dta", "2"),
         ("utils/check_audio.py", "dta", "out"),
     ):
-        done = run_program(program, *arguments, cwd=tmp_path)
-        assert done.returncode == 2, program
+        done = run_program(program, *arguments, cwd=tmp_path, status=2)
         assert done.stderr.startswith(f"{Path(program).name}: dta")
         assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -275,8 +270,7 @@ def test_a_mistyped_directory_is_not_made(tmp_path: Path, run_program) -> None:
 def test_fix_refuses_duplicates_with_different_values(data: Path, run_program) -> None:
     edit(data / "text", r"^s1-001.*\n", "s1-001 one\ns1-001 other\n")
     before = read(data)
-    done = run_program(FIX, "--allow-drop", "9", data)
-    assert done.returncode == 2
+    done = run_program(FIX, "--allow-drop", "9", data, status=2)
     assert f"{data}/text:3: s1-001 has another value on line 2" in done.stderr
     assert read(data) == before
 
@@ -286,15 +280,15 @@ def test_fix_drops_only_what_it_may_and_says_why(data: Path, run_program) -> Non
     edit(data / "spk2gender", r"^s2.*\n", "s3 f\n")
     (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
     before = read(data)
-    done = run_program(FIX, "--allow-drop", "3", data)
-    assert done.returncode == 3
+    done = run_program(FIX, "--allow-drop", "3", data, status=3)
     assert f"{data}: drop s1-001: utterance s1-001 is not in text" in done.stderr
     assert f"{data}: drop s2-000: speaker s2 is not in spk2gender" in done.stderr
     assert "4 of 5 utterances are not complete" in done.stderr
     assert "--allow-drop 4" in done.stderr
     assert read(data) == before
-    done = run_program(FIX, "--allow-drop", "4", data)
-    assert done.returncode == 2  # the nontarget trial went, and that is said, not passed over
+    done = run_program(
+        FIX, "--allow-drop", "4", data, status=2
+    )  # the nontarget trial went, and that is said, not passed over
     assert "1 problems remain (no trials)" in done.stderr
     assert "4 utterances dropped" in done.stdout
     assert "1 of 2 trials removed" in done.stdout
@@ -309,8 +303,7 @@ def test_fix_mends_the_form_and_loses_nothing(data: Path, run_program) -> None:
     edit(data / "wav.scp", r"\A(.*\n)(.*\n)", r"\2\1\1")
     edit(data / "utt2dur", r"\n\Z", "")
     edit(data / "spk2utt", r" s2-001", "")
-    done = run_program(FIX, data)
-    assert done.returncode == 0
+    done = run_program(FIX, data, status=0)
     for part in ("Windows line ends", "1 repeated lines removed", "sorted (LC_ALL=C)", "last line"):
         assert part in done.stdout
     assert read(data) == good
@@ -319,24 +312,21 @@ def test_fix_mends_the_form_and_loses_nothing(data: Path, run_program) -> None:
 
 def test_fix_drops_unreadable_audio_when_asked(data: Path, run_program) -> None:
     (data / "wav/s1-001.wav").unlink()
-    done = run_program(FIX, "--check-audio", data)
-    assert done.returncode == 3
+    done = run_program(FIX, "--check-audio", data, status=3)
     assert "drop s1-001: audio file" in done.stderr
-    assert run_program(FIX, "--check-audio", "--allow-drop", "1", data).returncode == 0
+    run_program(FIX, "--check-audio", "--allow-drop", "1", data, status=0)
     assert problems(data) == []
 
 
 def test_combine_refuses_equal_ids_in_two_sources(data: Path, tmp_path: Path, run_program) -> None:
     """combine_data.sh makes 9 utterances of 18 and logs `kept all 9`."""
-    done = run_program(COMBINE, tmp_path / "both", data, data)
-    assert done.returncode == 2
+    done = run_program(COMBINE, tmp_path / "both", data, data, status=2)
     assert "utterance s1-000 and 4 more stands in" in done.stderr
     assert not (tmp_path / "both").exists()
     other = tmp_path / "other"
-    assert run_program(COPY, "--utt-prefix=x-", "--spk-prefix=x-", data, other).returncode == 0
+    run_program(COPY, "--utt-prefix=x-", "--spk-prefix=x-", data, other, status=0)
     (other / "text").unlink()
-    done = run_program(COMBINE, tmp_path / "both", data, other)
-    assert done.returncode == 0
+    done = run_program(COMBINE, tmp_path / "both", data, other, status=0)
     assert "5 + 5 = 10 utterances, 4 speakers" in done.stdout
     assert f"not carried over from {data}: text" in done.stdout
     assert problems(tmp_path / "both") == []
@@ -348,18 +338,17 @@ def test_combine_refuses_equal_ids_in_two_sources(data: Path, tmp_path: Path, ru
 
 def test_copy_keeps_the_prefix_rule_and_the_original_ids(data: Path, tmp_path: Path, run_program):
     out = tmp_path / "out"
-    done = run_program(COPY, "--spk-prefix", "x-", data, out)
-    assert done.returncode == 2
+    done = run_program(COPY, "--spk-prefix", "x-", data, out, status=2)
     assert "speaker x-s1 would not begin its utterance s1-000" in done.stderr
     assert not out.exists()
     (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
-    assert run_program(COPY, "--utt-suffix=-b", data, out).returncode == 0
-    assert run_program(COPY, "--utt-suffix=-c", out, tmp_path / "two").returncode == 0
+    run_program(COPY, "--utt-suffix=-b", data, out, status=0)
+    run_program(COPY, "--utt-suffix=-c", out, tmp_path / "two", status=0)
     two = load_data_dir(tmp_path / "two", need=("wav.scp", "utt2uniq", "text"))
     assert two.tables["utt2uniq"]["s1-000-b-c"] == "s1-000"
     assert two.wav["s2-001-b-c"].endswith("/s2-001.wav")
     assert two.trials == [("s1", "s1-000-b-c", "target"), ("s1", "s2-000-b-c", "nontarget")]
-    assert run_program(COPY, data, data).returncode == 2
+    run_program(COPY, data, data, status=2)
 
 
 def test_copy_names_utterances_after_their_speakers(
@@ -371,7 +360,7 @@ def test_copy_names_utterances_after_their_speakers(
     for name in ("spk2utt", "spk2gender"):
         (data / name).write_text("".join(sorted((data / name).read_text().splitlines(True))))
     assert problems(data) and load_data_dir(data)
-    assert run_program(COPY, "--spk-as-prefix", data, tmp_path / "out").returncode == 0
+    run_program(COPY, "--spk-as-prefix", data, tmp_path / "out", status=0)
     assert problems(tmp_path / "out") == []
     assert next(iter(load_data_dir(tmp_path / "out").utt2spk)) == "anna-s2-000"
 
@@ -380,15 +369,12 @@ def test_subset_matches_whole_ids(make_data_dir, tmp_path: Path, run_program) ->
     """grep -Ff matches substrings: p1 selects p10."""
     data = make_data_dir(tmp_path / "data", {"p1": 2, "p10": 2, "p2": 1})
     (tmp_path / "spks").write_text("p1\n")
-    assert (
-        run_program(SUBSET, "--spk-list", tmp_path / "spks", data, tmp_path / "out").returncode == 0
-    )
+    run_program(SUBSET, "--spk-list", tmp_path / "spks", data, tmp_path / "out", status=0)
     assert list(load_data_dir(tmp_path / "out").utt2spk) == ["p1-000", "p1-001"]
     assert problems(tmp_path / "out") == []
     for option, ids in (("--spk-list", "p\n"), ("--utt-list", "p1-000\np1-0\n")):
         (tmp_path / "ids").write_text(ids)
-        done = run_program(SUBSET, option, tmp_path / "ids", data, tmp_path / "new")
-        assert done.returncode == 2
+        run_program(SUBSET, option, tmp_path / "ids", data, tmp_path / "new", status=2)
     assert not (tmp_path / "new").exists()
 
 
@@ -397,8 +383,7 @@ def test_subset_choices(make_data_dir, tmp_path: Path, run_program) -> None:
     (data / "trials").write_text("a a-000 target\na c-004 nontarget\n")
 
     def subset(*options: str) -> list[str]:
-        done = run_program(SUBSET, *options, data, tmp_path / "out")
-        assert done.returncode == 0, done.stderr
+        done = run_program(SUBSET, *options, data, tmp_path / "out", status=0)
         chosen = load_data_dir(tmp_path / "out")
         assert f"{len(chosen.utt2spk)} of 10 utterances, {len(chosen.spk2utt)} of 3" in done.stdout
         assert (
@@ -419,8 +404,8 @@ def test_subset_choices(make_data_dir, tmp_path: Path, run_program) -> None:
     assert draws[0] == subset("--n", "4") and len({tuple(draw) for draw in draws.values()}) > 1
     assert "(seed 3)" in run_program(SUBSET, "--n", "4", "--seed", "3", data, tmp_path / "o").stdout
     for options in (["--n", "11"], ["--n", "0"], ["--first", "11"], ["--speakers", "4"], []):
-        assert run_program(SUBSET, *options, data, tmp_path / "new").returncode == 2
-    assert run_program(SUBSET, "--n", "4", data, data).returncode == 2
+        run_program(SUBSET, *options, data, tmp_path / "new", status=2)
+    run_program(SUBSET, "--n", "4", data, data, status=2)
     assert not (tmp_path / "new").exists()
 
 
@@ -450,7 +435,7 @@ def test_split_keeps_speakers_whole_and_parts_equally_long(make_data_dir, tmp_pa
     assert done.stdout == "5\n"
     assert "5 parts instead of 9: it has 5 speakers" in done.stderr
     assert sorted(p.name for p in (data / "split5").iterdir()) == list("12345")
-    assert run_program(SPLIT, data, 0).returncode == 2
+    run_program(SPLIT, data, 0, status=2)
     assert not [p for p in data.iterdir() if ".tmp." in p.name]
 
 
@@ -482,8 +467,7 @@ def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
     del tables["text"], tables["wav.scp"]
     write_data_dir(data, tables, trials)
     assert sorted(read(data)) == ["spk2gender", "spk2utt", "utt2dur", "utt2spk"]
-    with pytest.raises(UserError, match="it would hold no utterance"):
-        write_data_dir(data, {"utt2spk": {}})
+    refuses("it would hold no utterance", write_data_dir, data, {"utt2spk": {}})
 
 
 def run_jobs(data: Path, out: Path, n: int, *, only: set[str] | None = None) -> None:
@@ -539,7 +523,7 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
     lines = (jobs / "pseudo.tsv").read_text().splitlines()
     assert lines[0] == "#utt\tjob\tnote" and lines[1:] == sorted(lines[1:])
     assert len(lines) == 11 and lines[1].endswith("\t")
-    assert run_program(MERGE, "exp", 3).returncode == 2
+    run_program(MERGE, "exp", 3, status=2)
 
 
 @pytest.mark.slow
@@ -579,8 +563,7 @@ def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path, run_progra
         assert status == 137
         if (jobs / "xvector.scp").exists():
             assert len(read_vectors("exp/xvector.scp")) == 10
-        again = run_program(MERGE, "exp", 3, "--expect", "data")
-        assert again.returncode == 0, (after, again.stderr)
+        run_program(MERGE, "exp", 3, "--expect", "data", status=0)
         assert len(read_vectors("exp/xvector.scp")) == 10
         assert not [p for p in jobs.iterdir() if p.name.startswith(("split", ".merged"))]
     assert after > 20
@@ -625,8 +608,7 @@ def break_part(kind: str, part: Path) -> None:
 def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, kind: str, message: str) -> None:
     break_part(kind, jobs / "split3/2" if kind != "audio in the part" else Path("exp/split3/2"))
     before = sorted(str(p) for p in jobs.rglob("*"))
-    done = run_program(MERGE, "exp", 3, "--expect", "data")
-    assert done.returncode == 2
+    done = run_program(MERGE, "exp", 3, "--expect", "data", status=2)
     assert re.search(message, done.stderr)
     assert done.stderr.count("\n") == 1
     assert sorted(str(p) for p in jobs.rglob("*")) == before
@@ -635,13 +617,11 @@ def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, kind: str, mes
 def test_merge_counts_losses(jobs: Path, run_program) -> None:
     lost = {"s4-001", "s4-002"}
     run_jobs(Path("data"), jobs, 3, only=set(load_data_dir("data").utt2spk) - lost)
-    done = run_program(MERGE, "exp", 3, "--expect", "data", "--allow-loss", 1)
-    assert done.returncode == 3
+    done = run_program(MERGE, "exp", 3, "--expect", "data", "--allow-loss", 1, status=3)
     assert "exp/xvector.scp: 2 of 10 utterances missing (s4-001 s4-002)" in done.stderr
     assert "--allow-loss 2" in done.stderr
     assert not (jobs / "xvector.scp").exists()
-    done = run_program(MERGE, "exp", 3, "--expect", "data", "--allow-loss", 2)
-    assert done.returncode == 0
+    done = run_program(MERGE, "exp", 3, "--expect", "data", "--allow-loss", 2, status=0)
     assert "2 lost" in done.stdout
     assert read_vectors("exp/xvector.scp").keys() == set(load_data_dir("data").utt2spk) - lost
 
@@ -651,10 +631,11 @@ def test_merge_of_pieces_needs_one_of_every_utterance(jobs: Path, run_program) -
         part = jobs / "split3" / str(number)
         utts = list(load_data_dir(part).utt2spk)
         shutil.rmtree(part)
-        with ArchiveWriter(part / "xvector") as writer:
-            for key in [f"{utt}-c{piece}" for utt in utts for piece in range(2)]:
-                writer.write(key, np.ones(3))
-    assert run_program(MERGE, "exp", 3, "--expect", "data").returncode == 2
+        write_archive(
+            part / "xvector",
+            {key: np.ones(3) for key in [f"{utt}-c{piece}" for utt in utts for piece in range(2)]},
+        )
+    run_program(MERGE, "exp", 3, "--expect", "data", status=2)
     done = run_program(MERGE, "exp", 3, "--expect", "data", "--pieces")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(read_vectors("exp/xvector.scp")) == 20
@@ -665,8 +646,7 @@ def test_real_data_directories_are_valid(corpora: Path, tmp_path: Path, run_prog
     data = corpora / "vpc2020_libri_test" / "data"
     sizes = {}
     for name in ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m"):
-        done = run_program(VALIDATE, "--no-wav", data / name)
-        assert done.returncode == 0, done.stderr
+        run_program(VALIDATE, "--no-wav", data / name, status=0)
         loaded = load_data_dir(data / name, need=("spk2gender", "text", "utt2dur"))
         sizes[name] = (len(loaded.utt2spk), len(loaded.spk2utt), len(loaded.trials or []))
         write_data_dir(tmp_path / name, loaded.tables, loaded.trials)

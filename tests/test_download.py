@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.download import download, read_checksum
 
@@ -104,8 +105,7 @@ def test_truncated_transfer_is_no_success(server: Server, tmp_path: Path) -> Non
 
 def test_gives_up_keeps_the_part_and_goes_on_later(server: Server, tmp_path: Path) -> None:
     server.cuts = [300_000] + [0] * 20
-    with pytest.raises(UserError, match=r"300000 bytes are in .*x\.part, run again to go on"):
-        fetch(server, tmp_path / "x")
+    refuses(r"300000 bytes are in .*x\.part, run again to go on", fetch, server, tmp_path / "x")
     assert not (tmp_path / "x").exists()
     server.cuts = []
     assert fetch(server, tmp_path / "x")
@@ -135,8 +135,7 @@ def test_checksum_mismatch_leaves_nothing(server: Server, tmp_path: Path) -> Non
 
 def test_part_of_another_file_is_found_by_the_checksum(server: Server, tmp_path: Path) -> None:
     (tmp_path / "x.part").write_bytes(b"q" * 1000)
-    with pytest.raises(UserError, match="checksum"):
-        fetch(server, tmp_path / "x")
+    refuses("checksum", fetch, server, tmp_path / "x")
     assert fetch(server, tmp_path / "x")  # the bad part is gone
 
 
@@ -151,8 +150,7 @@ def test_file_there_with_a_wrong_checksum_is_kept_and_refused(
     server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "x").write_bytes(b"half a corpus")
-    with pytest.raises(UserError, match="is there with a wrong checksum"):
-        fetch(server, tmp_path / "x")
+    refuses("is there with a wrong checksum", fetch, server, tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == b"half a corpus"
 
 
@@ -161,16 +159,14 @@ def test_busy_server_is_asked_again_missing_file_is_not(server: Server, tmp_path
     assert fetch(server, tmp_path / "x")
     assert len(server.asked) == 3
     server.statuses = [404]
-    with pytest.raises(UserError, match="HTTP 404"):
-        fetch(server, tmp_path / "y")
+    refuses("HTTP 404", fetch, server, tmp_path / "y")
     assert len(server.asked) == 4
 
 
 def test_no_server_and_other_schemes(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"127\.0\.0\.1:9/x: .*refused"):
         download("http://127.0.0.1:9/x", tmp_path / "x", tries=2, pause=0.0)
-    with pytest.raises(UserError, match="only http"):
-        download(f"file://{ROOT}/LICENSE", tmp_path / "x")
+    refuses("only http", download, f"file://{ROOT}/LICENSE", tmp_path / "x")
 
 
 def test_list_of_checksums(tmp_path: Path) -> None:
@@ -178,11 +174,9 @@ def test_list_of_checksums(tmp_path: Path) -> None:
     sums.write_text(f"{MD5.upper()}  ./a.gz\n{'0' * 64} *b.gz\n")
     assert read_checksum(sums, "a.gz") == MD5
     assert read_checksum(sums, "b.gz") == "0" * 64
-    with pytest.raises(UserError, match=r"no checksum for c\.gz"):
-        read_checksum(sums, "c.gz")
+    refuses(r"no checksum for c\.gz", read_checksum, sums, "c.gz")
     sums.write_text("abc  a.gz\n")
-    with pytest.raises(UserError, match=r"sums:1: 'abc' is neither"):
-        read_checksum(sums, "a.gz")
+    refuses(r"sums:1: 'abc' is neither", read_checksum, sums, "a.gz")
 
 
 def test_program_says_what_it_did_in_one_line(server: Server, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_names, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
 from steps.protect_by_command import main as by_command
+from tests.refusals import refuses
 from utils.cli import LossError, UserError
 from utils.tables import read_map
 
@@ -157,8 +158,7 @@ def test_a_suffix_is_found(names: list[str], suffix: str) -> None:
 
 
 def test_names_of_another_corpus_are_refused() -> None:
-    with pytest.raises(UserError, match="found x1, expected such as s1-1"):
-        find_suffix(Path("f"), ["x1"], ["s1-1"])
+    refuses("found x1, expected such as s1-1", find_suffix, Path("f"), ["x1"], ["s1-1"])
 
 
 def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently() -> None:
@@ -233,6 +233,5 @@ def test_a_command_protects_a_set_and_another_draw(
 def test_a_command_that_fails_leaves_nothing(
     tmp_path: Path, data: Path, command: Callable[..., Path], words: str, said: str
 ) -> None:
-    with pytest.raises(UserError, match=re.escape(said)):
-        by_command([str(command(words)), str(data), str(tmp_path / "made")])
+    refuses(re.escape(said), by_command, [str(command(words)), str(data), str(tmp_path / "made")])
     assert not (tmp_path / "made").exists()

@@ -18,6 +18,8 @@ from steps.synthesis.f0 import (
     transform_percentile,
     write_f0_stats,
 )
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
 
@@ -120,9 +122,7 @@ def test_degenerate_voices(name: str) -> None:
 
 def contours(folder: Path, values: dict[str, np.ndarray]) -> Path:
     folder.mkdir(exist_ok=True)
-    with ArchiveWriter(folder / "f0") as writer:
-        for utt, contour in values.items():
-            writer.write(utt, contour)
+    write_archive(folder / "f0", values)
     return folder
 
 
@@ -170,9 +170,7 @@ def test_statistics_on_disk(tmp_path: Path) -> None:
     assert back["b"].n == 999
     assert back["b"].sd == pytest.approx(0.1, rel=1e-6)
     assert back["b"].quantiles == pytest.approx(stats["b"].quantiles, rel=1e-6)
-    with pytest.raises(UserError, match=r"is missing; make it with steps/compute_f0_stats.py"):
-        read_f0_stats(tmp_path / "none")
+    refuses(r"is missing; make it with steps/compute_f0_stats.py", read_f0_stats, tmp_path / "none")
     with ArchiveWriter(tmp_path / "spk_f0") as writer:
         writer.write("a", np.ones(7))
-    with pytest.raises(UserError, match="a: 7 values, not F0 statistics"):
-        read_f0_stats(tmp_path)
+    refuses("a: 7 values, not F0 statistics", read_f0_stats, tmp_path)

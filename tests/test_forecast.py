@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refuses
 from utils import forecast
-from utils.cli import UserError
 
 
 @pytest.fixture
@@ -55,7 +55,5 @@ def test_nothing_to_do_costs_nothing(work: Path) -> None:
 
 
 def test_a_file_that_no_recipe_wrote_is_refused(work: Path) -> None:
-    with pytest.raises(UserError, match=r"steps:1: no step"):
-        sum_up(work, "two exp/a - job")
-    with pytest.raises(UserError, match=r"steps:1: no step"):
-        sum_up(work, "2 exp/a")
+    refuses(r"steps:1: no step", sum_up, work, "two exp/a - job")
+    refuses(r"steps:1: no step", sum_up, work, "2 exp/a")

@@ -13,6 +13,8 @@ from steps.generators.psd_config import NetworkSettings
 from steps.generators.registry import describe_generator, load_generator
 from steps.keys import Key
 from steps.sources import Resources
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -81,8 +83,7 @@ def test_average_bad_inputs() -> None:
     assert describe_generator({"name": "average"}, "s.yaml") == ("xvectors",)
     needs = describe_generator({"name": "average", "distance": "plda"}, "s.yaml")
     assert needs == ("xvectors", "backend")
-    with pytest.raises(UserError, match=r"generator\.cohort"):
-        load({"name": "average", "cohort": 0})
+    refuses(r"generator\.cohort", load, {"name": "average", "cohort": 0})
     with pytest.raises(UserError, match="x-vector of the source"):
         average().generate(ONE)
     with pytest.raises(UserError, match="3 values"):
@@ -120,8 +121,7 @@ def test_split_variance_by_hand() -> None:
     means, within = split_variance(vectors, np.array(list("ababb")))
     assert means[:, 0].tolist() == [1.0, 4.0, 1.0, 4.0, 4.0]
     assert within[0] == pytest.approx(8 / 5)
-    with pytest.raises(UserError, match="single x-vector"):
-        split_variance(vectors[:2], np.array(["a", "b"]))
+    refuses("single x-vector", split_variance, vectors[:2], np.array(["a", "b"]))
 
 
 def test_variance_within_speakers_is_not_counted_twice() -> None:
@@ -262,11 +262,8 @@ def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: Wri
 def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> None:
     folder = write_frames()
     utts = [line.split()[0] for line in (folder / "utt2spk").read_text().splitlines()]
-    with pytest.raises(UserError, match=r"variance\.scp: is missing"):
-        psd(folder, uncertainty="given")
-    with ArchiveWriter(folder / "variance") as writer:
-        for utt in utts:
-            writer.write(utt, np.full(SIZE, 2.0, np.float32))
+    refuses(r"variance\.scp: is missing", psd, folder, uncertainty="given")
+    write_archive(folder / "variance", {utt: np.full(SIZE, 2.0, np.float32) for utt in utts})
     (folder / "num_frames").write_text("".join(f"{utt} {n + 1}\n" for n, utt in enumerate(utts)))
     frames = read_frames(folder, None, "given").frames
     assert (frames.variances == 2.0).all()
@@ -282,8 +279,7 @@ def test_psd_folder_of_the_program_that_trains_generators(
     (data / "utt2spk").write_text((folder / "utt2spk").read_text())
     (folder / "utt2spk").unlink()  # then the speakers are those of the data
     conf = ROOT / "egs/TEMPLATE/conf/generators/psd.yaml"
-    done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "made")
-    assert done.returncode == 0, done.stderr
+    done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "made", status=0)
     made = psd(tmp_path / "made").generate(ONE)[0]
     (folder / "utt2spk").write_text((data / "utt2spk").read_text())
     assert np.array_equal(made, psd(folder).generate(ONE)[0])
@@ -294,8 +290,7 @@ def test_psd_folder_of_the_program_that_trains_generators(
 
 
 def test_psd_bad_inputs(write_frames: WriteFrames) -> None:
-    with pytest.raises(UserError, match="--generator DIR"):
-        load(PSD)
+    refuses("--generator DIR", load, PSD)
     for more, message in (
         ({"method": "guess"}, "generator.method"),
         ({"scale": -1.0}, "generator.scale"),
@@ -303,13 +298,9 @@ def test_psd_bad_inputs(write_frames: WriteFrames) -> None:
         ({"clusters": 0}, "generator.clusters"),
         ({"network": {"steps": 0}}, "generator.network.steps"),
     ):
-        with pytest.raises(UserError, match=message):
-            describe_generator({**PSD, **more}, "s.yaml")
-    with pytest.raises(UserError, match="g1s2 of the pool has no frames"):
-        psd(write_frames("short", skip="g1s2"))
-    with pytest.raises(UserError, match="frames have 4 values"):
-        psd(write_frames("narrow", size=4))
+        refuses(message, describe_generator, {**PSD, **more}, "s.yaml")
+    refuses("g1s2 of the pool has no frames", psd, write_frames("short", skip="g1s2"))
+    refuses("frames have 4 values", psd, write_frames("narrow", size=4))
     folder = write_frames("unknown")
     (folder / "utt2spk").write_text("x y\n")
-    with pytest.raises(UserError, match="is not in it"):
-        psd(folder)
+    refuses("is not in it", psd, folder)

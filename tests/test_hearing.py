@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from test_bn import needs_wheel, no_recogniser, settings, train
-from test_nsf import pool, voice
+from test_nsf import pool
 
 from steps.asr.moonshine import DECODER, MoonshineEncoder, find_model
 from steps.content.ears import load_ear, read_weights
@@ -17,7 +17,8 @@ from steps.synthesis.bn_hearing import metric_of
 from steps.synthesis.nsf import pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.synthesis.world_torch import WorldVoice
-from utils.cli import UserError
+from tests.making import assert_same_network, stopped_at, voice
+from tests.refusals import refuses
 
 __all__ = ["no_recogniser", "pool"]  # fixtures
 
@@ -60,11 +61,9 @@ def test_the_ear_hears_what_onnxruntime_s_encoder_hears() -> None:
 def test_a_file_without_the_encoder_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "encoder_model.ort"
     broken.write_bytes(b"no graph" * 100)
-    with pytest.raises(UserError, match=r"encoder_model\.ort: is no graph of Moonshine"):
-        read_weights(broken)
+    refuses(r"encoder_model\.ort: is no graph of Moonshine", read_weights, broken)
     assert "conv1.weight" not in read_weights(find_model().paths[DECODER])
-    with pytest.raises(UserError, match="no content with an ear; known: moonshine, hub:"):
-        load_ear("cepstra")
+    refuses("no content with an ear; known: moonshine, hub:", load_ear, "cepstra")
 
 
 def test_world_with_a_gradient_speaks_like_world() -> None:
@@ -144,24 +143,13 @@ def test_words_that_others_say_are_heard_better(
 
 
 @pytest.mark.slow
-def test_a_stopped_training_by_ear_ends_with_the_same_network(
-    pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_training_by_ear_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
     train(pool, tmp_path / "whole", heard())
-    plain = bn_training.BnTrainer.update
-
-    def dies(self: bn_training.BnTrainer, step: int, batch: object) -> dict[str, float]:
-        if step == 8:
-            raise KeyboardInterrupt
-        return plain(self, step, batch)  # type: ignore[arg-type]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bn_training.BnTrainer, "update", dies)
-        with pytest.raises(KeyboardInterrupt):
-            train(pool, tmp_path / "stopped", heard())
+    with stopped_at(8, bn_training.BnTrainer):
+        train(pool, tmp_path / "stopped", heard())
     train(pool, tmp_path / "stopped", heard())
-    one, other = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "stopped"))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert_same_network(tmp_path / "whole", tmp_path / "stopped")
+    one = torch.load(tmp_path / "whole/final.pt")
     train(pool, tmp_path / "deaf", heard(weight=0.0))
     deaf = torch.load(tmp_path / "deaf/final.pt")
     assert not torch.equal(deaf["last.weight"], one["last.weight"])

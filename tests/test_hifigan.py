@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from test_bn import Bands, no_recogniser, target
-from test_nsf import N_XVECTOR, pool, voice
+from test_nsf import N_XVECTOR, pool
 
 from steps.content.units import UnitSettings
-from steps.learning.audio import hold_out, load_training_audio
+from steps.learning.audio import hold_out
 from steps.learning.settings import read_config
 from steps.synthesis import bn_training, hifigan
 from steps.synthesis.b1b_config import DiscriminatorConfig
@@ -18,8 +18,9 @@ from steps.synthesis.hifigan import Hifigan, HifiganSynthesiser
 from steps.synthesis.hifigan_config import HifiganConfig, HifiganNetwork, HifiganTraining
 from steps.synthesis.hifigan_training import train_hifigan
 from steps.synthesis.registry import load_synthesiser
+from tests.making import audio_of, voice
+from tests.refusals import refuses
 from utils.cli import UserError
-from utils.tables import read_map
 
 CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/synthesisers/bn_hifigan.yaml"
 __all__ = ["no_recogniser", "pool"]  # fixtures
@@ -39,9 +40,7 @@ def settings(steps: int) -> HifiganConfig:
 @pytest.fixture
 def trained(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(bn_training, "hold_out", partial(hold_out, share=0.4))
-    wav, utt2spk = read_map(pool / "wav.scp"), read_map(pool / "utt2spk")
-    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
-    train_hifigan(settings(12), audio, pool, tmp_path, seed=0)
+    train_hifigan(settings(12), audio_of(pool), pool, tmp_path, seed=0)
     return tmp_path
 
 
@@ -89,5 +88,4 @@ def test_sizes_that_do_not_fit(tmp_path: Path, network: str, said: str) -> None:
     (tmp_path / "x.yaml").write_text(
         f"synthesiser: bn_hifigan\nnetwork: {{{network}}}\ntraining: {{steps: 1}}\n"
     )
-    with pytest.raises(UserError, match=said):
-        read_config(HifiganConfig, tmp_path / "x.yaml")
+    refuses(said, read_config, HifiganConfig, tmp_path / "x.yaml")

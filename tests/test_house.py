@@ -4,6 +4,8 @@ import ast
 import graphlib
 import re
 import subprocess
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,22 @@ MODULES = sorted(p for floor in FLOORS[:3] for p in (ROOT / floor).rglob("*.py")
 CORPORA = sorted(p.parent for p in (ROOT / "egs").glob("*/run.sh") if p.parent.name != "TEMPLATE")
 
 
-def imports(nodes: list[ast.AST]) -> set[str]:
+@pytest.mark.slow
+def test_style_and_types() -> None:
+    done = subprocess.run(["utils/lint.sh"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def named(paths: Iterable[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def imports(nodes: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -25,16 +42,17 @@ def imports(nodes: list[ast.AST]) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_floor_uses_only_the_floors_below(path: Path) -> None:
-    floor = FLOORS.index(path.relative_to(ROOT).parts[0])
-    used = imports(list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
-    assert not used & set(FLOORS[floor + 1 :])
+def test_a_floor_uses_only_the_floors_below() -> None:
+    def above(path: Path) -> set[str]:
+        floor = FLOORS.index(path.relative_to(ROOT).parts[0])
+        return set(FLOORS[floor + 1 :])
+
+    assert named(p for p in MODULES if imports(ast.walk(tree(p))) & above(p)) == []
 
 
 def used_modules(path: Path) -> set[str]:
     """Modules of the project that one imports, wherever in it the import stands."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(tree(path)))
     names = {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -67,25 +85,19 @@ def test_no_imports_go_round_in_a_circle() -> None:
     graphlib.TopologicalSorter(uses).prepare()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in MODULES if {"utils", "metrics"} & set(p.relative_to(ROOT).parts)],
-    ids=lambda p: p.name,
-)
-def test_small_tools_start_without_heavy_packages(path: Path) -> None:
-    assert not imports(ast.parse(path.read_text(encoding="utf-8")).body) & HEAVY
+def test_small_tools_start_without_heavy_packages() -> None:
+    tools = [p for p in MODULES if {"utils", "metrics"} & set(p.relative_to(ROOT).parts)]
+    assert named(p for p in tools if imports(tree(p).body) & HEAVY) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in MODULES if len(p.relative_to(ROOT).parts) > 2],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_libraries_neither_parse_arguments_nor_print(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and hasattr(n.func, "id")}
-    assert "print" not in calls
-    assert "argparse" not in imports(list(ast.walk(tree)))
+def test_libraries_neither_parse_arguments_nor_print() -> None:
+    def parses_or_prints(path: Path) -> bool:
+        nodes = list(ast.walk(tree(path)))
+        calls = {n.func.id for n in nodes if isinstance(n, ast.Call) and hasattr(n.func, "id")}
+        return "print" in calls or "argparse" in imports(nodes)
+
+    libraries = [p for p in MODULES if len(p.relative_to(ROOT).parts) > 2]
+    assert named(filter(parses_or_prints, libraries)) == []
 
 
 def test_who_recognises_words_has_all_the_options_for_it() -> None:
@@ -125,25 +137,14 @@ def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
     assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md", "results"}
 
 
-def test_the_readme_s_new_corpus_had_no_generators(tmp_path: Path) -> None:
-    """Its commands make what every corpus has, links and conf/."""
-    (tmp_path / "egs").mkdir()
-    (tmp_path / "egs/TEMPLATE").symlink_to(ROOT / "egs/TEMPLATE")
-    for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    text = (ROOT / "egs/README.md").read_text().partition("## Adding a corpus")[2]
-    commands = text.split("```")[1]
-    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, check=True)
-    check_links(tmp_path / "egs/mycorpus")
-    assert (tmp_path / "egs/mycorpus/conf/recipe.conf").is_file()
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_conventions_19_no_option_takes_false_for_true(path: Path) -> None:
+def test_conventions_19_no_option_takes_false_for_true() -> None:
     """`type=bool` makes "false" true; utils.cli.boolean does not."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.keyword) and node.arg == "type":
-            assert not (isinstance(node.value, ast.Name) and node.value.id == "bool"), path
+
+    def has_it(path: Path) -> bool:
+        words = [n for n in ast.walk(tree(path)) if isinstance(n, ast.keyword) and n.arg == "type"]
+        return any(isinstance(word.value, ast.Name) and word.value.id == "bool" for word in words)
+
+    assert named(filter(has_it, MODULES)) == []
 
 
 def test_conventions_11_no_error_is_hidden() -> None:

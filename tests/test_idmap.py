@@ -30,6 +30,7 @@ from steps.generators.trained import train_generator
 from steps.generators.training import TrainingVectors, sanity_figures
 from steps.keys import Key
 from steps.sources import Resources
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.settings import parse_settings
 
@@ -240,8 +241,7 @@ def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
     ],
 )
 def test_bad_settings(kind: type, values: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        parse_settings(kind, {"generator": "x", **values}, "conf.yaml")
+    refuses(message, parse_settings, kind, {"generator": "x", **values}, "conf.yaml")
     assert parse_settings(kind, {"generator": "x"}, "conf.yaml").training.identities == 16
 
 
@@ -300,8 +300,7 @@ def test_what_cannot_be_had_is_said(trained: Path) -> None:
 def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
     made = generator(trained)
     made._trained.model._others[-1][0][:] *= 1e3
-    with pytest.raises(UserError, match="times the norm of real ones"):
-        made.generate(Key("const"))
+    refuses("times the norm of real ones", made.generate, Key("const"))
 
 
 @pytest.mark.parametrize(
@@ -313,8 +312,7 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
     ],
 )
 def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        generator(trained, **settings)
+    refuses(message, generator, trained, **settings)
     with pytest.raises(UserError, match="needs --generator DIR"):
         load_generator({"name": "idmap_mlp"}, "x", seed=0, draw=0, resources=Resources())
 

@@ -8,8 +8,10 @@ import pytest
 
 from steps.import_xvectors import main
 from tests.corpus_trees import ROOT, make_recipe, prepare
-from utils.archives import ArchiveWriter, read_vectors
-from utils.cli import LossError, UserError
+from tests.making import write_archive
+from tests.refusals import refuses
+from utils.archives import read_vectors
+from utils.cli import LossError
 
 SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 
@@ -18,9 +20,7 @@ def write_xvectors(folder: Path, utts: list[str]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     vectors = {utt: rng.standard_normal(3).astype(np.float32) for utt in utts}
     folder.mkdir(parents=True)
-    with ArchiveWriter(folder / "xvector") as writer:
-        for utt, vector in vectors.items():
-            writer.write(utt, vector)
+    write_archive(folder / "xvector", vectors)
     return vectors
 
 
@@ -56,13 +56,11 @@ def test_vectors_of_the_data_are_taken_and_no_others(data: Path, tmp_path: Path)
 def test_what_is_missing_is_named(data: Path, tmp_path: Path) -> None:
     write_xvectors(tmp_path / "given", ["a-1", "b-1"])
     command = [str(tmp_path / "given"), str(data), str(tmp_path / "out")]
-    with pytest.raises(LossError, match="a-2"):
-        main(command)
+    refuses("a-2", main, command, kind=LossError)
     assert not (tmp_path / "out/xvector.scp").exists()
     main(["--allow-loss", "1", *command])
     assert list(read_vectors(tmp_path / "out/xvector.scp")) == ["a-1", "b-1"]
-    with pytest.raises(UserError, match="neither"):
-        main([str(data), str(data), str(tmp_path / "out")])
+    refuses("neither", main, [str(data), str(data), str(tmp_path / "out")])
 
 
 def write_corpus(root: Path) -> None:

@@ -45,6 +45,8 @@ from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voice_pool import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.weights import fill_network, load_state
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
 from utils.archives import ArchiveWriter, read_counts, read_vectors
 from utils.audiofiles import probe_audio
@@ -80,16 +82,15 @@ def wav(tmp_path: Path) -> Path:
     return path
 
 
-def refuses(path: Path, words: str) -> None:
+def no_audio(path: Path, words: str) -> None:
     assert words in probe_audio(path).problem
-    with pytest.raises(UserError, match=f"utt: {path}: .*"):
-        read_audio("utt", str(path))
+    refuses(f"utt: {path}: .*", read_audio, "utt", str(path))
 
 
 @pytest.mark.parametrize("size", [8000, 20000])
 def test_a_truncated_wav_without_utt2dur_passed(wav: Path, size: int) -> None:
     wav.write_bytes(wav.read_bytes()[:size])
-    refuses(wav, "is truncated")
+    no_audio(wav, "is truncated")
 
 
 def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).normal(0, 0.1, 16000)
     soundfile.write(path, noise, 16000)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    refuses(path, "is truncated or damaged")
+    no_audio(path, "is truncated or damaged")
 
 
 @pytest.mark.parametrize("rate", [1, 2**31 - 1])
@@ -105,15 +106,14 @@ def test_an_absurd_rate_hung_or_asked_for_all_memory(wav: Path, rate: int) -> No
     content = bytearray(wav.read_bytes())
     content[24:28] = struct.pack("<I", rate)
     wav.write_bytes(content)
-    refuses(wav, f"sampling rate of {rate} Hz")
+    no_audio(wav, f"sampling rate of {rate} Hz")
 
 
 def test_a_fifo_hung(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.scp")
     for read in (read_map, read_trials, read_settings, read_vectors):
-        with pytest.raises(UserError, match="is no regular file"):
-            read(tmp_path / "pipe.scp")
-    refuses(tmp_path / "pipe.scp", "is no regular file")
+        refuses("is no regular file", read, tmp_path / "pipe.scp")
+    no_audio(tmp_path / "pipe.scp", "is no regular file")
 
 
 @pytest.mark.parametrize("what", NO_FILES)
@@ -123,10 +123,8 @@ def test_an_optional_table_that_is_no_file_counted_as_absent(
 ) -> None:
     path = make_data_dir(tmp_path / "d") / name
     make_no_file(path, what)
-    with pytest.raises(UserError, match=str(path)):
-        load_data_dir(path.parent, need=("utt2spk",), allow_segments=True)
-    with pytest.raises(UserError, match=str(path)):
-        split_data_dir.main([str(path.parent), "2"])
+    refuses(str(path), load_data_dir, path.parent, need=("utt2spk",), allow_segments=True)
+    refuses(str(path), split_data_dir.main, [str(path.parent), "2"])
     assert any(problem.path == path for problem in validate_data_dir(path.parent) if problem.fatal)
 
 
@@ -156,16 +154,13 @@ def test_what_may_be_absent_was_absent_where_it_is_no_file(
         ("spk_xvector", spk2utt, 4),
         ("spk_f0", spk2utt, 3 + len(QUANTILES)),
     ):
-        with ArchiveWriter(tmp_path / table) as writer:
-            for key in ids:
-                writer.write(key, np.ones(values, np.float32))
+        write_archive(tmp_path / table, {key: np.ones(values, np.float32) for key in ids})
     for table in ("spk2utt", "utt2spk"):
         shutil.copy(data / table, tmp_path)
     (tmp_path / "world.scp").write_text("")
     (tmp_path / "lang.json").write_text('{"kind": "corpus", "digest": ""}')
     make_no_file(tmp_path / name, what)
-    with pytest.raises(UserError, match=rf"{tmp_path / name}: is "):
-        read(tmp_path / name)
+    refuses(rf"{tmp_path / name}: is ", read, tmp_path / name)
 
 
 @pytest.mark.parametrize("what", [*NO_FILES, "missing", "pipe", "empty", "cut"])
@@ -209,8 +204,7 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data
 def test_an_empty_trials_was_dropped(tmp_path: Path, make_data_dir) -> None:
     data = make_data_dir(tmp_path / "d")
     (data / "trials").touch()
-    with pytest.raises(UserError, match="trials: is empty"):
-        copy_data_dir.main([str(data), str(tmp_path / "out")])
+    refuses("trials: is empty", copy_data_dir.main, [str(data), str(tmp_path / "out")])
 
 
 def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_dir) -> None:
@@ -219,27 +213,23 @@ def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_di
     (data / "spk2utt").unlink()
     (data / "spk2gender").unlink(missing_ok=True)
     (data / "utt2spk").write_text("".join(f"{utt} x{spk}\n" for utt, spk in rows))
-    with pytest.raises(UserError, match="problems remain"):
-        fix_data_dir.main([str(data)])
+    refuses("problems remain", fix_data_dir.main, [str(data)])
 
 
 def test_a_no_break_space_separated_fields(tmp_path: Path, make_data_dir) -> None:
     data = make_data_dir(tmp_path / "d")
     table = data / "utt2spk"
     table.write_text(table.read_text().replace(" ", "\N{NO-BREAK SPACE}", 1))
-    with pytest.raises(UserError, match="utt2spk:1: 1 fields where 2"):
-        load_data_dir(data)
+    refuses("utt2spk:1: 1 fields where 2", load_data_dir, data)
     assert any("1 fields" in problem.message for problem in validate_data_dir(data))
-    with pytest.raises(UserError, match="utt2spk:1: 1 fields where 2"):
-        fix_data_dir.main([str(data)])
+    refuses("utt2spk:1: 1 fields where 2", fix_data_dir.main, [str(data)])
 
 
 def test_a_byte_order_mark_passed(tmp_path: Path) -> None:
     path = tmp_path / "trials"
     path.write_bytes(b"\xef\xbb\xbfs u target\n")
     for read in (read_trials, lambda path: read_map(path, rest_of_line=True)):
-        with pytest.raises(UserError, match="byte-order mark"):
-            read(path)
+        refuses("byte-order mark", read, path)
 
 
 def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
@@ -249,8 +239,7 @@ def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
     path.write_text("a b target\n\n\n")
     assert len(read_trials(path)) == 1
     path.write_text("a b\n\nc d\n")
-    with pytest.raises(UserError, match=":2: 0 fields"):
-        read_map(path)
+    refuses(":2: 0 fields", read_map, path)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +248,7 @@ def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
 def test_a_yaml_value_that_ended_with_a_traceback(tmp_path: Path, value: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(f"a: {value}\n")
-    with pytest.raises(UserError, match=str(path)):
-        read_settings(path)
+    refuses(str(path), read_settings, path)
 
 
 def test_sexagesimal_numbers_and_dates_are_words(tmp_path: Path) -> None:
@@ -274,16 +262,14 @@ def test_sexagesimal_numbers_and_dates_are_words(tmp_path: Path) -> None:
 def test_json_that_ended_with_a_traceback(tmp_path: Path, text: str) -> None:
     path = tmp_path / "conf.json"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(UserError, match=f"{path}: .*; run it again"):
-        read_json_object(path, "run it again")
+    refuses(f"{path}: .*; run it again", read_json_object, path, "run it again")
 
 
 def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
     with ArchiveWriter(tmp_path / "x") as writer:
         writer.write("a", np.ones(3))
     (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:{'9' * 30}\n")
-    with pytest.raises(UserError, match="beyond all files"):
-        read_vectors(tmp_path / "x.scp")
+    refuses("beyond all files", read_vectors, tmp_path / "x.scp")
 
 
 NETWORKS: dict[str, Callable[[Path], object]] = {
@@ -374,8 +360,7 @@ def test_weights_of_the_vocoder_of_knn_vc(
     }
     saved = {**saved, name: changed[how]} if how in changed else {"x": saved[name]}
     torch.save({"generator": saved}, tmp_path / "g.pt")
-    with pytest.raises(UserError, match=rf"{tmp_path}/g\.pt: no vocoder of kNN-VC"):
-        Vocoder.load(tmp_path / "g.pt")
+    refuses(rf"{tmp_path}/g\.pt: no vocoder of kNN-VC", Vocoder.load, tmp_path / "g.pt")
 
 
 @pytest.mark.parametrize(
@@ -393,8 +378,8 @@ def test_weights_of_the_vocoder_of_knn_vc(
 def test_weights_of_another_shape_or_type(tmp_path: Path, saved: object) -> None:
     path = tmp_path / "final.pt"
     torch.save(saved, path)
-    with pytest.raises(UserError, match=str(path)):
-        fill_network(torch.nn.Linear(3, 2), load_state(path), path)
+    network = torch.nn.Linear(3, 2)
+    refuses(str(path), lambda: fill_network(network, load_state(path), path))
 
 
 def test_no_space_left_names_the_file(tmp_path: Path) -> None:
@@ -444,8 +429,7 @@ def test_leakage_did_not_say_which_utterances_are_missing(
 
 def test_an_empty_table_of_counts_passed(tmp_path: Path) -> None:
     (tmp_path / "num_utts.ark").touch()
-    with pytest.raises(UserError, match=r"num_utts\.ark: is empty"):
-        read_counts(tmp_path / "num_utts.ark")
+    refuses(r"num_utts\.ark: is empty", read_counts, tmp_path / "num_utts.ark")
 
 
 @pytest.mark.parametrize("bits", [1, 7, 8])
@@ -453,7 +437,7 @@ def test_a_header_whose_bits_and_bytes_differ_gave_noise(wav: Path, bits: int) -
     content = bytearray(wav.read_bytes())
     content[34:36] = struct.pack("<H", bits)
     wav.write_bytes(content)
-    refuses(wav, "bytes and bits of a sample contradict each other")
+    no_audio(wav, "bytes and bits of a sample contradict each other")
 
 
 @pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "ULAW"])
@@ -487,8 +471,7 @@ def test_a_plan_with_arrays_of_another_was_counted(tmp_path: Path, name: str) ->
         large.make_plan(side, side, CosineBackend(), folder=tmp_path / folder, n_bins=64)
     assert large.load_plan(tmp_path / "a").cells
     shutil.copy(tmp_path / "b" / name, tmp_path / "a")
-    with pytest.raises(UserError, match=r"a/plan\.json: .*make it again"):
-        large.load_plan(tmp_path / "a")
+    refuses(r"a/plan\.json: .*make it again", large.load_plan, tmp_path / "a")
 
 
 @pytest.mark.parametrize("name", ["metrics.csv", "index.npz", "left.npy", "part.1.of.1.npz"])

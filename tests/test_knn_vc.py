@@ -31,6 +31,8 @@ from steps.synthesis.knn_world import Voice, WorldConverter, match_envelope
 from steps.synthesis.matching import METRICS, FrameIndex, average
 from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import WorldFrames, analyse, pack
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
 from utils.settings import read_settings
@@ -350,11 +352,9 @@ class TestSmallPools:
         assert system.choose(key("spk"), source()).targets == ("a",)
         with pytest.raises(UserError, match="0 voices of gender m beside s2, and 1 are needed"):
             system.choose(key("spk", "s2-1"), source("s2", "m"))
-        with pytest.raises(UserError, match="f or m is needed"):
-            system.choose(key("spk"), source("s1", None))
+        refuses("f or m is needed", system.choose, key("spk"), source("s1", None))
         (women / "spk2gender").unlink()
-        with pytest.raises(UserError, match="gender of a is not there"):
-            load(folder=women)
+        refuses("gender of a is not there", load, folder=women)
 
     def test_voices_without_pitch_are_left_out_and_named(self, load, tmp_path: Path) -> None:
         voices = {s: ("f", random_frames(i, f0=150.0 * (s != "b"))) for i, s in enumerate("abc")}
@@ -365,8 +365,7 @@ class TestSmallPools:
             system.choose(key("spk", f"x{n}-1"), source()).targets != ("b",) for n in range(20)
         )
         assert len(load("f0: none\n", folder).notes) == 1
-        with pytest.raises(UserError, match=r"2 voices .* 3 are needed"):
-            load("fusion: 3\n", folder)
+        refuses(r"2 voices .* 3 are needed", load, "fusion: 3\n", folder)
 
     def test_fewer_frames_than_k(self, load, tmp_path: Path) -> None:
         folder = write_pool(tmp_path / "tiny", {"a": ("f", random_frames(0, 3))})
@@ -485,15 +484,12 @@ class TestContent:
         assert np.abs(out).max() > 0
 
     def test_a_pool_of_other_content_is_refused(self, load, voices: Path, pool: Path) -> None:
-        with pytest.raises(UserError, match=r"content\.json: .* make it with .*make_voice_pool"):
-            load(self.CONF, pool)
+        refuses(r"content\.json: .* make it with .*make_voice_pool", load, self.CONF, pool)
         told = json.loads((voices / "content.json").read_text())
         told["frames"]["digest"] = "another"
         (voices / "content.json").write_text(json.dumps(told))
-        with pytest.raises(UserError, match=r"other weights \(another\).*make the pool again"):
-            load(self.CONF, voices)
-        with pytest.raises(UserError, match="content: only features: content has it"):
-            load("content: cepstra\n", pool)
+        refuses(r"other weights \(another\).*make the pool again", load, self.CONF, voices)
+        refuses("content: only features: content has it", load, "content: cepstra\n", pool)
 
 
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
@@ -564,8 +560,7 @@ def test_a_pool_of_one_voice_a_gender_is_no_draw(
     assert load(text, larger).is_random is True
     assert load(text, small).is_random is is_random
     if not is_random:
-        with pytest.raises(UserError, match="draws nothing"):
-            load(text, small, draw=1)
+        refuses("draws nothing", load, text, small, draw=1)
 
 
 def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
@@ -647,8 +642,7 @@ def test_missing_folders_are_named(tmp_path: Path, pool: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(KNN)
     for resources, option in ((Resources(), "--pool"), (Resources(pool), "--f0")):
-        with pytest.raises(UserError, match=f"this system needs {option} DIR"):
-            load_anonymiser(path, resources=resources)
+        refuses(f"this system needs {option} DIR", load_anonymiser, path, resources=resources)
 
 
 LARGE = torchaudio.pipelines.WAVLM_LARGE
@@ -730,9 +724,10 @@ class TestWavLM:
 
     def test_conversion_and_its_pool(self, tmp_path: Path) -> None:
         extractor, vocoder = small_wavlm(), wavlm.Vocoder(24, 32).eval()
-        with ArchiveWriter(tmp_path / "wavlm") as writer:
-            for speaker in "ab":
-                writer.write(f"{speaker}-1", extractor.extract(say(ord(speaker))))
+        write_archive(
+            tmp_path / "wavlm",
+            {f"{speaker}-1": extractor.extract(say(ord(speaker))) for speaker in "ab"},
+        )
         for name, rows in (("spk2utt", "a a-1\nb b-1\n"), ("spk2gender", "a f\nb m\n")):
             (tmp_path / name).write_text(rows)
         pool = wavlm.WavLMPool(tmp_path)
@@ -777,11 +772,9 @@ class TestWavLM:
         assert (found.path, found.sha256) == (path, digest)
         with pytest.raises(UserError, match=f"its SHA-256 is {digest}, not {'0' * 64}"):
             wavlm.fetch("vocoder", str(path), "https://x/y.pt", "0" * 64)
-        with pytest.raises(UserError, match="no vocoder of kNN-VC"):
-            wavlm.Vocoder.load(path)
+        refuses("no vocoder of kNN-VC", wavlm.Vocoder.load, path)
         path.write_bytes(b"no weights")
-        with pytest.raises(UserError, match="no vocoder of kNN-VC"):
-            wavlm.Vocoder.load(path)
+        refuses("no vocoder of kNN-VC", wavlm.Vocoder.load, path)
 
     def test_weights_stay_those_of_the_first_use(self, tmp_path: Path) -> None:
         """No digests are published for the two files, so the first use keeps them."""
@@ -823,5 +816,4 @@ class TestWavLM:
         wave = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])
         wave += 1e-4 * np.random.default_rng(0).standard_normal(len(wave))
         assert 16000 < len(wavlm.trim(wave)) < 56000
-        with pytest.raises(UserError, match="no speech"):
-            wavlm.trim(np.zeros(16000))
+        refuses("no speech", wavlm.trim, np.zeros(16000))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.recipes import Done, run_words
 from tests.waiting import LIMIT, ended, wait_for
 from utils import launching
 from utils import run as local_launcher
@@ -21,7 +22,7 @@ LAUNCHERS = ("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm))
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
 PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Done]
 
 
 @pytest.fixture(params=LAUNCHERS)
@@ -38,15 +39,9 @@ def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[
 def run(launcher: tuple[str, dict[str, str]], tmp_path: Path) -> Run:
     name, environment = launcher
 
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, str(ROOT / "utils" / name), *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
+    def call(*arguments: str, status: int | None = None) -> Done:
+        words = [sys.executable, str(ROOT / "utils" / name), *arguments]
+        return run_words(words, status, cwd=tmp_path, env=environment, timeout=LIMIT)
 
     return call
 
@@ -67,7 +62,7 @@ def test_logs_have_kaldis_head_and_foot(run: Run, tmp_path: Path) -> None:
 def test_words_reach_the_command_as_they_are(run: Run, tmp_path: Path) -> None:
     """run.pl wraps words in quotes: both quote types break, `$x` expands."""
     words = ["a b", 'it\'s "so"', "$HOME `id` $(id)", "*", "", "\\|", ";", "é\n"]
-    assert run("x.log", *PRINT_ARGUMENTS, *words).returncode == 0
+    run("x.log", *PRINT_ARGUMENTS, *words, status=0)
     assert repr(words) in (tmp_path / "x.log").read_text()
 
 
@@ -83,10 +78,10 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
         "$JOB",
         "${JOB}",
     ]
-    assert run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words).returncode == 0
+    run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words, status=0)
     wanted = ["/data/MYJOBS/x", "JOBS", "split2/7", "x_7.ark", "a7b", "7", "$JOB", "${JOB}"]
     assert repr(wanted) in (tmp_path / "MYJOBS.7.log").read_text()
-    assert run("N=1:2", "n.N.log", "bash", "-c", "echo job-$N").returncode == 0
+    run("N=1:2", "n.N.log", "bash", "-c", "echo job-$N", status=0)
     assert "job-2\n" in (tmp_path / "n.2.log").read_text()
 
 
@@ -110,8 +105,7 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
 def test_option_typos_are_not_swallowed(
     run: Run, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
+    done = run(*arguments, status=2)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} <= {"conf"}
@@ -120,7 +114,7 @@ def test_option_typos_are_not_swallowed(
 def test_options_and_job_in_either_order(run: Run, tmp_path: Path) -> None:
     (tmp_path / "c.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
     options = ["--mem", "2G", "--num-threads=3", "JOB=1:2", "--time", "1:0:0", "--config", "c.conf"]
-    assert run(*options, "--gpu", "0", "x.JOB.log", "true").returncode == 0
+    run(*options, "--gpu", "0", "x.JOB.log", "true", status=0)
     assert "threads=3" in (tmp_path / "x.2.log").read_text()
 
 
@@ -131,8 +125,9 @@ def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(
     # Slurm may start job 3 before slurm.py looks again: it then waits until the others are gone.
     waiting = "squeue -h -r -t PENDING -j $SLURM_ARRAY_JOB_ID | grep -q ."
     script = f"if (($0 > 2)); then while {waiting}; do sleep 0.2; done; exit 0; fi; {script}"
-    done = run("--max-jobs-run", "1", "JOB=1:5", "log/x.JOB.log", "bash", "-c", script, "JOB")
-    assert done.returncode == 1
+    done = run(
+        "--max-jobs-run", "1", "JOB=1:5", "log/x.JOB.log", "bash", "-c", script, "JOB", status=1
+    )
     lines = done.stderr.splitlines()
     not_started = 3 - (launcher[0] == "slurm.py" and (tmp_path / "log/x.3.log").exists())
     wanted = f"{launcher[0]}: 1 / 5 failed ({not_started} not started), log is in log/x.*.log"
@@ -148,16 +143,14 @@ def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(
 def test_a_killed_job_is_a_failure_and_memory_is_named(
     run: Run, tmp_path: Path, script: str
 ) -> None:
-    done = run("x.log", "bash", "-c", script)
-    assert done.returncode == 1
+    done = run("x.log", "bash", "-c", script, status=1)
     assert "1 / 1 failed, log is in x.log" in done.stderr
     assert "Killed (SIGKILL); out of memory?" in done.stderr
     assert "# Ended (code 137)" in (tmp_path / "x.log").read_text()
 
 
 def test_a_command_that_is_not_there(run: Run) -> None:
-    done = run("x.log", "echo a; echo b")
-    assert done.returncode == 1
+    done = run("x.log", "echo a; echo b", status=1)
     assert "echo a; echo b: cannot be started" in done.stderr
     assert "use: bash -c" in done.stderr
     assert "# Ended (code 127)" in done.stderr
@@ -166,10 +159,10 @@ def test_a_command_that_is_not_there(run: Run) -> None:
 @pytest.mark.slow
 def test_no_more_jobs_than_asked_for_run_at_once(run: Run, tmp_path: Path) -> None:
     script = "mkdir running; sleep 0.1; rmdir running"
-    assert run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script).returncode == 0
+    run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script, status=0)
     both_here = "until ls here.1 here.2; do sleep 0.05; done"
     together = f"touch here.$0; {both_here}"
-    assert run("--max-jobs-run=2", "J=1:2", "x.J.log", "bash", "-c", together, "J").returncode == 0
+    run("--max-jobs-run=2", "J=1:2", "x.J.log", "bash", "-c", together, "J", status=0)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -272,8 +265,7 @@ def test_a_device_given_as_log_was_removed(tmp_path: Path) -> None:
 
 
 def test_help(run: Run) -> None:
-    done = run("--help")
-    assert done.returncode == 0
+    done = run("--help", status=0)
     assert "--max-jobs-run N" in done.stdout
 
 

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from steps.learning.checkpoints import save_atomically
 from steps.learning.loop import Trainer, Training, descend, train
 from steps.learning.settings import LoopSettings, identity
+from tests.making import assert_same_network
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import read_settings
@@ -68,8 +70,7 @@ def test_a_stopped_training_ends_like_one_that_was_not(tmp_path: Path) -> None:
         run(parts, Line(figures=[3.0, 1.0, 2.0], stop_at=7))
     assert not (parts / "final.pt").exists()
     run(parts, Line(figures=[1.0, 2.0]), n_workers=2).finish("line.yaml", SETTINGS)
-    first, second = (torch.load(out / "final.pt") for out in (whole, parts))
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert_same_network(whole, parts)
     assert table(whole) == table(parts)
     assert [row[0] for row in table(whole)] == ["#step", "4", "5", "8", "10", "12"]
     assert [row[2] for row in table(whole)] == ["far", "3", "", "1", "", "2"]
@@ -89,8 +90,7 @@ def test_the_best_is_kept_and_patience_ends_early(tmp_path: Path) -> None:
     patient = Line(dataclasses.replace(plan, patience=2), figures=[1.0, 1.5, 1.0, 0.5, 0.5])
     training = run(tmp_path / "patient", patient)
     training.finish("line.yaml", SETTINGS)
-    first, second = (torch.load(tmp_path / name / "final.pt") for name in ("best", "patient"))
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert_same_network(tmp_path / "best", tmp_path / "patient")
     known = read_settings(tmp_path / "patient/line.yaml")["trained"]
     assert isinstance(known, dict) and (known["step"], known["kept"]) == (4, "best")
     assert training.step == 12  # 8 and 12 were no better
@@ -107,13 +107,11 @@ def test_a_keep_of_best_without_validation_said_best(
 
 def test_checkpoints_of_others_are_refused_by_name(tmp_path: Path) -> None:
     run(tmp_path, Line())
-    with pytest.raises(UserError, match=r"step-00000012.pt: of a training with other settings"):
-        run(tmp_path, Line(), name="b")
+    refuses(r"step-00000012.pt: of a training with other settings", run, tmp_path, Line(), name="b")
     with pytest.raises(UserError, match=r"training.steps: 9, but it is at step 12; remove"):
         run(tmp_path, Line(dataclasses.replace(PLAN, steps=9)))
     save_atomically(tmp_path / "checkpoints/step-00000013.pt", {"network": {}, "progress": {}})
-    with pytest.raises(UserError, match=r"13.pt: written by another version of this program"):
-        run(tmp_path, Line())
+    refuses(r"13.pt: written by another version of this program", run, tmp_path, Line())
 
 
 def test_a_worker_that_fails_says_why(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_nsf import voice
 
 from steps.anonymisers.formants import HOP, transform
 from steps.anonymisers.loudness import AsItIs, OutputLevel
@@ -17,6 +16,8 @@ from steps.folders.live import LiveMcAdams, LiveWindows, make_live
 from steps.folders.pipes import open_pipe, to_bytes
 from steps.keys import Key
 from steps.sources import Source
+from tests.making import voice
+from tests.refusals import refuses
 from utils.arrays import Float64
 from utils.cli import UserError
 
@@ -76,8 +77,7 @@ def test_windows_are_put_together_without_seams(size: int) -> None:
 
 def test_bad_sizes_are_refused() -> None:
     for block, look_ahead, message in ((0.5, 0.1, "block: 0.5"), (0.2, 0.0, "look-ahead: 0 s")):
-        with pytest.raises(UserError, match=message):
-            make_live(Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
+        refuses(message, make_live, Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
 
 
 def wav(samples: np.ndarray, rate: int = 16000) -> bytes:
@@ -98,12 +98,15 @@ def test_pipes() -> None:
         assert (np.concatenate(found) * 32768 == samples).all()
         assert bool(head) == (whole[:4] == b"RIFF") and len(head) in (0, 44)
     assert to_bytes(np.array([0.5, 1.5, -1.0]))[1] == 1
+
+    def read(data: bytes) -> None:
+        list(open_pipe(io.BytesIO(data), 10)[1])
+
     for bad, message in (
         (wav(samples, 8000), "8000 Hz, 1 channels, 16 bit"), (b"abc", "ends within a sample"),
         (b"RIFF1234WAVE", "without samples"), (b"RIFF1234AVI ", "no WAV file"),
     ):  # fmt: skip
-        with pytest.raises(UserError, match=message):
-            list(open_pipe(io.BytesIO(bad), 10)[1])
+        refuses(message, read, bad)
 
 
 @pytest.mark.slow

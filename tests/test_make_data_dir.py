@@ -6,6 +6,7 @@ import pytest
 
 from local.make_data_dir import main
 from tests.corpus_trees import files, write_audio
+from tests.refusals import refuses
 from utils.cli import LossError, UserError
 from utils.datadir import load_data_dir, validate_data_dir
 
@@ -90,8 +91,7 @@ def test_a_speaker_of_two_genders_and_many_faults(
 ) -> None:
     write_audio(tmp_path / "c.wav")
     rows = [f"s1-{n:02d}|s1|{'fm'[n % 2]}|{tmp_path}/c.wav|ONE" for n in range(30)]
-    with pytest.raises(LossError, match="30 of 30"):
-        make(write_table(tmp_path, *rows), tmp_path / "out")
+    refuses("30 of 30", make, write_table(tmp_path, *rows), tmp_path / "out", kind=LossError)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("s1-00: speaker s1 has several genders")
     assert lines[20:] == ["make_data_dir.py: and 10 more"]
@@ -115,5 +115,4 @@ def test_a_speaker_of_two_genders_and_many_faults(
 def test_a_table_that_cannot_be_read(
     tmp_path: Path, header: str, rows: list[str], message: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
-        make(write_table(tmp_path, *rows, header=header), tmp_path / "out")
+    refuses(message, make, write_table(tmp_path, *rows, header=header), tmp_path / "out")

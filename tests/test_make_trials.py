@@ -22,6 +22,7 @@ from local.protocols.trials import (
     read_official,
 )
 from tests.corpus_trees import table
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.datadir import load_data_dir, validate_data_dir, write_data_dir
 
@@ -151,14 +152,12 @@ def test_lists_must_have_both_labels_and_both_genders() -> None:
     both = Lists(
         {"f1": ["u"]}, {g: [("f1", "u", "target"), ("f1", "v", "nontarget")] for g in "fm"}
     )
-    with pytest.raises(UserError, match="u: in the enrolment and in a trial"):
-        check_lists(both)
+    refuses("u: in the enrolment and in a trial", check_lists, both)
 
 
 def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
     part = {utt: session for utt, session in SESSIONS.items() if utt != "f1-0-2"}
-    with pytest.raises(UserError, match="f1-0-2: has no session"):
-        make_lists(UTT2SPK, GENDER, RULES, 0, part)
+    refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, RULES, 0, part)
 
 
 # The program, on data directories.
@@ -257,8 +256,7 @@ def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path: Path) -> None:
     more = {**utt2spk, "x-1": "x"}
     tables = {"utt2spk": more, "spk2gender": {**tables["spk2gender"], "x": "f"}}
     write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
-    with pytest.raises(UserError, match="speaker x is in the mixed trials, but not in those of a"):
-        main(command)
+    refuses("speaker x is in the mixed trials, but not in those of a", main, command)
 
 
 def test_official_lists_are_cut_to_the_audio_with_counts(
@@ -294,15 +292,12 @@ def test_official_lists_that_do_not_fit(tmp_path: Path) -> None:
     lists = write_official(tmp_path / "official")
     out, official = str(tmp_path / "e_test"), ["--official", str(tmp_path / "official")]
     women = write_data(tmp_path / "f", {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"})
-    with pytest.raises(UserError, match="no target trial of gender m is left"):
-        main([*official, str(women), out])
+    refuses("no target trial of gender m is left", main, [*official, str(women), out])
     none = write_data(tmp_path / "none", {"f1-9-9": "f1"})
-    with pytest.raises(UserError, match=r"gender f is left \(0 enrolment speakers"):
-        main([*official, str(none), out])
+    refuses(r"gender f is left \(0 enrolment speakers", main, [*official, str(none), out])
     utt = lists.trial_utts("f")[0]
     wrong = write_data(tmp_path / "wrong", {**UTT2SPK, utt: "f3" if utt[:2] != "f3" else "f2"})
-    with pytest.raises(UserError, match=rf"{utt}: the speaker is f.*lists of this corpus\?"):
-        main([*official, str(wrong), out])
+    refuses(rf"{utt}: the speaker is f.*lists of this corpus\?", main, [*official, str(wrong), out])
     data = write_data(tmp_path / "all", UTT2SPK)
     with pytest.raises(UserError, match=r"other_enrolls: no such folder; .* has e_test_enrolls"):
         main([*official, str(data), str(tmp_path / "other")])
@@ -326,8 +321,7 @@ def test_official_trials_that_contradict_themselves(
     first = next(line for line in lines if line.startswith("f1 ") and line.endswith(" target"))
     lines.remove(first)
     path.write_text("\n".join([first.replace(old, new, 1), *lines]) + "\n")
-    with pytest.raises(UserError, match=message):
-        read_official(tmp_path, "e_test")
+    refuses(message, read_official, tmp_path, "e_test")
 
 
 def test_evaluation_speakers_and_the_rest(
@@ -356,8 +350,7 @@ def test_evaluation_speakers_and_the_rest(
     ],
 )
 def test_options_that_contradict(tmp_path: Path, options: list[str], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        main([*options, str(tmp_path), str(tmp_path / "e")])
+    refuses(message, main, [*options, str(tmp_path), str(tmp_path / "e")])
 
 
 def test_the_enrolment_of_another_evaluation(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from local.metrics import linkability
 from local.metrics.detection import rank
 from local.metrics.verification import Speakers, find_speakers, prepare, verification
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.trials import Trials
 
 
@@ -174,11 +174,9 @@ def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
 def test_unknown_utterances_are_named_on_either_side() -> None:
     utt2spk = {"a-1": "a", "b-1": "b"}
     trials = Trials(["a-1", "b-1"], ["b-1", "c-1"], np.array([False, False]))
-    with pytest.raises(UserError, match=r"^trials:2: utterance c-1 is not in utt2spk"):
-        find(trials, utt2spk)
+    refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
     trials = Trials(["a-1", "c-1"], ["b-1", "b-1"], np.array([False, False]))
-    with pytest.raises(UserError, match=r"^trials:2: utterance c-1 is not in utt2spk"):
-        find(trials, utt2spk)
+    refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
 
 
 def test_target_trials_of_two_speakers_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:

@@ -30,6 +30,7 @@ from steps.asr.moonshine import (
 from steps.asr.signal import PADDING
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
+from tests.refusals import refuses
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import read_map
@@ -80,21 +81,16 @@ def test_the_wheels_files_are_those_that_were_tested(
             return tmp_path
 
     monkeypatch.setattr(moonshine, "distribution", lambda name: Wheel())
-    with pytest.raises(UserError, match=r"encoder_model.ort: is missing; install .*==0.0.49 again"):
-        Moonshine()
+    refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", Moonshine)
     for name in DIGESTS:
         (tmp_path / name).write_bytes(b"other")
-    with pytest.raises(UserError, match=r"is not the file of moonshine-voice 0.0.49 \(sha256"):
-        Moonshine()
+    refuses(r"is not the file of moonshine-voice 0.0.49 \(sha256", Moonshine)
     # In a folder of the user's they may be others, and have to be what they are called.
     assert find_model(tmp_path).digests[TOKENS] == hashlib.sha256(b"other").hexdigest()
-    with pytest.raises(UserError, match=f"{ENCODER}: onnxruntime does not load it"):
-        Moonshine(tmp_path)
-    with pytest.raises(UserError, match="table of tokens"):
-        read_tokens(b"other", tmp_path / TOKENS)
+    refuses(f"{ENCODER}: onnxruntime does not load it", Moonshine, tmp_path)
+    refuses("table of tokens", read_tokens, b"other", tmp_path / TOKENS)
     (tmp_path / DECODER).unlink()
-    with pytest.raises(UserError, match=f"{DECODER}: is missing; give a folder that has it"):
-        Moonshine(tmp_path)
+    refuses(f"{DECODER}: is missing; give a folder that has it", Moonshine, tmp_path)
 
 
 def test_without_the_wheel_it_says_what_to_do(
@@ -114,12 +110,9 @@ def test_without_the_wheel_it_says_what_to_do(
 
 def test_options_that_do_not_go_together(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     data, out = str(make_data_dir(tmp_path / "d")), str(tmp_path / "out")
-    with pytest.raises(UserError, match="moonshine: takes no --lang"):
-        decode(["--lang", data, "moonshine", data, out])
-    with pytest.raises(UserError, match="is missing; give a folder"):
-        decode(["--model", data, "moonshine", data, out])
-    with pytest.raises(UserError, match="pocketsphinx: takes no --model"):
-        decode(["--model", data, "pocketsphinx", data, out])
+    refuses("moonshine: takes no --lang", decode, ["--lang", data, "moonshine", data, out])
+    refuses("is missing; give a folder", decode, ["--model", data, "moonshine", data, out])
+    refuses("pocketsphinx: takes no --model", decode, ["--model", data, "pocketsphinx", data, out])
 
 
 def test_repeats_are_cut() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_nsf import voice
 
 from local.make_nist_segments import main as make_segments
 from local.protocols.nist import make_lists
@@ -14,6 +13,8 @@ from local.protocols.segments import Segment, deal, enough_sessions
 from steps import activity
 from steps.activity import DETECTORS, VAD_FRAME, detect_speech
 from steps.audio import read_audio, write_wav
+from tests.making import voice
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.tables import read_map, write_map
 
@@ -102,8 +103,7 @@ def test_groups_and_durations() -> None:
     seconds = {utt: "10" if utt != "a-2" else "30" for utt in spk}
     lists = make_lists(spk, groups=groups, durations=seconds)
     assert (lists.trial1.target.sum(), len(lists.trial1)) == (4, 8)
-    with pytest.raises(UserError, match="c: has no group"):
-        make_lists(spk, groups={"a": "x", "b": "x"})
+    refuses("c: has no group", make_lists, spk, groups={"a": "x", "b": "x"})
 
 
 def test_sessions_become_segments(tmp_path: Path) -> None:
@@ -126,8 +126,6 @@ def test_sessions_become_segments(tmp_path: Path) -> None:
     for utt, made in read_map(tmp_path / "out/wav.scp").items():
         wave = read_audio(utt, made).samples
         assert len(wave) >= 16000 * int(durations[utt])
-    with pytest.raises(UserError, match="no session of a speaker with 5 sessions"):
-        make_segments([*few, "5", *words])
+    refuses("no session of a speaker with 5 sessions", make_segments, [*few, "5", *words])
     write_map(tmp_path / "sessions", dict.fromkeys(list(wav)[:3], "s"))
-    with pytest.raises(UserError, match="b-1-1 has no session"):
-        make_segments([*few, "1", *words])
+    refuses("b-1-1 has no session", make_segments, [*few, "1", *words])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,12 @@ from conftest import RunProgram
 from steps.content.units import quantise
 from steps.learning.audio import load_training_audio
 from steps.learning.settings import read_config
-from steps.synthesis.base import Target
 from steps.synthesis.content import (
     analyse_content,
     draw_warp,
     extract_content,
     warp_matrix,
 )
-from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.nsf import (
     NsfNetwork,
     NsfSynthesiser,
@@ -33,35 +32,17 @@ from steps.synthesis.nsf_config import AugmentConfig, NetworkConfig, NsfConfig, 
 from steps.synthesis.nsf_training import Adversary, NsfTrainer, train_nsf
 from steps.synthesis.spectral_loss import SpectralLoss
 from steps.synthesis.training import BatchMaker, Voices
-from steps.synthesis.world import analyse, extract_f0, pack
-from utils.archives import ArchiveWriter
+from steps.synthesis.world import analyse, extract_f0
+from tests import making
+from tests.making import RATE, assert_same_network, audio_of, voice, write_pool
+from tests.refusals import refuses
 from utils.arrays import Float64
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
-RATE = 16000
 N_XVECTOR = 6
-
-
-def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float64:
-    """Vibrato pulses through two resonances that move, and some noise: a vowel, roughly."""
-    n = int(seconds * RATE)
-    times = np.arange(n) / RATE
-    frames = np.arange(2 + n // 160)
-    f0 = pitch * (1 + 0.05 * np.sin(2 * np.pi * 3 * frames * 0.01))
-    source = pulse_train(f0, n) + 0.05 * np.random.default_rng(seed).standard_normal(n)
-    spectrum = np.fft.rfft(source)
-    hz = np.fft.rfftfreq(n, 1 / RATE)
-    vowels = []
-    for factor in (1.0, 1.4):
-        gain = 1 / (1 + ((hz - formant * factor) / 150) ** 2) + 0.3 / (
-            1 + ((hz - 2.8 * formant) / 200) ** 2
-        )
-        vowels.append(np.fft.irfft(spectrum * (gain + 0.01), n))
-    mix = 0.5 + 0.5 * np.sin(2 * np.pi * 2 * times)
-    wave: Float64 = vowels[0] * mix + vowels[1] * (1 - mix)
-    return 0.1 * wave * (0.6 + 0.4 * np.sin(2 * np.pi * 1.3 * times) ** 2)
+some_target = partial(making.some_target, N_XVECTOR)
 
 
 def settings(bottleneck: int = 0, adversary: float = 0.0) -> NsfConfig:
@@ -81,27 +62,13 @@ def settings(bottleneck: int = 0, adversary: float = 0.0) -> NsfConfig:
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory and a pool in one folder: six voices of 1 s."""
-    folder = tmp_path_factory.mktemp("pool")
-    rng = np.random.default_rng(1)
-    names = [f"s{i}" for i in range(6)]
-    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
-        for i, name in enumerate(names):
-            wave = voice(1.0, 100 + 20 * i, 500 + 40 * i, i)
-            soundfile.write(folder / f"{name}.wav", wave, RATE, subtype="PCM_16")
-            world.write(f"{name}-1", pack(analyse(wave)))
-            vectors.write(name, rng.standard_normal(N_XVECTOR))
-    (folder / "wav.scp").write_text("".join(f"{n}-1 {folder / n}.wav\n" for n in names))
-    (folder / "utt2spk").write_text("".join(f"{n}-1 {n}\n" for n in names))
-    (folder / "spk2utt").write_text("".join(f"{n} {n}-1\n" for n in names))
-    return folder
+    """Six voices of 1 s."""
+    waves = [voice(1.0, 100 + 20 * i, 500 + 40 * i, i) for i in range(6)]
+    return write_pool(tmp_path_factory.mktemp("pool"), waves, np.random.default_rng(1), N_XVECTOR)
 
 
 def train(pool: Path, out: Path, config: NsfConfig, seed: int = 0) -> None:
-    wav = dict(line.split() for line in (pool / "wav.scp").read_text().splitlines())
-    utt2spk = dict(line.split() for line in (pool / "utt2spk").read_text().splitlines())
-    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
-    train_nsf(config, audio, pool, out, seed=seed)
+    train_nsf(config, audio_of(pool), pool, out, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +76,6 @@ def trained(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("nsf")
     train(pool, out, settings())
     return out
-
-
-def some_target(n_dimensions: int = N_XVECTOR) -> Target:
-    xvector = np.random.default_rng(3).standard_normal(n_dimensions)
-    return Target(xvector, ("s1",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
 
 
 def keep(f0: Float64) -> Float64:
@@ -212,10 +174,7 @@ def test_the_adversary_learns_and_what_it_looks_at_is_driven_away() -> None:
 
 @pytest.mark.slow
 def test_training_lowers_the_loss(pool: Path) -> None:
-    wav = {f"s{i}-1": f"{pool}/s{i}.wav" for i in range(6)}
-    audio = load_training_audio(
-        wav, {utt: utt[:2] for utt in wav}, cache_gb=1.0, minimum_seconds=0.5
-    )
+    audio = audio_of(pool)
     voices, config = Voices.load(pool, audio), settings()
     make = BatchMaker(audio, voices, config, 0)
     trainer = NsfTrainer(config, 0, "cpu", make, make(1000))
@@ -234,10 +193,8 @@ def test_a_resumed_training_ends_with_the_same_bits(pool: Path, tmp_path: Path) 
     (stopped / "checkpoints/step-00000030.pt").unlink()  # as if killed after step 20
     (stopped / "final.pt").unlink()
     train(pool, stopped, config)
-    first, second = (torch.load(x / "final.pt", weights_only=True) for x in (whole, stopped))
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    with pytest.raises(UserError, match="other settings, seed or data"):
-        train(pool, stopped, config, seed=1)
+    assert_same_network(whole, stopped)
+    refuses("other settings, seed or data", train, pool, stopped, config, seed=1)
 
 
 def test_the_program_trains(pool: Path, tmp_path: Path, run_program: RunProgram) -> None:
@@ -245,8 +202,7 @@ def test_the_program_trains(pool: Path, tmp_path: Path, run_program: RunProgram)
     small = {"channels": 8, "dilations": [1], "bands": 20, "noise_bands": 10, "bottleneck": 4}
     plan = {"steps": 2, "batch": 2, "crop_seconds": 0.3}
     conf.write_text(yaml.safe_dump({"synthesiser": "nsf", "network": small, "training": plan}))
-    done = run_program("steps/train_synthesiser.py", conf, pool, pool, tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    run_program("steps/train_synthesiser.py", conf, pool, pool, tmp_path / "out", status=0)
     synthesiser = NsfSynthesiser.load(tmp_path / "out")
     assert np.isfinite(synthesiser.convert(voice(0.3, 120, 500), some_target(), keep)).all()
 
@@ -320,19 +276,16 @@ def test_silence_stays_silence(trained: Path) -> None:
 def test_foreign_xvectors_are_refused(trained: Path) -> None:
     synthesiser = NsfSynthesiser.load(trained)
     with pytest.raises(UserError, match=r"x-vectors of 6 dimensions, and the target has 7"):
-        synthesiser.convert(voice(0.3, 120, 500), some_target(7), keep)
+        synthesiser.convert(voice(0.3, 120, 500), making.some_target(7), keep)
     zero = replace(some_target(), xvector=np.zeros(N_XVECTOR))
-    with pytest.raises(UserError, match="is 0 or not finite"):
-        synthesiser.convert(voice(0.3, 120, 500), zero, keep)
+    refuses("is 0 or not finite", synthesiser.convert, voice(0.3, 120, 500), zero, keep)
 
 
 def test_missing_and_foreign_folders_are_refused(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
-        NsfSynthesiser.load(tmp_path)
+    refuses(r"no synthesiser\.yaml there", NsfSynthesiser.load, tmp_path)
     (tmp_path / "synthesiser.yaml").write_text((trained / "synthesiser.yaml").read_text())
     torch.save(NsfNetwork(NetworkConfig(), 20, 4).state_dict(), tmp_path / "final.pt")
-    with pytest.raises(UserError, match="not the weights"):
-        NsfSynthesiser.load(tmp_path)
+    refuses("not the weights", NsfSynthesiser.load, tmp_path)
 
 
 def test_a_pool_of_other_data_is_refused(pool: Path, tmp_path: Path) -> None:
@@ -342,8 +295,7 @@ def test_a_pool_of_other_data_is_refused(pool: Path, tmp_path: Path) -> None:
     audio = load_training_audio(
         wav, {"s0-9": "s0", "s1-1": "s1"}, cache_gb=1.0, minimum_seconds=0.5
     )
-    with pytest.raises(UserError, match="s0-9 is not in it"):
-        Voices.load(pool, audio)
+    refuses("s0-9 is not in it", Voices.load, pool, audio)
 
 
 @pytest.mark.parametrize(
@@ -370,5 +322,4 @@ def test_bad_settings_are_refused(tmp_path: Path, change: dict[str, object], mes
     values = {"synthesiser": "nsf", "training": {"steps": 1}, **change}
     path = tmp_path / "conf.yaml"
     path.write_text(yaml.safe_dump(values))
-    with pytest.raises(UserError, match=message):
-        read_config(NsfConfig, path)
+    refuses(message, read_config, NsfConfig, path)

@@ -16,25 +16,13 @@ from local.plan.run import Planned, plan_run
 from local.plan.studies import STUDIES
 from local.plan.tables import TABLES, Tables
 from steps.anonymisers.registry import describe_system
+from tests.recipes import ROOT, TEMPLATE, commands, options_of
+from tests.refusals import refuses
 from utils import stamps
 from utils.cli import UserError
 from utils.settings import list_settings, read_settings
 
-ROOT = Path(__file__).resolve().parents[1]
-TEMPLATE = ROOT / "egs/TEMPLATE"
 Plan = Callable[..., Planned]
-
-
-def options_of(script: Path) -> dict[str, str]:
-    """The options of a script with their defaults, as its block has them."""
-    values: dict[str, str] = {"command_line": str(script)}
-    for path in (ROOT / "local/options.sh", script):
-        text = path.read_text().partition(". local/options.sh" if path == script else "\0")[0]
-        for name, quoted, plain in re.findall(
-            r'^([a-z][a-z0-9_]*)=(?:"([^"]*)"|(\S*))', text, re.M
-        ):
-            values[name] = quoted or plain
-    return values | {"nj": "2", "evaluation": "e", "corpus_name": "toy"}
 
 
 @pytest.fixture
@@ -57,14 +45,8 @@ def plan(corpus: Path) -> Plan:
     return with_options
 
 
-def commands(planned: Planned) -> dict[str, str]:
-    rows = [row for rows in planned.tables.rows.values() for row in rows]
-    return {row.outs[0]: " ".join(row.command) for row in rows}
-
-
 def refused(message: str, plan: Plan, **options: str) -> None:
-    with pytest.raises(UserError, match=re.escape(message)):
-        plan(**options)
+    refuses(re.escape(message), plan, **options)
 
 
 def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path) -> None:
@@ -84,6 +66,14 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("data/e_trials_f/text is missing", {"asr": "moonshine"}),
         ("--evaluators: names none", {"evaluators": ""}),
         ("'resemblyzer2' is no encoder", {"evaluators": "resemblyzer2/cosine"}),
+        ("'nosuch' is no encoder; known: resemblyzer, ", {"evaluators": "nosuch/plda"}),
+        ("in conf/encoders: ", {"voice_encoder": "nosuch"}),
+        ("--evaluators: 'e'; <encoder>/<back end> is expected", {"evaluators": "e"}),
+        ("--evaluators: 'e/pldaa'; <encoder>/<back end>", {"evaluators": "e/pldaa"}),
+        ("--device: 'gpu'; known: cpu, cuda", {"device": "gpu"}),
+        ("conf/systems/b3.yaml is missing; there are: ", {"systems": "b3"}),
+        ("conf/asr/none.yaml is missing; there are: ", {"asr": "ctc", "asr_model": "none"}),
+        ("--pool-set: data/voices is missing; link or make it", {"pool_set": "voices"}),
         ("given x-vectors cannot be cut", {"evaluators": "given:x/plda", "chunk_seconds": "4"}),
         ("given:gone: no such folder", {"evaluators": "given:gone/plda", "stage": "1"}),
         ("--pool-set: e_enrolls is evaluated", {"pool_set": "e_enrolls"}),
@@ -92,6 +82,109 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             plan(**options).tables.write(corpus / "plan")
+
+
+TAKEN = "is the name of original speech or of another system; choose another name"
+REFUSED: list[tuple[str, dict[str, str], str]] = [
+    ("nist", {"systems": "b2", "external": "b2=p1"}, f"'b2=p1': b2 {TAKEN}"),
+    ("nist", {"external": "a=p1 a=p2"}, f"'a=p2': a {TAKEN}"),
+    ("nist", {"external": "original=p1"}, f"'original=p1': original {TAKEN}"),
+    ("nist", {"external": "a=p1,p1"}, "--external 'a=p1,p1': p1 is named twice"),
+    ("nist", {"external": "a=p1,nope"}, "there is no folder 'nope'; give the data directory of"),
+    ("nist", {"external": "a=p1", "tested": "1 1"}, "--tested: 1 is named twice"),
+    ("nist", {"external": "a=p1", "tested": ""}, "--tested: names none"),
+    ("nist", {"external": "a=p1", "tested": "01 1"}, "'01'; a whole number above 0"),
+    ("whitebox", {"how": "magic"}, "--how: 'magic'; known: backend, finetuned, scratch"),
+    ("whitebox", {"how": "backend backend"}, "--how: backend is named twice"),
+    ("whitebox", {"how": " "}, "--how: names none; known: backend, finetuned, scratch"),
+    ("whitebox", {"targets": "0"}, "--targets: '0'; a whole number above 0 is expected"),
+    ("whitebox", {"f0": "none none"}, "--f0: none is named twice"),
+    ("whitebox", {"f0": ""}, "--f0: names none; known: none, linear"),
+    ("whitebox", {"f0": "log"}, "--f0: 'log'; known: none, linear"),
+    ("whitebox", {"base": "knnvc"}, "--base: 'knnvc'; known: const, bn_const"),
+    ("whitebox", {"bins": "0"}, "--bins: '0'; a whole number above 0 is expected"),
+    ("whitebox", {"asr": "ctc", "asr_model": "no"}, "conf/asr/no.yaml is missing"),
+    ("whitebox", {"train_set": "no"}, "data/no is missing; make it with ./run.sh --stop-stage 0"),
+    ("generators", {"vectors": "0"}, "--vectors: '0'; a whole number above 0"),
+    ("generators", {"voice_encoder": "given:nowhere"}, "given:nowhere: no such folder"),
+    ("generators", {"train_set": "no"}, "make it with ./run.sh --stop-stage 0"),
+    ("large", {"sizes": "abc"}, "--sizes: 'abc'; a whole number from 2 on is expected, or <num"),
+    ("large", {"sizes": ""}, "--sizes: names none; a whole number from 2 on is expected"),
+    ("large", {"sizes": "50 200:"}, "--sizes: '200:'; a whole number"),
+    ("large", {"sizes": "50:1 1"}, "--sizes: '1'; a whole number"),
+    ("large", {"sizes": "50 200 50:2"}, "--sizes: 50 is named twice"),
+    ("large", {"populations": "0"}, "--populations: '0'; a whole number above 0 is expected"),
+    ("large", {"voices": "two two"}, "--voices: two is named twice"),
+]
+
+
+@pytest.mark.parametrize(("study", "options", "message"), REFUSED)
+def test_what_a_study_cannot_be_asked(
+    corpus: Path, study: str, options: dict[str, str], message: str
+) -> None:
+    """Figures were wrong where two systems shared a folder, and nothing said so; no pitch ended in
+    a division by 0, no bins in the last stage."""
+    for name in ("p1", "p2"):
+        (corpus / name).mkdir()
+    asked = options_of(TEMPLATE / f"{study}.sh") | {"evaluators": "e/plda", "systems": ""}
+    refuses(re.escape(message), STUDIES[study], Asked(asked | options))
+
+
+def test_wavlm_never_asked_for_a_gpu(plan: Plan) -> None:
+    made = commands(plan(device="cuda", systems="knnvc_wavlm b2"))
+    assert any("%extract_wavlm --device cuda" in command for command in made.values())
+    pooled = [out for out, told in made.items() if "--pool exp/pools/wavlm --device cuda" in told]
+    assert len(pooled) >= 3 and all("_knnvc_wavlm" in out for out in pooled)
+    assert not [told for told in made.values() if "b2.yaml" in told and "cuda" in told]
+
+
+def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path) -> None:
+    options = options_of(TEMPLATE / "run.sh", ROOT / "egs/synth/conf/recipe.conf")
+    made = commands(plan_run(Asked(options | {"stage": "10"})))
+    for system in ("b2", "b2r"):
+        assert f"exp/prosody/{system}/synth_test_trials_f" in made
+        assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in made
+        assert f"exp/quality/{system}/synth_test_trials_f" in made
+        assert f"exp/metrics/{system}/utility.distillmos/PP/synth_test" in made
+    assert not any("exp/decode" in out for out in made)
+
+
+def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(
+    plan: Plan, corpus: Path
+) -> None:
+    """VoicePrivacy takes its voices from other speakers than its evaluators learn from."""
+    asked = {"systems": "b1_utt knnvc", "attackers": "semi_informed_backend", "stop_stage": "6"}
+    (corpus / "data/voices").mkdir()
+    made = commands(plan(**asked, pool_set="voices"))
+    assert made["exp/pools/e"].endswith(
+        "exp/world/voices data/voices exp/xvectors/e/voices_speakers exp/pools/e"
+    )
+    assert "exp/audio/voices" in made and "exp/world/train" not in made
+    assert made["exp/encoders/e"].endswith("data/train exp/encoders/e")
+    assert "exp/xvectors/e/train data/train" in made["exp/backends/e"]
+    assert "--xvectors exp/xvectors/e/train_speakers" in made["data/train_b1_utt_utt"]
+    without = commands(plan(**asked))
+    assert "exp/xvectors/e/train" in without and "data/voices" not in "".join(without.values())
+
+
+def test_a_recogniser_is_trained_anew_for_each_system(plan: Plan, corpus: Path) -> None:
+    """ctc once, on original speech; ctc_retrained on each system's training set; each decodes."""
+    made = commands(plan(systems="b2 mcadams", asr="pocketsphinx ctc ctc_retrained", genders="f",
+                         asr_model="ctc_mini", asr_lang="trigram"))  # fmt: skip
+    trained = {out: made[out] for out in made if out.startswith("exp/recognisers/")}
+    own = "exp/recognisers/ctc_mini"
+    anew = [f"{own}.train_{system}_const" for system in ("b2", "mcadams")]
+    assert set(trained) == {own, *anew}
+    assert all("--not-speakers-of data/e_trials_f" in trained[out] for out in (own, *anew))
+    assert " data/train_b2_const " in trained[anew[0]]
+    assert "exp/lang" in made
+    decoded = {o: c for o, c in made.items() if o.startswith("exp/decode/") and "--model" in c}
+    model = {
+        out.rpartition("/")[0]: c.split("--model ")[1].split()[0] for out, c in decoded.items()
+    }
+    heard = [f"exp/decode/{who}/{asr}" for asr in ("ctc", "ctc_retrained")
+             for who in ("original", "b2", "mcadams")]  # fmt: skip
+    assert model == dict(zip(heard, [own] * 4 + anew, strict=True))
 
 
 def test_words_of_one_set_need_no_transcripts_of_another(plan: Plan, corpus: Path) -> None:

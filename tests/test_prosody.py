@@ -13,6 +13,7 @@ from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
 from steps.synthesis.pitch_vpc22 import correlate_hz, pitch_correlation
 from steps.synthesis.prosody import COLUMNS, compare, compare_contours
+from tests.refusals import refuses
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 
@@ -51,8 +52,7 @@ def test_undefined_without_common_voicing_or_with_a_monotone() -> None:
     a = np.array([0.0, 100.0, 110.0])
     for b in (np.array([90.0, 0.0, 0.0]), np.array([0.0, 90.0, 90.0]), np.zeros(3)):
         assert math.isnan(compare_contours(a, b, **NOTHING).f0_correlation)
-    with pytest.raises(UserError, match="empty"):
-        compare_contours(a, np.zeros(0), **NOTHING)
+    refuses("empty", compare_contours, a, np.zeros(0), **NOTHING)
 
 
 def test_signals() -> None:
@@ -125,8 +125,7 @@ def test_programs(data: Path) -> None:
 def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (data / "p/wav/f1-2.wav").write_text("no audio")
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
-    with pytest.raises(LossError, match=r"1 of 4 utterances lost, 0 allowed.*f1-2"):
-        compare_prosody(command)
+    refuses(r"1 of 4 utterances lost, 0 allowed.*f1-2", compare_prosody, command, kind=LossError)
     assert not (data / "out/prosody").exists()
     assert compare_prosody(["--allow-loss", "1", *command]) == 0
     assert "read 4 utterances / written 3 comparisons / skipped 1" in capsys.readouterr().out
@@ -151,8 +150,7 @@ LINE = "u 1 1 0 0 0 0 5 5 -"
 def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "prosody"
     path.write_text(text)
-    with pytest.raises(UserError, match=message):
-        read_prosody(path)
+    refuses(message, read_prosody, path)
 
 
 def test_an_utterance_of_nobody(data: Path) -> None:

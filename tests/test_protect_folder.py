@@ -9,6 +9,7 @@ import soundfile
 from steps.anonymisers.formants import transform
 from steps.folders.stream import Recording, convert_stream, pieces
 from steps.protect_folder import main
+from tests.refusals import refuses
 from utils.cli import LossError, UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -158,10 +159,8 @@ def test_a_run_that_was_killed_goes_on(
     write(folder / "anna-1.wav", speechlike(1.5, 7))  # another recording under the old name
     assert run("--key", "k", folder, out) == 0
     assert (out / "anna-1.wav").stat().st_mtime_ns != first
-    with pytest.raises(UserError, match="another key"):
-        run("--key", "other", folder, out)
-    with pytest.raises(UserError, match="other settings"):
-        run("--key", "k", "--per", "folder", folder, out)
+    refuses("another key", run, "--key", "other", folder, out)
+    refuses("other settings", run, "--key", "k", "--per", "folder", folder, out)
 
 
 def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path: Path) -> None:
@@ -212,8 +211,7 @@ def test_bad_input_is_one_line(
     named = {"IN": "in", "OUT": "out", "EMPTY": "empty", "XV": str(SYSTEM.with_name("b1.yaml"))}
     paths = {"IN/notes.txt": "in/notes.txt", "IN/out": "in/out", "EMPTY/key": "empty/key", **named}
     told = [paths.get(word, word) for word in words]
-    with pytest.raises(UserError, match=said):
-        run(*told)
+    refuses(said, run, *told)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").rglob("*.wav"))
 
 

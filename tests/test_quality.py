@@ -18,6 +18,7 @@ from local.report.tables import utility_reading, utility_table
 from steps.audio import write_wav
 from steps.estimate_quality import main as estimate_quality
 from steps.quality.estimate import WINDOW, Quality, load_estimator, middle, problem_of
+from tests.refusals import refuses
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 
@@ -143,8 +144,7 @@ def test_jobs_change_no_byte(data: Path) -> None:
 def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
     (data / "p/wav/f1-1.wav").write_text("no audio")
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
-    with pytest.raises(LossError, match=r"1 of 4 utterances lost, 0 allowed.*f1-1"):
-        estimate_quality(command)
+    refuses(r"1 of 4 utterances lost, 0 allowed.*f1-1", estimate_quality, command, kind=LossError)
     assert not (data / "out/quality").exists()
     assert estimate_quality(["--allow-loss", "1", *command]) == 0
     assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
@@ -156,14 +156,12 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
 def test_a_table_of_something_else(tmp_path: Path, line: str) -> None:
     (tmp_path / "quality").write_text(line + "\n")
-    with pytest.raises(UserError, match="is no score from 1 to 5"):
-        read_quality(tmp_path / "quality")
+    refuses("is no score from 1 to 5", read_quality, tmp_path / "quality")
 
 
 def test_sets_that_do_not_fit(data: Path) -> None:
     (data / "q").write_text("x1 3.5\n")
-    with pytest.raises(UserError, match=r"x1 is not in .*utt2spk"):
-        compute_quality([str(data / "o"), str(data / "q"), "-"])
+    refuses(r"x1 is not in .*utt2spk", compute_quality, [str(data / "o"), str(data / "q"), "-"])
     (data / "q").write_text("f1-1 3.5\n")
     with pytest.raises(UserError, match="f1-1 is in another set"):
         again = ["--also", str(data / "o"), str(data / "q")]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes import Done, run_words
 from tests.waiting import LIMIT, ended, wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,11 +29,9 @@ make() {{ mkdir -p "$1"; echo "$*" >"$1/result"; }}
 def recipe(tmp_path: Path):
     (tmp_path / "utils").symlink_to(ROOT / "utils")
 
-    def run(body: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def run(body: str, *options: str, status: int | None = None) -> Done:
         (tmp_path / "run.sh").write_text(HEAD + body)
-        return subprocess.run(
-            ["bash", "./run.sh", *options], cwd=tmp_path, capture_output=True, text=True
-        )
+        return run_words(["bash", "./run.sh", *options], status, cwd=tmp_path)
 
     return run
 
@@ -46,8 +45,7 @@ recipe_end
 
 def test_a_second_run_does_nothing_and_says_so(recipe) -> None:
     assert "done: 2 of 2 steps were made" in recipe(TWO_STAGES).stdout
-    again = recipe(TWO_STAGES)
-    assert again.returncode == 0
+    again = recipe(TWO_STAGES, status=0)
     assert "nothing to do: all 2 steps were up to date" in again.stdout
 
 
@@ -181,8 +179,7 @@ recipe_end
         wait_for((tmp_path / "pid").exists)
         first.kill()
     (tmp_path / "go").touch()
-    done = recipe(body)
-    assert done.returncode == 0, done.stderr
+    recipe(body, status=0)
     assert ended(int((tmp_path / "pid").read_text()))
     assert not (tmp_path / "late").exists()
 
@@ -194,7 +191,7 @@ recipe_start "$command_line"
 if in_stage 1 "calls"; then step exp/a -- make exp/a; bash ./other.sh; fi
 recipe_end
 """
-    assert recipe(body).returncode == 0
+    recipe(body, status=0)
     assert (tmp_path / "exp/inner/result").exists()
     assert not list((tmp_path / "exp").glob(".partial.*"))
 
@@ -239,8 +236,7 @@ def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(
     recipe, tmp_path: Path, nj: str
 ) -> None:
     """And 21: `wait` alone forgets the status. The others end, and only they are stamped."""
-    done = recipe(ALONG, "--nj", nj)
-    assert done.returncode == 1
+    done = recipe(ALONG, "--nj", nj, status=1)
     assert "exp/bad" in done.stderr
     assert "went on" not in done.stdout
     assert (tmp_path / "exp/good/.done").exists()
@@ -281,18 +277,17 @@ if in_stage 1 "it"; then HOWeach $1; steps_wait; fi
 recipe_end
 """.replace("HOW", how)
     (tmp_path / "may").touch()
-    assert recipe(body.replace("$1; steps", "old; steps")).returncode == 0
+    recipe(body.replace("$1; steps", "old; steps"), status=0)
     (tmp_path / "may").unlink()
     failing = body.replace("$1; steps", "new; steps")
     for _ in range(2):
-        done = recipe(failing)
-        assert done.returncode == 1
+        done = recipe(failing, status=1)
         assert "exp/a: is again as it was before this step" in done.stderr
         assert (tmp_path / "exp/a/result").read_text() == "old\n"
     assert "nothing to do" in recipe(body.replace("$1; steps", "old; steps")).stdout
     assert (tmp_path / "seen").read_text() == "result\n"
     (tmp_path / "may").touch()
-    assert recipe(failing).returncode == 0
+    recipe(failing, status=0)
     assert (tmp_path / "exp/b/result").read_text() == "new\n"
     assert sorted(path.name for path in (tmp_path / "exp").iterdir()) == [".digests", "a", "b"]
 
@@ -314,9 +309,8 @@ for set in data/*; do echo "$*" >$set/made; done
     )
     (tmp_path / "prepare.sh").chmod(0o755)
 
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", "./run.sh", "--stop-stage", "0", *options]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    def run(*options: str, status: int | None = None) -> Done:
+        return run_words(["bash", "./run.sh", "--stop-stage", "0", *options], status, cwd=tmp_path)
 
     return run
 
@@ -325,14 +319,14 @@ for set in data/*; do echo "$*" >$set/made; done
 def test_options_of_a_finished_stage_0_were_forgotten(corpus_recipe, tmp_path: Path) -> None:
     """A run without --corpus failed, and lost the sets."""
     made = tmp_path / "data/train/made"
-    assert corpus_recipe().returncode == 2
-    assert corpus_recipe("--corpus", "mine", "--prepare-options=--speakers 8").returncode == 0
+    corpus_recipe(status=2)
+    corpus_recipe("--corpus", "mine", "--prepare-options=--speakers 8", status=0)
     again = corpus_recipe()
     assert "nothing to do" in again.stdout
     assert "before: --corpus mine --prepare-options='--speakers 8'" in again.stdout
     assert "nothing to do" in corpus_recipe("--corpus=mine", "--genders", "f").stdout
     text = made.read_text()
-    assert corpus_recipe("--corpus=").returncode == 2
+    corpus_recipe("--corpus=", status=2)
     assert made.read_text() == text
     corpus_recipe("--prepare-options=--speakers 9")
     assert "--corpus mine --speakers 9" in made.read_text()
@@ -344,5 +338,5 @@ def test_options_of_a_finished_stage_0_were_forgotten(corpus_recipe, tmp_path: P
 @pytest.mark.slow
 def test_the_other_gender_after_one_was_refused(corpus_recipe) -> None:
     """prepare.sh makes both; `data/..._trials_m: exists and was not made by a recipe`."""
-    assert corpus_recipe("--corpus", "mine", "--genders", "f").returncode == 0
+    corpus_recipe("--corpus", "mine", "--genders", "f", status=0)
     assert "nothing to do" in corpus_recipe().stdout

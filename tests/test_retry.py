@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,16 @@ Retry = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def retry(run_process, tmp_path: Path) -> Retry:
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_process("utils/retry.py", *arguments, cwd=tmp_path)
-
-    return call
+    return partial(run_process, "utils/retry.py", cwd=tmp_path)
 
 
 RUN = str(ROOT / "utils/run.py")
 
 
 def test_only_failed_jobs_run_again(retry: Retry, tmp_path: Path) -> None:
-    done = retry(RUN, "--max-jobs-run", "4", "JOB=1:4", "x.JOB.log", "bash", "-c", FAIL_ONCE)
-    assert done.returncode == 0
+    done = retry(
+        RUN, "--max-jobs-run", "4", "JOB=1:4", "x.JOB.log", "bash", "-c", FAIL_ONCE, status=0
+    )
     assert sorted((tmp_path / "ran").read_text().split()) == ["1", "2", "2", "3", "4", "4"]
     assert "retry.py: job 2,4 again, try 2 of 2" in done.stderr
     assert "# Ended (code 1)" in (tmp_path / "x.2.log.bak").read_text()
@@ -33,17 +32,16 @@ def test_only_failed_jobs_run_again(retry: Retry, tmp_path: Path) -> None:
 
 
 def test_it_gives_up_after_as_many_tries(retry: Retry, tmp_path: Path) -> None:
-    done = retry("--num-tries", "3", RUN, "x.log", "bash", "-c", "echo >>ran; exit 3")
-    assert done.returncode == 1
+    retry("--num-tries", "3", RUN, "x.log", "bash", "-c", "echo >>ran; exit 3", status=1)
     assert (tmp_path / "ran").read_text() == "\n\n\n"
 
 
 def test_jobs_that_were_not_started_run_too(retry: Retry, tmp_path: Path) -> None:
     (tmp_path / "x.4.log").write_text("# Ended (code 0) at an earlier call\n")
-    done = retry(RUN, "--max-jobs-run=1", "JOB=1:4", "x.JOB.log", "bash", "-c", FAIL_ONCE)
-    assert done.returncode == 1  # 4 failed in its first try, the second of the launcher
-    done = retry("--num-tries", "1", RUN, "JOB=3,4", "x.JOB.log", "bash", "-c", FAIL_ONCE)
-    assert done.returncode == 0
+    script = ("x.JOB.log", "bash", "-c", FAIL_ONCE)
+    # 4 failed in its first try, the second of the launcher.
+    retry(RUN, "--max-jobs-run=1", "JOB=1:4", *script, status=1)
+    retry("--num-tries", "1", RUN, "JOB=3,4", *script, status=0)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,6 @@ def test_jobs_that_were_not_started_run_too(retry: Retry, tmp_path: Path) -> Non
 def test_usage_errors_are_not_retried(
     retry: Retry, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = retry(*arguments)
-    assert done.returncode == 2
+    done = retry(*arguments, status=2)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1

@@ -14,7 +14,9 @@ from steps.speaker.backends import (
     write_backend,
 )
 from steps.speaker.scoring import read_segments
-from utils.archives import ArchiveWriter, write_counts
+from tests.making import write_archive
+from tests.refusals import refuses
+from utils.archives import write_counts
 from utils.cli import UserError
 from utils.tables import write_map
 from utils.trials import read_scores, read_trials
@@ -23,21 +25,14 @@ UTTS = [f"{spk}-{n:02d}" for spk in ("p1", "p10", "p2") for n in range(4)]
 UTT2SPK = {utt: utt.split("-")[0] for utt in UTTS}
 
 
-def write_vectors(stem, vectors):
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    with ArchiveWriter(stem) as writer:
-        for key, vector in vectors.items():
-            writer.write(key, vector)
-
-
 @pytest.fixture
 def folder(tmp_path):
     """x-vectors of 12 utterances (o/), protected ones (p/), 3 enrolled speakers, a PLDA, trials."""
     rng = np.random.default_rng(0)
     for name in ("o", "p"):
-        write_vectors(tmp_path / name / "xvector", {u: rng.standard_normal(6) for u in UTTS})
+        write_archive(tmp_path / name / "xvector", {u: rng.standard_normal(6) for u in UTTS})
     enrolled = {spk: rng.standard_normal(6) for spk in ("p1", "p10", "p2")}
-    write_vectors(tmp_path / "e" / "spk_xvector", enrolled)
+    write_archive(tmp_path / "e" / "spk_xvector", enrolled)
     write_counts(tmp_path / "e" / "num_utts.ark", {"p1": 1, "p10": 5, "p2": 2})
     many = {f"s{i // 5:02d}-{i}": rng.standard_normal(6) + i // 5 for i in range(100)}
     write_backend(tmp_path / "plda", train_backend(many, {u: u.split("-")[0] for u in many}, 4))
@@ -107,8 +102,7 @@ def test_silent_failure_10_a_missing_key_is_an_error_that_names_it(folder):
 
 def test_silent_failure_10_a_model_without_count_is_an_error(folder):
     write_counts(folder / "e" / "num_utts.ark", {"p1": 1, "p2": 2})
-    with pytest.raises(UserError, match=r"num_utts of .* \(p10\)"):
-        run_trials(folder, "cosine")
+    refuses(r"num_utts of .* \(p10\)", run_trials, folder, "cosine")
 
 
 def test_silent_failure_16_scores_go_with_ids_not_with_places(folder):
@@ -117,7 +111,7 @@ def test_silent_failure_16_scores_go_with_ids_not_with_places(folder):
     expected = as_dict(read_scores(folder / "scores"))
     vectors = read_segments(folder / "o").vectors
     order = np.random.default_rng(1).permutation(len(UTTS))
-    write_vectors(folder / "shuffled" / "xvector", {UTTS[i]: vectors[UTTS[i]] for i in order})
+    write_archive(folder / "shuffled" / "xvector", {UTTS[i]: vectors[UTTS[i]] for i in order})
     scp = (folder / "shuffled" / "xvector.scp").read_text().splitlines()
     (folder / "shuffled" / "xvector.scp").write_text("\n".join(reversed(scp)) + "\n")
     lines = (folder / "trials").read_text().splitlines()
@@ -137,11 +131,9 @@ def test_enrolment_may_be_an_utterance(folder):
 
 
 def test_xvectors_of_another_encoder_are_refused(folder):
-    write_vectors(folder / "long" / "xvector", {u: np.ones(7) for u in UTTS})
-    with pytest.raises(UserError, match=r"6 dimensions.*of 7"):
-        run_trials(folder, "cosine", trial="long")
-    with pytest.raises(UserError, match=r"6 dimensions.*of 7"):
-        run_pairs(folder, "cosine", columns="long")
+    write_archive(folder / "long" / "xvector", {u: np.ones(7) for u in UTTS})
+    refuses(r"6 dimensions.*of 7", run_trials, folder, "cosine", trial="long")
+    refuses(r"6 dimensions.*of 7", run_pairs, folder, "cosine", columns="long")
     with pytest.raises(UserError, match="7 dimensions, the back end is for 6"):
         run_pairs(folder, str(folder / "plda"), "long", "long")
 
@@ -149,8 +141,7 @@ def test_xvectors_of_another_encoder_are_refused(folder):
 def test_missing_inputs_say_what_makes_them(folder):
     with pytest.raises(UserError, match=r"spk_xvector\.scp: is missing.*average_xvectors\.py"):
         run_trials(folder, "cosine", enrol="o")
-    with pytest.raises(UserError, match=r"a back end is a folder"):
-        run_trials(folder, str(folder / "none"))
+    refuses(r"a back end is a folder", run_trials, folder, str(folder / "none"))
 
 
 def test_equal_folders_give_every_unordered_pair_once(folder, capsys):
@@ -195,22 +186,19 @@ def test_plda_pairs_do_not_depend_on_which_is_enrolled(folder):
 def test_pairs_need_every_segment_and_say_what_they_leave_out(folder, caplog):
     with (folder / "utt2spk").open("a") as stream:
         stream.write("p9-00 p9\n")
-    with pytest.raises(UserError, match=r"1 of 13 segment ids are not in .*\(p9-00\)"):
-        run_pairs(folder, "cosine")
+    refuses(r"1 of 13 segment ids are not in .*\(p9-00\)", run_pairs, folder, "cosine")
     assert not (folder / "ps").exists()
     write_map(folder / "utt2spk", {u: s for u, s in UTT2SPK.items() if s != "p2"})
     run_pairs(folder, "cosine")
     assert "4 x-vectors are of utterances that utt2spk does not list" in caplog.text
     assert len(read_scores(folder / "ps")) == 8 * 7 // 2
     write_map(folder / "utt2spk", {"p1-00": "p1"})
-    with pytest.raises(UserError, match="1 segment"):
-        run_pairs(folder, "cosine")
+    refuses("1 segment", run_pairs, folder, "cosine")
 
 
 def test_a_zero_vector_leaves_nothing_half_written(folder):
-    write_vectors(folder / "zero" / "xvector", dict.fromkeys(UTTS, np.zeros(6)))
-    with pytest.raises(UserError, match="x-vectors are zero"):
-        run_pairs(folder, "cosine", "zero", "zero")
+    write_archive(folder / "zero" / "xvector", dict.fromkeys(UTTS, np.zeros(6)))
+    refuses("x-vectors are zero", run_pairs, folder, "cosine", "zero", "zero")
     assert not list(folder.glob("p[st]*"))
 
 
@@ -219,7 +207,7 @@ def test_many_pairs_cross_the_blocks(folder):
     rng = np.random.default_rng(3)
     utts = [f"{i // 10:03d}-{i % 10}" for i in range(600)]
     vectors = {u: rng.standard_normal(6).astype(np.float32) for u in utts}
-    write_vectors(folder / "many" / "xvector", vectors)
+    write_archive(folder / "many" / "xvector", vectors)
     write_map(folder / "utt2spk", {u: u[:3] for u in utts})
     run_pairs(folder, "cosine", "many", "many")
     trials, scores = read_trials(folder / "pt"), as_dict(read_scores(folder / "ps"))
@@ -253,6 +241,5 @@ def test_normalised_scores_are_those_of_the_definition() -> None:
 
 
 def test_normalisation_needs_a_cohort(tmp_path) -> None:
-    with pytest.raises(UserError, match="asnorm 5"):
-        load_normalised("cosine", 5)
+    refuses("asnorm 5", load_normalised, "cosine", 5)
     assert isinstance(load_normalised("cosine", 0), CosineBackend)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
 from utils.cli import UserError
@@ -266,8 +267,7 @@ def test_configuration_is_kaldis_language(tmp_path: Path) -> None:
         ("command sbatch 'x\n", ":1: .*No closing quotation"),
     ):
         path.write_text(text)
-        with pytest.raises(UserError, match=message):
-            read_slurm_config(path)
+        refuses(message, read_slurm_config, path)
 
 
 def test_no_partition_is_assumed() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refuses
 from utils import digests, stamps
 from utils.cli import UserError
 from utils.tables import write_timed
@@ -144,8 +145,7 @@ def test_a_file_changed_or_removed_by_hand_is_noticed(work: Path) -> None:
 def test_a_folder_that_no_recipe_made_is_not_cleared(work: Path) -> None:
     Path("precious").mkdir()
     Path("precious/thesis").write_text("years")
-    with pytest.raises(UserError, match="was not made by a recipe"):
-        stamps.begin([Path("precious")], ["tool"])
+    refuses("was not made by a recipe", stamps.begin, [Path("precious")], ["tool"])
     assert Path("precious/thesis").exists()
 
 

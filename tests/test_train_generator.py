@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import yaml
 from conftest import RunProgram
 
@@ -15,7 +14,9 @@ from steps.generators.trained import load_trained, train_generator
 from steps.generators.training import TrainingVectors, make_training_vectors, problem_of
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
-from utils.archives import ArchiveWriter, read_vectors
+from tests.making import assert_same_network, write_archive
+from tests.refusals import refuses
+from utils.archives import read_vectors
 from utils.cli import UserError
 
 SMALL = {"identity": 24, "width": 32}
@@ -72,8 +73,7 @@ def test_a_stopped_training_ends_with_the_same_bits(
         train_generator(values, "conf", data(), tmp_path / "parts", seed=0)
     assert not (tmp_path / "parts" / "final.pt").exists()
     train_generator(values, "conf", data(), tmp_path / "parts", seed=0)
-    first, second = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "parts"))
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert_same_network(tmp_path / "whole", tmp_path / "parts")
     tables = [(tmp_path / name / "training.tsv").read_text() for name in ("whole", "parts")]
     without_times = [
         [line.split("\t")[:1] + line.split("\t")[2:] for line in table.splitlines()]
@@ -86,8 +86,7 @@ def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path: Path) -> No
     train_generator(MLP, "conf", data(), tmp_path, seed=0)
     train_generator(steps(MLP, 80), "conf", data(), tmp_path, seed=0)
     train_generator(steps(MLP, 80), "conf", data(), tmp_path / "whole", seed=0)
-    first, second = (torch.load(p / "final.pt") for p in (tmp_path, tmp_path / "whole"))
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert_same_network(tmp_path, tmp_path / "whole")
     header, *rows = (tmp_path / "training.tsv").read_text().splitlines()
     names = header.lstrip("#").split("\t")
     assert names[:5] == ["step", "cpu_seconds", "loss", "cosine", "distance"]
@@ -142,8 +141,7 @@ def test_means_are_by_speaker_in_c_order() -> None:
 
 
 def test_folders_that_are_not_whole(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"generator.yaml: is missing"):
-        load_trained(tmp_path)
+    refuses(r"generator.yaml: is missing", load_trained, tmp_path)
     train_generator(steps(MLP, 40), "conf", data(), tmp_path, seed=0)
     assert load_trained(tmp_path, "idmap_mlp").speakers == 12
     conf = tmp_path / "generator.yaml"
@@ -156,19 +154,15 @@ def test_folders_that_are_not_whole(tmp_path: Path) -> None:
     ):
         assert old in text
         conf.write_text(text.replace(old, new))
-        with pytest.raises(UserError, match=message):
-            load_trained(tmp_path)
+        refuses(message, load_trained, tmp_path)
     conf.write_text(text)
     (tmp_path / "final.pt").write_bytes(b"damaged")
-    with pytest.raises(UserError, match="not readable as a saved model"):
-        load_trained(tmp_path)
+    refuses("not readable as a saved model", load_trained, tmp_path)
 
 
 def write_inputs(folder: Path) -> None:
     made = vectors()
-    with ArchiveWriter(folder / "xvectors" / "xvector") as writer:
-        for utt, vector in made.items():
-            writer.write(utt, vector)
+    write_archive(folder / "xvectors" / "xvector", made)
     (folder / "data").mkdir()
     (folder / "data" / "utt2spk").write_text("".join(f"{utt} {utt[:3]}\n" for utt in made))
     (folder / "conf.yaml").write_text(yaml.safe_dump(MLP))
@@ -179,8 +173,7 @@ def test_the_programs_train_generate_and_measure(
 ) -> None:
     write_inputs(tmp_path)
     arguments = (tmp_path / "conf.yaml", tmp_path / "xvectors", tmp_path / "data")
-    done = run_program("steps/train_generator.py", *arguments, tmp_path / "g")
-    assert done.returncode == 0, done.stderr
+    done = run_program("steps/train_generator.py", *arguments, tmp_path / "g", status=0)
     assert "check: norm_ratio " in done.stderr and "auxiliary_share" in done.stderr
     known = yaml.safe_load((tmp_path / "g" / "generator.yaml").read_text())["trained"]
     assert (known["speakers"], known["utterances"], known["dimension"]) == (12, 48, 16)
@@ -229,8 +222,7 @@ def test_a_generator_was_trained_on_tested_speakers(tmp_path: Path, conf: dict) 
     (tmp_path / "test" / "utt2spk").write_text("u1 other\nu2 s03\n")
     names = ("conf.yaml", "xvectors", "data", "g")
     command = ["--not-speakers-of", tmp_path / "test", *(tmp_path / name for name in names)]
-    with pytest.raises(UserError, match=r"data: speaker s03 \(1 in all\) is in .*test, too"):
-        train(list(map(str, command)))
+    refuses(r"data: speaker s03 \(1 in all\) is in .*test, too", train, list(map(str, command)))
     assert not (tmp_path / "g").exists()
 
 
@@ -250,5 +242,4 @@ def test_bad_input_is_one_line(tmp_path: Path, run_program: RunProgram) -> None:
     assert done.returncode == 2 and "generator: 'idmap' is unknown; known: idmap_mlp" in done.stderr
     (tmp_path / "system.yaml").write_text("generator: {name: random}\n")
     inputs = (tmp_path / "system.yaml", tmp_path / "data", tmp_path / "out")
-    with pytest.raises(UserError, match="this generator needs --pool XVECTORS"):
-        generate(list(map(str, inputs)))
+    refuses("this generator needs --pool XVECTORS", generate, list(map(str, inputs)))

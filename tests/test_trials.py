@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from utils.cli import UserError
 from utils.trials import (
     Ids,
@@ -102,26 +103,22 @@ def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
 )
 def test_faulty_trials(tmp_path: Path, content: str | bytes, line: int, fault: str) -> None:
     path = write(tmp_path / "trials", content)
-    with pytest.raises(UserError, match=rf"^{path}:{line}: .*{fault}"):
-        read_trials(path)
+    refuses(rf"^{path}:{line}: .*{fault}", read_trials, path)
 
 
 @pytest.mark.parametrize("score", ["nan", "inf", "-inf", "1_000", "abc", "0x10", "1,5", "1e999"])
 def test_scores_that_are_not_finite_numbers(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "scores", f"a_1 b_1 1\na_1 c_1 {score}\n")
-    with pytest.raises(UserError, match=rf"^{path}:2: score {score} is not a finite number"):
-        read_scores(path)
+    refuses(rf"^{path}:2: score {score} is not a finite number", read_scores, path)
 
 
 def test_a_pair_scored_twice(tmp_path: Path) -> None:
     path = write(tmp_path / "scores", "a b 1\nb a 1\nc d 3\na b 1\n")
-    with pytest.raises(UserError, match=rf"^{path}:4: a b is scored twice \(first on line 1\)"):
-        read_scores(path)
+    refuses(rf"^{path}:4: a b is scored twice \(first on line 1\)", read_scores, path)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none:1: cannot be read: No such file"):
-        read_scores(tmp_path / "none")
+    refuses(r"none:1: cannot be read: No such file", read_scores, tmp_path / "none")
 
 
 def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None:
@@ -152,8 +149,7 @@ def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None
 def test_nothing_is_written_that_could_not_be_read(
     tmp_path: Path, enrol: list[str], trial: list[str], score: list[float], fault: str
 ) -> None:
-    with pytest.raises(UserError, match=fault):
-        write_scores(tmp_path / "scores", Scores(enrol, trial, np.array(score)))
+    refuses(fault, write_scores, tmp_path / "scores", Scores(enrol, trial, np.array(score)))
     assert not list(tmp_path.iterdir())
 
 

@@ -20,6 +20,8 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0
 from steps.synthesis.mixing import WorldSynthesiser
 from steps.synthesis.voice_pool import VoicePool, match_vectors
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
+from tests.making import write_archive
+from tests.refusals import refuses
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError, UserError
 
@@ -123,9 +125,9 @@ def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(
     alike = tmp_path / "alike"
     shutil.copytree(pool, alike)
     vectors = read_vectors(pool / "spk_xvector.scp")
-    with ArchiveWriter(alike / "spk_xvector") as writer:
-        for speaker in sorted(vectors):
-            writer.write(speaker, vectors[speaker] + 60.0)
+    write_archive(
+        alike / "spk_xvector", {speaker: vectors[speaker] + 60.0 for speaker in sorted(vectors)}
+    )
     text = "gender: any\ncentred: {}\ngenerator: {{name: random, averaged: 1}}\n"
     text = "anonymiser: voice_conversion\n" + text
     for word, least, most in (("true", 0.8, 1.0), ("false", 1 / 3, 0.35)):
@@ -257,13 +259,11 @@ def test_constant_target_is_one_real_speaker(load, pool: Path) -> None:
     assert made[0].target.weights.tolist() == [1.0]
     assert made[0].target.f0.mean == pytest.approx(VoicePool.load(pool).f0(voice).mean)
     assert (system.level, system.is_random) == ("const", False)
-    with pytest.raises(UserError, match="draws nothing"):
-        load(text, draw=1)
+    refuses("draws nothing", load, text, draw=1)
     himself = pseudo(system, source(voice, "m", xvector=None))  # whoever came before
     assert himself.target.voices != (voice,)
     for wrong in ("level: spk\n", "gender: same\n", "neighbours: 4\n"):
-        with pytest.raises(UserError, match="one real voice"):
-            load(text + wrong)
+        refuses("one real voice", load, text + wrong)
 
 
 def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool: Path) -> None:
@@ -341,15 +341,11 @@ def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_
     for path in pool.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
     (copy / "spk2gender").write_text("".join(f"{s} m\n" for s in GENDERS))
-    with pytest.raises(UserError, match="gender f"):
-        pseudo(load(RANDOM, copy), source(gender="f"))
+    refuses("gender f", pseudo, load(RANDOM, copy), source(gender="f"))
     (copy / "spk2gender").unlink()
-    with pytest.raises(UserError, match="genders"):
-        pseudo(load(RANDOM, copy), source(gender="f"))
-    with pytest.raises(UserError, match="source's gender"):
-        pseudo(load(RANDOM), source(gender=None))
-    with pytest.raises(UserError, match="6"):
-        pseudo(load(FARTHEST), source(xvector=np.ones(5)))
+    refuses("genders", pseudo, load(RANDOM, copy), source(gender="f"))
+    refuses("source's gender", pseudo, load(RANDOM), source(gender=None))
+    refuses("6", pseudo, load(FARTHEST), source(xvector=np.ones(5)))
 
 
 @pytest.mark.parametrize("gender", ["same", "other", "any"])
@@ -369,8 +365,7 @@ def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(
         runs = [pseudo(load(text, draw=draw), source()).target.xvector for draw in (0, 1)]
         assert not np.array_equal(*runs)
     else:
-        with pytest.raises(UserError, match="draws nothing"):
-            load(text, draw=1)
+        refuses("draws nothing", load, text, draw=1)
 
 
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
@@ -385,9 +380,7 @@ def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict
 def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
-    with ArchiveWriter(folder / "spk_xvector") as writer:
-        for speaker in speakers:
-            writer.write(speaker, rng.standard_normal(6))
+    write_archive(folder / "spk_xvector", {speaker: rng.standard_normal(6) for speaker in speakers})
     return folder
 
 
@@ -448,8 +441,7 @@ def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_pat
     conf.write_text(RANDOM)
     data = make_data_dir(tmp_path / "data")
     (data / "spk2gender").unlink()
-    with pytest.raises(LossError, match="source's gender"):
-        run(conf, data, tmp_path / "out", pool)
+    refuses("source's gender", run, conf, data, tmp_path / "out", pool, kind=LossError)
     assert not (tmp_path / "out/wav.scp").exists()
 
 
@@ -506,18 +498,13 @@ def test_bad_settings_are_one_line(tmp_path: Path, text: str, message: str) -> N
 def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("anonymiser: voice_conversion\n")
-    with pytest.raises(UserError, match="generator: is missing"):
-        describe_system(path)
+    refuses("generator: is missing", describe_system, path)
     path.write_text(RANDOM + "level: const\ngender: same\n")
-    with pytest.raises(UserError, match="one voice serves all"):
-        describe_system(path)
+    refuses("one voice serves all", describe_system, path)
     path.write_text(FARTHEST + "f0: linear\n")
-    with pytest.raises(UserError, match="needs --pool DIR"):
-        load_anonymiser(path)
-    with pytest.raises(UserError, match="needs --xvectors DIR"):
-        load_anonymiser(path, resources=Resources(pool))
-    with pytest.raises(UserError, match="needs --f0 DIR"):
-        load_anonymiser(path, resources=Resources(pool, (pool,)))
+    refuses("needs --pool DIR", load_anonymiser, path)
+    refuses("needs --xvectors DIR", load_anonymiser, path, resources=Resources(pool))
+    refuses("needs --f0 DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
 
 
 class Model:
@@ -579,8 +566,7 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
     """The need "synthesiser:nsf_mini" was looked up under its whole name."""
     path = tmp_path / "x.yaml"
     path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
-    with pytest.raises(UserError, match="needs --synthesiser DIR"):
-        load_anonymiser(path, resources=Resources(pool, (pool,)))
+    refuses("needs --synthesiser DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
     with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
 

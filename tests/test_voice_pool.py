@@ -10,7 +10,9 @@ from steps.synthesis import voice_pool
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import SILENCE
-from utils.archives import ArchiveWriter, ObjectReader
+from tests.making import write_archive
+from tests.refusals import refuses
+from utils.archives import ObjectReader
 from utils.cli import LossError, UserError
 
 SPEAKERS = {"s1": 2, "s2": 1, "t-3": 1}
@@ -24,19 +26,15 @@ def frames(utt: str, n: int = 40) -> np.ndarray:
     return np.hstack((f0[:, None], -rng.random((n, 1)), rng.standard_normal((n, 40)) - 5))
 
 
-def write(stem: Path, table: dict[str, np.ndarray]) -> None:
-    with ArchiveWriter(stem) as writer:
-        for key, value in table.items():
-            writer.write(key, value)
-
-
 @pytest.fixture
 def sources(make_data_dir, tmp_path: Path) -> tuple[Path, Path, Path]:
     """WORLD_DIR, DATA, XVECTORS of three speakers."""
     data = make_data_dir(tmp_path / "set", SPEAKERS, seconds=0.02)
     world, xvectors = tmp_path / "world", tmp_path / "xvectors"
-    write(world / "world", {utt: frames(utt) for utt in UTTS})
-    write(xvectors / "spk_xvector", {spk: np.full(3, float(i)) for i, spk in enumerate(SPEAKERS)})
+    write_archive(world / "world", {utt: frames(utt) for utt in UTTS})
+    write_archive(
+        xvectors / "spk_xvector", {spk: np.full(3, float(i)) for i, spk in enumerate(SPEAKERS)}
+    )
     return world, data, xvectors
 
 
@@ -144,13 +142,12 @@ def test_long_speakers_filled_the_memory(
 def test_a_pool_without_genders_says_so_when_asked(sources, tmp_path: Path) -> None:
     (sources[1] / "spk2gender").unlink()
     pool = make(sources, tmp_path / "pool")
-    with pytest.raises(UserError, match=r"spk2gender: the gender of s1 is not there"):
-        pool.gender("s1")
+    refuses(r"spk2gender: the gender of s1 is not there", pool.gender, "s1")
 
 
 def test_losses(sources, tmp_path: Path, capsys) -> None:
     world, *_ = sources
-    write(world / "world", {utt: frames(utt) for utt in ("s1-000", "t-3-000")})
+    write_archive(world / "world", {utt: frames(utt) for utt in ("s1-000", "t-3-000")})
     with pytest.raises(LossError, match=r"2 of 4 utterances .* s1-001\); --allow-loss is 0"):
         make(sources, tmp_path / "pool")
     assert not (tmp_path / "pool").exists()
@@ -160,25 +157,21 @@ def test_losses(sources, tmp_path: Path, capsys) -> None:
     )
     assert pool.speakers == ("s1", "t-3")
     assert pool.xvectors[1].tolist() == [2.0] * 3
-    write(world / "world", {"other": frames("other")})
-    with pytest.raises(LossError, match="4 of 4"):
-        make(sources, tmp_path / "pool", "--allow-loss", "9")
+    write_archive(world / "world", {"other": frames("other")})
+    refuses("4 of 4", make, sources, tmp_path / "pool", "--allow-loss", "9", kind=LossError)
 
 
 def test_making_of_bad_input(sources, tmp_path: Path) -> None:
     world, _, xvectors = sources
-    write(xvectors / "spk_xvector", {"s1": np.ones(3), "t-3": np.ones(3)})
-    with pytest.raises(UserError, match=r"spk_xvector.scp: speaker s2 is not in it"):
-        make(sources, tmp_path / "pool")
+    write_archive(xvectors / "spk_xvector", {"s1": np.ones(3), "t-3": np.ones(3)})
+    refuses(r"spk_xvector.scp: speaker s2 is not in it", make, sources, tmp_path / "pool")
     silent = frames("s2-000")
     silent[:, 2] = -36.0
-    write(world / "world", {utt: frames(utt) for utt in UTTS} | {"s2-000": silent})
-    write(xvectors / "spk_xvector", {spk: np.ones(3) for spk in SPEAKERS})
-    with pytest.raises(UserError, match="all frames of s2 are silent"):
-        make(sources, tmp_path / "pool")
-    write(world / "world", {utt: frames(utt)[:, :30] for utt in UTTS})
-    with pytest.raises(UserError, match=r"world.scp: s1-000: no WORLD frames: \(40, 30\)"):
-        make(sources, tmp_path / "pool")
+    write_archive(world / "world", {utt: frames(utt) for utt in UTTS} | {"s2-000": silent})
+    write_archive(xvectors / "spk_xvector", {spk: np.ones(3) for spk in SPEAKERS})
+    refuses("all frames of s2 are silent", make, sources, tmp_path / "pool")
+    write_archive(world / "world", {utt: frames(utt)[:, :30] for utt in UTTS})
+    refuses(r"world.scp: s1-000: no WORLD frames: \(40, 30\)", make, sources, tmp_path / "pool")
     (world / "world.scp").unlink()
     with pytest.raises(UserError, match=r"world.scp: is missing; make it with steps/extract_world"):
         make(sources, tmp_path / "pool")
@@ -197,8 +190,7 @@ def test_making_of_bad_input(sources, tmp_path: Path) -> None:
 def test_a_pool_that_lacks_a_file(name: str, message: str, sources, tmp_path: Path) -> None:
     make(sources, tmp_path / "pool")
     (tmp_path / "pool" / name).unlink()
-    with pytest.raises(UserError, match=message):
-        VoicePool.load(tmp_path / "pool")
+    refuses(message, VoicePool.load, tmp_path / "pool")
 
 
 def test_a_pool_that_was_damaged(sources, tmp_path: Path) -> None:
@@ -207,37 +199,29 @@ def test_a_pool_that_was_damaged(sources, tmp_path: Path) -> None:
     lines = (out / "world.scp").read_text().splitlines(keepends=True)
     (out / "world.scp").write_text("".join(lines[1:]))
     pool = VoicePool.load(out)
-    with pytest.raises(UserError, match=r"world.scp: s1-000 is not in it"):
-        pool.frames("s1")
-    with pytest.raises(UserError, match=r"spk2utt: speaker nobody is not in it"):
-        pool.frames("nobody")
-    with pytest.raises(UserError, match=r"spk2utt: speaker nobody is not in it"):
-        pool.f0("nobody")
-    write(out / "spk_xvector", {"s1": np.ones(3)})
-    with pytest.raises(UserError, match=r"spk_xvector.scp: speaker s2 of .*spk2utt is not in it"):
-        VoicePool.load(out)
+    refuses(r"world.scp: s1-000 is not in it", pool.frames, "s1")
+    refuses(r"spk2utt: speaker nobody is not in it", pool.frames, "nobody")
+    refuses(r"spk2utt: speaker nobody is not in it", pool.f0, "nobody")
+    write_archive(out / "spk_xvector", {"s1": np.ones(3)})
+    refuses(r"spk_xvector.scp: speaker s2 of .*spk2utt is not in it", VoicePool.load, out)
 
 
 def test_single_objects_of_an_archive(tmp_path: Path) -> None:
-    write(tmp_path / "m", {"a": np.arange(6.0).reshape(3, 2), "b": np.ones((1, 2))})
+    write_archive(tmp_path / "m", {"a": np.arange(6.0).reshape(3, 2), "b": np.ones((1, 2))})
     reader = ObjectReader(tmp_path / "m.scp")
     assert list(reader) == ["a", "b"]
     assert reader.matrix("b").tolist() == [[1.0, 1.0]]
     assert reader.matrix("a").tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
-    with pytest.raises(UserError, match="a: a 3 x 2 matrix where a vector is expected"):
-        reader.vector("a")
-    with pytest.raises(UserError, match=r"m.scp: c is not in it"):
-        reader.matrix("c")
+    refuses("a: a 3 x 2 matrix where a vector is expected", reader.vector, "a")
+    refuses(r"m.scp: c is not in it", reader.matrix, "c")
     entry = dict(line.split() for line in (tmp_path / "m.scp").read_text().splitlines())["a"]
     ruined = tmp_path / "ruined.scp"
     ruined.write_text(f"cut {entry}[1:2]\ngone {tmp_path}/no.ark:2\npipe echo x |\n")
     reader = ObjectReader(ruined)
     assert reader.matrix("cut").tolist() == [[2.0, 3.0], [4.0, 5.0]]
-    with pytest.raises(UserError, match=r"ruined.scp: gone: .*no.ark: cannot be read"):
-        reader.matrix("gone")
-    with pytest.raises(UserError, match="is a pipe, which would run a command; refused"):
-        reader.matrix("pipe")
-    write(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
+    refuses(r"ruined.scp: gone: .*no.ark: cannot be read", reader.matrix, "gone")
+    refuses("is a pipe, which would run a command; refused", reader.matrix, "pipe")
+    write_archive(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
     with pytest.raises(UserError, match="not a finite number"):
         ObjectReader(tmp_path / "n.scp").matrix("a")
 

@@ -23,6 +23,7 @@ from steps.synthesis.world import (
     synthesise,
     unpack,
 )
+from tests.refusals import refuses
 from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
 from utils.merging import check_parts, read_parts, write_merged
@@ -183,14 +184,12 @@ def test_packing() -> None:
     again = unpack(matrix)
     for name in ("f0", "envelope", "aperiodicity"):
         np.testing.assert_array_equal(getattr(again, name), getattr(frames, name))
-    with pytest.raises(UserError, match="42 columns are expected"):
-        unpack(matrix[:, 1:])
+    refuses("42 columns are expected", unpack, matrix[:, 1:])
 
 
 @pytest.mark.parametrize("wave", [np.zeros(0), np.array([0.0, np.nan]), np.zeros((2, 2))])
 def test_what_is_no_signal_is_an_error(wave: np.ndarray) -> None:
-    with pytest.raises(UserError, match="empty, or holds a sample"):
-        analyse(wave)
+    refuses("empty, or holds a sample", analyse, wave)
 
 
 def test_what_are_no_frames_is_an_error() -> None:

@@ -16,7 +16,7 @@ from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig
 from steps.speaker.encoders import load_encoder
 from steps.speaker.networks import EncoderNetwork
 from steps.speaker.xi import Posterior, XiPooling, pool_frames
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.settings import to_plain, write_settings
 
 
@@ -138,5 +138,4 @@ def test_frames_of_a_data_directory_are_what_psd_reads(make_data_dir, tmp_path: 
     write_settings(folder / "encoder.yaml", to_plain(encoder_config(pooling="attention")))
     other = EncoderNetwork(encoder_config(pooling="attention"))
     save_atomically(folder / "final.pt", other.state_dict())
-    with pytest.raises(UserError, match="xi pooling is needed"):
-        main([str(folder), str(data), str(tmp_path / "no")])
+    refuses("xi pooling is needed", main, [str(folder), str(data), str(tmp_path / "no")])

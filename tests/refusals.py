@@ -1,0 +1,21 @@
+"""How a function refuses what it cannot use: by one clear line."""
+
+from collections.abc import Callable
+
+import pytest
+
+from utils.cli import UserError
+
+
+def refuses(
+    message: str,
+    function: Callable[..., object],
+    *arguments: object,
+    kind: type[UserError] = UserError,
+    **options: object,
+) -> str:
+    """Call the function; its error, which must match the message and be one line."""
+    with pytest.raises(kind, match=message) as caught:
+        function(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)

@@ -1,0 +1,710 @@
+"""prepare.sh of each corpus, on small trees in its layout and on the real excerpts."""
+
+import functools
+import hashlib
+import shutil
+import subprocess
+import tarfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from local.protocols.trials import Rules, check_lists, make_lists
+from tests.corpus_trees import ROOT, files, make_recipe, prepare, table, write_audio
+from utils.cli import UserError
+from utils.datadir import DataDir, load_data_dir
+
+GENDER = {
+    "an4": dict(zip(("fash", "fjam", "fsaf2", "mblw", "mrjc2", "mtje"), "fffmmm", strict=True)),
+    "emodb": dict(zip(("03", "08", "09", "10", "12", "16"), "mffmmf", strict=True)),
+    "fsdd": dict.fromkeys(("ann_b", "jackson", "theo"), "m"),
+    "librispeech": {"61": "f", "121": "f", "1089": "m", "908": "m", "84": "f", "174": "m",
+                    "19": "f"},
+    "vctk": {"p225": "f", "p226": "m", "p227": "m", "p228": "f", "p229": "f", "p232": "m",
+             "p315": "m", "s5": "f"},
+}  # fmt: skip
+SUBSET = {"61": "test-clean", "121": "test-clean", "1089": "test-clean", "908": "test-clean",
+          "84": "dev-clean", "174": "dev-clean", "19": "train-clean-100"}  # fmt: skip
+NUMBERS = (1, 2, 24, 25, 26, 27, 300)
+METADATA = """metadata = {
+    'ann_b': {
+        'gender': 'male',
+        'accent': 'USA/neutral',
+    },
+    'jackson': {'gender': 'male', 'language': 'english'},
+    'theo': {
+        'gender': 'male',
+    },
+}
+"""
+
+
+def write_an4_part(root: Path, part: str, speakers: tuple[str, ...], suffix: str) -> None:
+    """A part of the corpus. Training transcriptions have sentence marks, test ones have not."""
+    folder = "an4_clstk" if part == "train" else "an4test_clstk"
+    ids, lines = [], []
+    for spk in speakers:
+        for name in (f"cen{number}-{spk}-b" for number in range(1, 5)):
+            ids.append(f"{folder}/{spk}/{name}\n")
+            words = f"TWO SIX {spk.upper()}"
+            lines.append(f"{f'<s> {words} </s>' if part == 'train' else words} ({name})\n")
+            write_audio(root / "wav" / folder / spk / f"{name}{suffix}")
+    (root / "etc").mkdir(exist_ok=True)
+    (root / f"etc/an4_{part}.fileids").write_text("".join(ids))
+    (root / f"etc/an4_{part}.transcription").write_text("".join(lines))
+
+
+def write_an4(root: Path) -> None:
+    write_an4_part(root, "train", tuple(GENDER["an4"]), ".flac")
+
+
+def write_emodb(root: Path) -> None:
+    for spk in GENDER["emodb"]:
+        for name in ("a01Fa", "a01Wb", "b10Na", "b10Tc", "a05Lb"):
+            write_audio(root / f"wav/{spk}{name}.wav")
+
+
+def write_fsdd(root: Path) -> None:
+    for spk in GENDER["fsdd"]:
+        for name in (f"{digit}_{spk}_{index}" for digit in (0, 7) for index in (0, 11)):
+            write_audio(root / f"recordings/{name}.wav")
+    (root / "metadata.py").write_text(METADATA)
+
+
+def write_librispeech(root: Path) -> None:
+    """7 speakers, 2 chapters, 3 utterances each."""
+    for spk, subset in SUBSET.items():
+        for chapter in ("100", "200"):
+            folder = root / subset / spk / chapter
+            utts = [f"{spk}-{chapter}-{number:04d}" for number in range(3)]
+            for utt in utts:
+                write_audio(folder / f"{utt}.flac")
+            lines = [f"{utt} SPOKEN BY {spk} IT'S {utt[-1]}" for utt in utts]
+            # Without a last line end, as an editor may leave it: must not run into the next file.
+            (folder / f"{spk}-{chapter}.trans.txt").write_text("\n".join(lines))
+    write_speakers(root, *SUBSET)
+    (root / "original-mp3").mkdir()
+
+
+def write_speakers(root: Path, *speakers: str) -> None:
+    lines = ["; Some pipe(|) separated metadata", ";ID  |SEX| SUBSET           |MINUTES| NAME"]
+    for spk in speakers:
+        gender = GENDER["librispeech"][spk].upper()
+        lines.append(f"{spk:<4} | {gender} | {SUBSET[spk]:<16} | 25.03 | A. | B")
+    (root / "SPEAKERS.TXT").write_text("\n".join(lines) + "\n")
+
+
+def write_vctk(root: Path, new: bool = True) -> None:
+    """Version 0.92 or 0.80, seven sentences of each; p315 has no transcripts, and mic1 only."""
+    lines = ["ID  AGE  GENDER  ACCENTS  REGION COMMENTS"]
+    for spk, gender in GENDER["vctk"].items():
+        if not new and spk == "s5":
+            continue
+        name = spk if new else spk.lstrip("p")
+        lines.append(f"{name}  23  {gender.upper()}  English    Southern  England")
+        for utt in (f"{spk}_{number:03d}" for number in NUMBERS):
+            if new:
+                for mic in (1,) if spk == "p315" else (1, 2):
+                    write_audio(root / f"wav48_silence_trimmed/{spk}/{utt}_mic{mic}.flac")
+            elif spk != "p315":
+                write_audio(root / f"wav48/{spk}/{utt}.wav")
+            if spk != "p315":
+                (root / "txt" / spk).mkdir(parents=True, exist_ok=True)
+                text = f"Sentence {int(utt[-3:])}, it's\tread.\r\n"
+                (root / f"txt/{spk}/{utt}.txt").write_text(text)
+    (root / "speaker-info.txt").write_text("\r\n".join(lines))
+
+
+WRITE = {"an4": write_an4, "emodb": write_emodb, "fsdd": write_fsdd,
+         "librispeech": write_librispeech, "vctk": write_vctk}  # fmt: skip
+TWO = ("--speakers", 2, "--enrol-utts", 2)
+OPTIONS = dict.fromkeys(WRITE, TWO) | {"librispeech": ("--enrol-utts", 2)}
+
+
+class Tree:
+    """A corpus's recipe folder, and a small corpus in a folder with blanks and `=` in its name."""
+
+    def __init__(self, folder: Path, name: str, write: Callable[[Path], None] | None) -> None:
+        self.name, self.root = name, folder / "my = corpora" / name
+        self.recipe = make_recipe(folder / "recipe", name)
+        self.data = self.recipe / "data"
+        self.root.mkdir(parents=True)
+        (write or WRITE[name])(self.root)
+
+    def run(self, *options: object) -> subprocess.CompletedProcess[str]:
+        return prepare(self.recipe, "--corpus", self.root, *OPTIONS[self.name], *options)
+
+    def made(self, *options: object) -> subprocess.CompletedProcess[str]:
+        done = self.run(*options)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def sets(self, *names: str) -> Iterator[DataDir]:
+        for path in (self.data / name for name in names) if names else sorted(self.data.iterdir()):
+            yield load_data_dir(path, need=("wav.scp", "utt2dur", "spk2gender", "text"))
+
+    def table(self, name: str) -> dict[str, str]:
+        return table(self.data / name)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[..., Tree]:
+    return lambda name, write=None: Tree(tmp_path, name, write)
+
+
+def targets(data: DataDir) -> tuple[int, int]:
+    """Numbers of target and of nontarget trials."""
+    count = Counter(label for _, _, label in data.trials or [])
+    return count["target"], count["nontarget"]
+
+
+EVALUATION = {"an4": ["an4_test"], "emodb": ["emodb_test"], "fsdd": ["fsdd_test"],
+              "librispeech": ["libri_test"], "vctk": ["vctk_test", "vctk_test_common"]}  # fmt: skip
+
+
+def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
+    """The words of an utterance, and the end of its audio's path."""
+    match tree.name:
+        case "an4":
+            name = utt.removeprefix(f"{spk}-")
+            return f"TWO SIX {spk.upper()}", f"/wav/an4_clstk/{spk}/{name}.flac"
+        case "emodb":
+            german = {"a01": "Der Lappen liegt auf dem Eisschrank."}
+            found = tree.table("train/text") | tree.table("emodb_test_enrolls/text")
+            return german.get(utt[5:8], found.get(utt, "")), f"/wav/{utt[3:]}.wav"
+        case "fsdd":
+            _, digit, index = utt.rsplit("-", 2)
+            words = {"0": "ZERO", "7": "SEVEN"}
+            return words[digit], f"/recordings/{digit}_{spk}_{index}.wav"
+        case "librispeech":
+            where = f"/{SUBSET[spk]}/{spk}/{utt.split('-')[1]}/{utt}.flac"
+            return f"SPOKEN BY {spk} IT'S {utt[-1]}", where
+    words = f"Sentence {int(utt.split('_')[1])}, it's read."
+    return words, f"/wav48_silence_trimmed/{spk}/{utt}_mic2.flac"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "n_utts"), [
+    ("an4", 24), ("emodb", 24), ("fsdd", 12), ("librispeech", 38), ("vctk", 49),
+])  # fmt: skip
+def test_sets_made_and_made_again(tree: Callable[..., Tree], name: str, n_utts: int) -> None:
+    small = tree(name)
+    done = small.made("--nj", 3)
+    genders = ("m",) if name == "fsdd" else ("f", "m", "mixed")
+    parts = ["enrolls", *(f"trials_{gender}" for gender in genders)]
+    wanted = {"train", *(f"{e}_{part}" for e in EVALUATION[name] for part in parts)}
+    assert {path.name for path in small.data.iterdir()} == wanted
+    seen: list[str] = []
+    for data in small.sets():
+        assert data.spk2gender == {spk: GENDER[name][spk] for spk in data.spk2utt}
+        # Mixed trials hold those of both genders again; both evaluations enrol the same.
+        again = data.path.name.endswith("mixed") or data.path.name == "vctk_test_common_enrolls"
+        seen += [] if again else data.utt2spk
+        for utt, spk in data.utt2spk.items():
+            words, where = text_and_audio(small, utt, spk)
+            assert utt.startswith(spk) and data.wav[utt] == f"{small.root}{where}"
+            assert (name == "emodb" and not words) or (data.text or {})[utt] == words
+            assert (data.utt2dur or {})[utt] == 0.2
+    assert len(seen) == len(set(seen)) == n_utts  # every utterance in one set
+    enrolled = small.table(f"{EVALUATION[name][0]}_enrolls/spk2gender")
+    train = set(small.table("train/spk2gender"))
+    assert train == GENDER[name].keys() - enrolled.keys() - {"p315"}
+    assert sorted(enrolled.values()) == list("mm" if name == "fsdd" else "ffmm")
+    check = globals().get(f"check_{name}")
+    if check is not None:
+        check(small, done)
+    # Again, over what an interrupted run left: the same bytes, and nothing else.
+    before = files(small.data)
+    (small.data / ".prepare").mkdir()
+    (small.data / ".prepare/eval.tsv").write_text("half a tab")
+    (small.data / "train/wav.scp").unlink()
+    small.made()
+    assert files(small.data) == before
+
+
+def check_emodb(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
+    assert "left out: 6 utterances of boredom (--emotions)" in done.stderr
+    emotion = {u: e for data in small.sets() for u, e in table(data.path / "utt2emotion").items()}
+    assert len(emotion) == 24
+    assert (emotion["03-03a01Fa"], emotion["09-09a01Wb"]) == ("happiness", "anger")
+    assert (emotion["08-08b10Na"], emotion["10-10b10Tc"]) == ("neutral", "sadness")
+    (data,) = small.sets("emodb_test_trials_f")
+    assert [len(utts) for utts in data.spk2utt.values()] == [2, 2]
+
+
+def check_fsdd(small: Tree, _: subprocess.CompletedProcess[str]) -> None:
+    """2 speakers with 2 trial utterances each, in full product."""
+    (data,) = small.sets("fsdd_test_trials_m")
+    assert len(data.trials or []) == 8
+
+
+def check_librispeech(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
+    enrol, trial = (small.table(f"libri_test_{part}/utt2spk") for part in ("enrolls", "trials_f"))
+    assert len(enrol) == 4 * 2 and len(trial) == 2 * 3
+    # Enrolment and trials come from different chapters, as in the official lists.
+    chapter = {utt.rpartition("-")[0] for utt in enrol}
+    assert not chapter & {utt.rpartition("-")[0] for utt in trial}
+    assert "test-clean: 24 utterances; published: 2620" in done.stderr
+    assert "4 of 24 utterances are in no list" in done.stdout
+    # Another seed draws others; the training set is the same.
+    before = files(small.data)
+    small.made("--seed", 5)
+    after = files(small.data)
+    assert after["libri_test_enrolls/utt2spk"] != before["libri_test_enrolls/utt2spk"]
+    assert after["train/utt2spk"] == before["train/utt2spk"]
+    small.made()
+
+
+def numbers(data: DataDir) -> set[int]:
+    return {int(utt.split("_")[1]) for utt in data.utt2spk}
+
+
+def check_vctk(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
+    """Different sentences, common ones, and the same enrolment for both."""
+    assert "left out: 7 files of speaker p315" in done.stderr
+    enrol, common, train = small.sets("vctk_test_enrolls", "vctk_test_common_enrolls", "train")
+    assert numbers(enrol) <= {25, 26, 27, 300} and numbers(train) == set(NUMBERS)
+    assert (enrol.utt2spk, enrol.enrolls) == (common.utt2spk, common.enrolls)
+    for gender in "fm":
+        names = (f"{evaluation}_trials_{gender}" for evaluation in EVALUATION["vctk"])
+        different, same = small.sets(*names)
+        assert numbers(different) <= {25, 26, 27, 300} and numbers(same) == {1, 2, 24}
+        assert different.spk2utt.keys() == same.spk2utt.keys()
+        # 2 enrolled speakers and 2 x 2 different, 2 x 3 common utterances.
+        assert (targets(different), targets(same)) == ((4, 4), (6, 6))
+    small.made("--mic", "mic1", "--sentences", "different")
+    assert all("_mic1.flac" in path for path in small.table("train/wav.scp").values())
+    small.made()
+
+
+def test_an4_in_other_formats_with_its_test_part(tree: Callable[..., Tree]) -> None:
+    def write(root: Path) -> None:
+        write_an4_part(root, "train", ("fash", "fjam", "mblw", "mdcs2"), ".wav")
+        write_an4_part(root, "test", ("mtje", "mmap"), ".sph")
+
+    done = tree("an4", write).made()
+    assert "left out: speaker mdcs2, 4 utterances" in done.stderr
+    assert "20 read / 20 written / 0 skipped; 5 speakers" in done.stdout
+
+
+@pytest.mark.slow
+def test_all_emotions_of_emodb(tree: Callable[..., Tree]) -> None:
+    small, asked = tree("emodb"), ("--emotions", "boredom anger")
+    done = small.run(*asked)
+    assert done.returncode == 2  # two utterances a speaker: two are enrolled, none is left
+    assert "only 0 have enough utterances" in done.stderr
+    for spk in GENDER["emodb"]:
+        write_audio(small.root / f"wav/{spk}a07La.wav")
+    small.made(*asked)
+    assert set(small.table("train/utt2emotion").values()) == {"boredom", "anger"}
+
+
+def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree: Callable[..., Tree]) -> None:
+    small = tree("fsdd")
+    metadata = small.root / "metadata.py"
+    metadata.write_text(METADATA.replace("'male', 'lang", "'female', 'lang"))
+    small.made()
+    assert small.table("train/spk2gender") == {"jackson": "f"}
+    metadata.unlink()
+    lines = ["speaker\tgender\taccent", *(f"{spk}\tm\tUSA neutral" for spk in GENDER["fsdd"])]
+    (small.root / "speakers.tsv").write_text("\n".join(lines) + "\n")
+    small.made()
+    assert {g for data in small.sets() for g in (data.spk2gender or {}).values()} == {"m"}
+
+
+def test_lists_of_one_gender() -> None:
+    utt2spk = {f"{spk}-{n}": spk for spk in ("m1", "m2") for n in range(3)}
+    rules = Rules(enrol_utts=2, genders=("m",))
+    lists = make_lists(utt2spk, {"m1": "m", "m2": "m"}, rules, 0)
+    check_lists(lists)
+    assert list(lists.trials) == ["m"]
+    assert len(lists.trials["m"]) == 4
+    with pytest.raises(UserError, match="m2: the gender is f, but lists are made for m only"):
+        make_lists(utt2spk, {"m1": "m", "m2": "f"}, rules, 0)
+
+
+@pytest.mark.slow
+def test_official_lists_and_chosen_subsets_of_librispeech(
+    tree: Callable[..., Tree], tmp_path: Path
+) -> None:
+    small, lists = tree("librispeech"), tmp_path / "lists"
+    small.made()
+    small.data.rename(lists)
+    gone = table(lists / "libri_test_enrolls/enrolls")
+    utt = next(utt for utt in gone if utt.startswith("61-"))
+    chapter = small.root / "test-clean/61" / utt.split("-")[1]
+    (chapter / f"{utt}.flac").unlink()
+    trans = chapter / f"61-{utt.split('-')[1]}.trans.txt"
+    lines = trans.read_text().splitlines()
+    trans.write_text("".join(f"{line}\n" for line in lines if not line.startswith(utt)))
+    done = small.made("--lists", lists, "--train-subsets", "dev-clean")
+    assert "enrolment utterances  f 4 -> 3           m 4 -> 4" in done.stdout
+    assert small.table("libri_test_enrolls/enrolls") == {u: "" for u in gone if u != utt}
+    name = "libri_test_trials_m/trials"
+    assert (small.data / name).read_text() == (lists / name).read_text()
+    assert set(small.table("train/spk2gender")) == {"84", "174"}
+    bad = small.run("--lists", lists / "train")
+    assert bad.returncode == 2 and "libri_test_enrolls: no such folder" in bad.stderr
+
+
+@pytest.mark.slow
+def test_vctk_080_and_a_training_set_of_another_corpus(
+    tree: Callable[..., Tree], tmp_path: Path
+) -> None:
+    small = tree("vctk", lambda root: write_vctk(root, new=False))
+    small.made("--leave-out", "")
+    assert set(small.table("train/spk2gender").values()) == {"f", "m"}
+    paths = small.table("train/wav.scp").values()
+    assert all(path.startswith(str(small.root / "wav48")) for path in paths)
+    (small.data / "train").rename(tmp_path / "libri")
+    options = ("--leave-out", "", "--speakers", 0)
+    small.made(*options, "--train-from", tmp_path / "libri")
+    assert small.table("train/utt2spk") == table(tmp_path / "libri/utt2spk")
+    assert len(small.table("vctk_test_enrolls/spk2gender")) == 6
+    nobody = small.run(*options)
+    assert nobody.returncode == 2 and "no speaker is left to train with" in nobody.stderr
+
+
+@pytest.mark.parametrize("suffix", ["", "_mic1"])
+@pytest.mark.slow
+def test_official_lists_of_vctk(tree: Callable[..., Tree], tmp_path: Path, suffix: str) -> None:
+    """As the challenge packs them: common trials in a folder of their own, ids with microphone."""
+    small, lists = tree("vctk"), tmp_path / "lists"
+    small.made()
+    names = [path.name for path in small.data.iterdir() if path.name != "train"]
+    for name in names:
+        if name == "vctk_test_common_enrolls":
+            continue
+        official = name.replace("vctk_test_common_trials", "vctk_test_trials")
+        official += "_common" if "common" in name else ""
+        shutil.copytree(small.data / name, lists / official)
+        for path in (lists / official).iterdir():
+            text = path.read_text()
+            for utt in small.table(f"{name}/utt2spk"):
+                text = text.replace(utt, utt + suffix) if path.name != "wav.scp" else text
+            path.write_text(text)
+        (lists / official / "wav.scp").unlink()
+    shutil.rmtree(small.data)
+    gone = next(iter(table(lists / "vctk_test_trials_f_common/utt2spk")))
+    audio = small.root / "wav48_silence_trimmed" / gone.split("_")[0]
+    (audio / f"{gone.removesuffix('_mic1')}{suffix or '_mic2'}.flac").unlink()
+    corpus = ("--corpus", small.root)
+    done = prepare(small.recipe, *corpus, "--lists", lists)
+    assert done.returncode == 0, done.stderr
+    assert "trial utterances      f 6 -> 5           m 6 -> 6" in done.stdout
+    for name in names:
+        wav = small.table(f"{name}/wav.scp")
+        assert all(utt.endswith(suffix) for utt in wav)
+        assert all(path.endswith(f"{suffix or '_mic2'}.flac") for path in wav.values())
+    official = table(lists / "vctk_test_enrolls/enrolls")
+    assert small.table("vctk_test_enrolls/enrolls") == official
+    evaluated = set(table(lists / "vctk_test_enrolls/spk2gender"))
+    assert not evaluated & set(small.table("train/spk2gender"))
+    bad = prepare(small.recipe, *corpus, "--lists", tmp_path)
+    assert "vctk_test_enrolls/utt2spk is missing" in bad.stderr
+
+
+@pytest.mark.slow
+def test_an4_names_counts_and_refuses_losses(tree: Callable[..., Tree]) -> None:
+    small = tree("an4")
+    wav = small.root / "wav/an4_clstk"
+    (wav / "fash/cen1-fash-b.flac").unlink()
+    write_audio(wav / "fash/cen9-fash-b.flac")  # no transcript, no file id
+    write_audio(wav / "mtje/cen1-mtje-b.wav", seconds=0.0)
+    (wav / "mtje/cen1-mtje-b.flac").unlink()
+    (wav / "fjam").rename(wav / "xjam")
+    done = small.run()
+    assert done.returncode == 3
+    assert "fash-cen1-fash-b: there is no audio file for it\n" in done.stderr
+    assert "fash-cen9-fash-b: there is no transcript for " in done.stderr
+    assert "mtje/cen1-mtje-b.wav has no samples (zero length)\n" in done.stderr
+    assert "xjam-cen1-fjam-b: speaker xjam has gender 'x' in the first letter" in done.stderr
+    assert "fjam-cen4-fjam-b: there is no audio file for it\n" in done.stderr
+    assert "11 of 29 utterances cannot be used" in done.stderr
+    assert not list(small.data.glob("*"))
+
+
+@pytest.mark.slow
+def test_librispeech_names_counts_and_refuses_losses(tree: Callable[..., Tree]) -> None:
+    small = tree("librispeech")
+    dev = small.root / "dev-clean"
+    (dev / "84/100/84-100-0000.flac").write_bytes(b"")  # zero length
+    (dev / "84/100/84-100-0001.flac").write_bytes(b"no FLAC at all")
+    (dev / "84/100/84-100-0002.flac").unlink()  # transcript without audio
+    trans = dev / "84/200/84-200.trans.txt"
+    trans.write_text(trans.read_text().replace("84-200-0001 ", "84-200-0009 "))
+    write_speakers(small.root, *(spk for spk in SUBSET if spk != "174"))
+    done = small.run()
+    assert done.returncode == 3
+    lines = [line for line in done.stderr.splitlines() if "published" not in line]
+    audio = "cannot be read as audio: Format not recognised."
+    ids = [f"174-{chapter}-000{n}" for chapter in (100, 200) for n in "012"]
+    assert [line.removeprefix("make_data_dir.py: ") for line in lines] == [
+        *(f"{utt}: speaker 174 is not in {small.root}/SPEAKERS.TXT" for utt in ids),
+        f"84-100-0000: {dev}/84/100/84-100-0000.flac {audio}",
+        f"84-100-0001: {dev}/84/100/84-100-0001.flac {audio}",
+        "84-100-0002: there is no audio file for it",
+        f"84-200-0001: there is no transcript for {dev}/84/200/84-200-0001.flac",
+        "84-200-0009: there is no audio file for it",
+        "data/train: not written: 11 of 19 utterances cannot be used (6 for the gender, 4 for the "
+        "audio, 1 for the transcript); correct the corpus, or allow the loss: --allow-loss 11",
+    ]
+    assert not (small.data / "train").exists() and not (small.data / ".prepare").exists()
+    done = small.made("--allow-loss", 11)
+    assert "data/train: 19 read / 8 written / 11 skipped (6 for the gender" in done.stdout
+    assert set(small.table("train/utt2spk").values()) == {"84", "19"}
+
+
+def refused(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> None:
+    """In one line, but for counts of what was found, and without a trace in data."""
+    done = small.run(*options)
+    assert done.returncode == status, done.stderr
+    lines = [x for x in done.stderr.splitlines() if "published:" not in x and "left out: " not in x]
+    assert message in done.stderr and (len(lines) == 1 or status == 3), done.stderr
+    assert not (small.data / "train").exists()
+
+
+Change = Callable[[Path], object]
+
+
+def to(*paths: str, seconds: float = 0.2) -> Change:
+    """Audio that is there, too."""
+    return lambda root: [write_audio(root / path, seconds) for path in paths]
+
+
+def moved(old: str, new: str) -> Change:
+    return lambda root: (root / old).rename(root / new)
+
+
+def without(*patterns: str) -> Change:
+    def change(root: Path) -> None:
+        for path in [path for pattern in patterns for path in root.glob(pattern)]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return change
+
+
+def suffix(pattern: str, new: str) -> Change:
+    return lambda root: [path.rename(path.with_suffix(new)) for path in root.glob(pattern)]
+
+
+def replaced(name: str, old: str, new: str) -> Change:
+    return lambda root: (root / name).write_text((root / name).read_text().replace(old, new))
+
+
+def copied(old: str, new: str) -> Change:
+    return lambda root: shutil.copytree(root / old, root / new)
+
+
+def nothing(_: Path) -> None:
+    """No change: the options are wrong."""
+
+
+LATE = "wav48_silence_trimmed/*/*_"
+REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]] = [
+    *((name, nothing, ("--corpus", ""), "--corpus is missing") for name in WRITE),
+    *((name, nothing, ("--corpus", "nowhere"), "nowhere: no such folder") for name in WRITE),
+    *((name, nothing, ("--corpus", "", "--download", "true"), "README.md")
+      for name in ("an4", "emodb", "fsdd")),
+    ("vctk", nothing, ("--corpus", "", "--download", "true"), "licence page"),
+    ("an4", without("*"), (), "an4/wav: no such folder"),
+    ("an4", nothing, ("--speakers", 4), "4 speakers of gender f are wanted, but only 3"),
+    ("an4", suffix("**/*.flac", ".raw"), (), "wav: holds no"),
+    ("an4", without("etc/an4_train.fileids"), (), "holds neither an4_train.fileids"),
+    ("an4", to("wav/an4_clstk/fash/cen1-fash-b.wav"), (), "fash-cen1-fash-b: is there twice: "),
+    ("emodb", nothing, ("--emotions", "joy"), "'joy'; known: anger"),
+    ("emodb", without("wav"), (), "wav: no such folder"),
+    ("emodb", to("wav/07a01Fa.wav"), (), "speaker 07 is not in the list in prepare.sh", 3),
+    ("emodb", to("wav/03a03Fa.wav"), (), "03-03a03Fa: there is no transcript", 3),
+    ("emodb", to("wav/03a01Xa.wav"), (), "03-03a01Xa: its emotion is ''", 3),
+    ("emodb", to("wav/hello.wav"), (), "no <speaker><sentence><emotion><version>"),
+    ("fsdd", replaced("metadata.py", "'theo'", "'other'"), (), "speaker theo is not in ", 3),
+    ("fsdd", without("recordings"), (), "recordings: no such folder"),
+    ("fsdd", without("metadata.py"), (), "neither speakers.tsv nor metadata.py"),
+    ("librispeech", without("*"), (), "librispeech/SPEAKERS.TXT is missing"),
+    ("librispeech", nothing, ("--train-subsets", "dev-claen"), "dev-claen: no such folder"),
+    ("librispeech", suffix("train-clean-100/**/*.flac", ".mp3"), (),
+     "train-clean-100: holds no <speaker>"),  # the layout changed: audio of another format
+    ("librispeech", without("train-clean-100", "dev-clean/**/*.trans.txt"), (),
+     "dev-clean: holds no <speaker>/<chapter>/*.trans.txt"),
+    ("librispeech", without("train-clean-100", "dev-clean"), (), "has no subset but test-clean"),
+    ("librispeech", copied("test-clean/61", "train-clean-100/61"), (),
+     "1 speakers are in test-clean and in the training subsets (dev-clean train-clean-100), "
+     "such as 61\n"),
+    ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (),
+     "61-100-0001: is there twice: "),
+    ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (), "; keep one of them\n"),
+    ("vctk", without("*"), (), "speaker-info.txt is missing"),
+    ("vctk", nothing, ("--mic", "mic3"), "known: mic1, mic2"),
+    ("vctk", nothing, ("--sentences", "some"), "known: "),
+    ("vctk", to("wav48_silence_trimmed/p225/take_1.flac"), (),
+     "p225/take_1.flac: no <speaker>_<number>"),
+    ("vctk", nothing, ("--leave-out", "", "--mic", "mic1"),
+     "p315_001: there is no transcript", 3),
+    ("vctk", nothing, ("--leave-out", "", "--mic", "mic1"),
+     "7 of 56 utterances cannot be used (7 for the transcript)", 3),
+    ("vctk", without(*(f"{LATE}{n:03d}_*" for n in NUMBERS if n > 24)), (),
+     "without them: --sentences common"),
+    ("vctk", without("wav48_silence_trimmed"), (), "holds none of wav48_silence_trimmed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case[0]}: {case[3]}")
+def test_what_is_not_the_corpus_is_refused(
+    tree: Callable[..., Tree], case: tuple[str, Change, tuple[object, ...], str]
+) -> None:
+    name, change, options, message, *status = case
+    small = tree(name)
+    change(small.root)
+    refused(small, options, message, *status)
+    assert not list(small.data.glob("*"))
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def openslr(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server with the subsets packed as OpenSLR packs them, and its folder."""
+    folder, corpus = tmp_path / "served", tmp_path / "LibriSpeech"
+    folder.mkdir()
+    write_librispeech(corpus)
+    for subset in set(SUBSET.values()):
+        with tarfile.open(folder / f"{subset}.tar.gz", "w:gz") as archive:
+            for name in ("SPEAKERS.TXT", subset):
+                archive.add(corpus / name, f"LibriSpeech/{name}")
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_port}", folder
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@pytest.mark.slow
+def test_librispeech_is_downloaded(openslr: tuple[str, Path], tmp_path: Path) -> None:
+    (url, served), recipe = openslr, make_recipe(tmp_path / "recipe", "librispeech")
+    sums = {p.name: hashlib.md5(p.read_bytes()).hexdigest() for p in served.iterdir()}
+    listed = recipe / "conf/md5sum.txt"
+    listed.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+    options = ("--download", "true", "--url", url, "--enrol-utts", 2)
+    broken = served / "train-clean-100.tar.gz"
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:-10])
+    done = prepare(recipe, *options)
+    assert done.returncode == 2
+    assert "train-clean-100.tar.gz: " in done.stderr and "checksum is not" in done.stderr
+    got = recipe / "corpus/LibriSpeech"
+    assert sorted(path.name for path in got.iterdir()) == ["SPEAKERS.TXT", "test-clean"]
+    broken.write_bytes(whole)
+    done = prepare(recipe, *options)
+    assert done.returncode == 0, done.stderr
+    assert "test-clean.tar.gz" not in done.stdout  # it was there
+    assert set(table(recipe / "data/train/spk2gender")) == {"19"}
+    assert files(got / "test-clean") == files(tmp_path / "LibriSpeech/test-clean")
+
+
+def test_official_digests_of_all_archives_of_librispeech() -> None:
+    listed = table(ROOT / "egs/librispeech/conf/md5sum.txt")
+    assert len(listed) == 7 and {len(digest) for digest in listed} == {32}
+
+
+@pytest.mark.slow
+def test_either_evaluation_of_vctk_can_be_run_first(tree: Callable[..., Tree]) -> None:
+    """Both are made at once, and the second run finds them up to date."""
+    small = tree("vctk")
+    (small.recipe / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    for part in ("encoders", "systems"):
+        (small.recipe / "conf" / part).unlink()
+        (small.recipe / "conf" / part).symlink_to(ROOT / "egs/TEMPLATE/conf" / part)
+    said = []
+    for evaluation in ("vctk_test_common", "vctk_test"):
+        command = ["./run.sh", "--stop-stage", "0", "--corpus", str(small.root)]
+        command += ["--evaluation", evaluation]
+        command += ["--prepare-options=--speakers 2 --enrol-utts 2"]
+        done = subprocess.run(command, cwd=small.recipe, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert "making data/train" in said[0] and "up to date: data/train" in said[1]
+
+
+# Options, what is said, and of some sets the numbers of speakers, utterances, target and nontarget
+# trials.
+Counts = dict[str, tuple[int, int, tuple[int, int]]]
+EXCERPTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Counts]] = {
+    "an4": ((), ("575 read / 575 written / 0 skipped; 45 speakers, 0.444 h",), {
+        "train": (25, 0, (0, 0)), "an4_test_trials_f": (10, 0, (0, 0)),
+        "an4_test_trials_m": (10, 0, (0, 0))}),
+    "emodb": ((), ("263 read / 263 written / 0 skipped; 8 speakers, 0.202 h",), {}),
+    "fsdd": ((), ("300 read / 300 written / 0 skipped; 6 speakers, 0.036 h",), {
+        "fsdd_test_trials_m": (4, 160, (160, 480))}),
+    "librispeech": (("--lists", "vpc2020_libri_test/data"), (
+        "eval: 336 read / 336 written / 0 skipped; 26 speakers",
+        "data/train: 438 read / 438 written / 0 skipped; 266 speakers",
+        "target trials         f 548 -> 99        m 449 -> 72",
+        "nontarget trials      f 11196 -> 1210    m 9457 -> 904"), {
+        "libri_test_enrolls": (19, 95, (0, 0)), "libri_test_trials_f": (13, 0, (99, 1210)),
+        "libri_test_trials_m": (13, 0, (72, 904))}),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.corpora
+@pytest.mark.parametrize("name", EXCERPTS)
+def test_the_excerpt(tmp_path: Path, corpora: Path, name: str) -> None:
+    options, said, counts = EXCERPTS[name]
+    recipe = make_recipe(tmp_path / "recipe", name)
+    asked = [str(corpora / word) if "/" in word else word for word in options]
+    done = prepare(recipe, "--corpus", corpora / name, *asked)
+    assert done.returncode == 0, done.stderr
+    assert all(words in done.stdout for words in said)
+    for part, (n_speakers, n_utts, trials) in counts.items():
+        data = load_data_dir(recipe / "data" / part)
+        assert len(data.spk2utt) == n_speakers
+        assert n_utts in (0, len(data.utt2spk))
+        assert trials in ((0, 0), targets(data))
+        assert name != "an4" or part == "train" or len(data.trials or []) == 10 * len(data.utt2spk)
+    train = load_data_dir(recipe / "data/train")
+    evaluated = {spk for spk, _ in map(str.split, sum_lines(recipe, "*_enrolls/utt2spk"))}
+    assert train.spk2utt.keys().isdisjoint(evaluated)
+    if name == "emodb":
+        emotions = (line.split()[1] for line in sum_lines(recipe, "*[!d]/utt2emotion"))
+        assert Counter(emotions) == {"anger": 100, "neutral": 63, "happiness": 55, "sadness": 45}
+    if name == "librispeech":
+        hours = sum((train.utt2dur or {}).values()) / 3600
+        assert hours == pytest.approx(0.213 + 0.167 + 0.871, abs=0.002)
+
+
+def sum_lines(recipe: Path, pattern: str) -> list[str]:
+    """Lines of a table of all sets that match."""
+    paths = (recipe / "data").glob(pattern)
+    return [line for path in paths for line in path.read_text().splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.corpora
+def test_the_excerpt_of_vctk(tmp_path: Path, corpora: Path) -> None:
+    """Four speakers, sentences 1 to 24 only; nobody is left to train with."""
+    recipe = make_recipe(tmp_path / "recipe", "vctk")
+    options = ("--corpus", corpora / "vctk", "--sentences", "common", "--speakers", 0)
+    options += ("--enrol-utts", 4)
+    done = prepare(recipe, *options)
+    assert "all: 40 read / 40 written / 0 skipped; 4 speakers" in done.stdout
+    assert done.returncode == 2 and "no speaker is left to train with" in done.stderr
+    shutil.copytree(recipe / "data/vctk_test_common_enrolls", tmp_path / "other")
+    done = prepare(recipe, *options, "--train-from", tmp_path / "other")
+    assert done.returncode == 0, done.stderr
+    parts = ("enrolls", "trials_f", "trials_m", "trials_mixed")
+    wanted = {"train", *(f"vctk_test_common_{part}" for part in parts)}
+    assert {path.name for path in (recipe / "data").iterdir()} == wanted
+    for gender, speakers in (("f", {"p225", "p228"}), ("m", {"p226", "p227"})):
+        data = load_data_dir(recipe / f"data/vctk_test_common_trials_{gender}")
+        assert (targets(data), set(data.spk2utt)) == ((12, 12), speakers)
