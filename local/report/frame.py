@@ -255,11 +255,11 @@ def write_frame(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
         writer.writerows(rows)
 
 
-def where(frame: pd.DataFrame, **of: object) -> pd.DataFrame:
+def where(frame: pd.DataFrame, **of: Any) -> pd.DataFrame:
     """The rows with these values in these columns; a list, tuple or set stands for any of its."""
     for name, wanted in of.items():
         many = isinstance(wanted, list | tuple | set | frozenset)
-        frame = frame[frame[name].isin(list(wanted)) if many else frame[name] == wanted]
+        frame = frame[frame[name].isin([*wanted]) if many else frame[name] == wanted]
     return frame
 
 
