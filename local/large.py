@@ -33,7 +33,7 @@ from steps.options import add_backend, add_device, add_sampler, make_sampler
 from utils.cli import UserError, add_command, make_parser, positive, run_program
 from utils.options import add_allow_loss, add_paths, add_seed
 from utils.progress import progress
-from utils.tables import atomic_write, is_there
+from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
 
@@ -346,17 +346,12 @@ def _collect(args: argparse.Namespace) -> None:
     those of the curve `real` are simulated, and each of these files says so.
     """
     from local.report import large as report
-    from local.report.origin import origin
 
     points = [p for name, path in args.curve for p in report.read_points(name, Path(path))]
-    args.out.mkdir(parents=True, exist_ok=True)
-    report.draw_curves(points, args.out)
-    text = report.render(
-        args.corpus_name, args.encoder, args.scorer, args.leak, points, origin(args.command_log)
-    )
-    with atomic_write(args.out / "RESULTS.md") as stream:
-        stream.write(text)
-    report.write_rows(args.out / "large.csv", points)
+    report.STUDY.write(
+        args.out, report.to_frame(points), args.command_log,
+        corpus=args.corpus_name, encoder=args.encoder, scorer=args.scorer, leak=args.leak,
+    )  # fmt: skip
     print(f"{len(points)} populations of {len(args.curve)} tables written to {args.out}")
 
 
