@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pandas import DataFrame
 
     from local.report.frame import METRICS
+    from local.report.gather import tabulate
     from local.report.nist import STUDY
-    from local.report.results import tabulate
 
     rows = [row for folder in args.folders for row in tabulate(folder, args.corpus_name)[0]]
     figures = DataFrame(rows, columns=METRICS)

@@ -1,14 +1,13 @@
 """Tables of results pages are what their committed data say."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local.export_latex import main as export_latex
 from local.render_tables import main
-from local.report.results import Figure, read_table
-from local.report.tables import group, leakage_table
+from local.report.frame import read_metrics, where
+from local.report.tables import LEAKAGE, tabulate
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -306,8 +305,8 @@ def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     assert lines["| EER, cross-profile", "a/plda"].endswith("| 0 | 1 | 0 |")
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 241 |" in text
-    own = [f for f in read_table(tmp_path / "metrics.csv", Figure) if f.system == "copy"]
-    told = leakage_table(group(replace(f, attacker="leakage") for f in own))
+    own = where(read_metrics(tmp_path / "metrics.csv"), system="copy")
+    told = tabulate(LEAKAGE, own.assign(attacker="leakage"))
     (row,) = told.rows
     assert row[told.header.index("CCA top 10")] == "not defined"
     page.write_text("<!-- table: nist . ranks -->\n<!-- end -->\n")

@@ -10,9 +10,9 @@ import pytest
 
 from local.collect_whitebox import main as collect
 from local.make_report import main as make_report
-from local.report.load import Results
-from local.report.results import Figure, SpeakerFigure, write_table
 from local.report.whitebox import Targets, by_speaker, over_targets, utility
+from tests.report_rows import Figure, SpeakerFigure, write_table
+from tests.report_rows import results as of_rows
 from tests.test_report_many import Made
 from tests.test_studies import CONF, make_folder, run
 from utils.cli import UserError
@@ -43,7 +43,7 @@ def made(folder: Path) -> Made:
 @pytest.fixture
 def targets(tmp_path: Path) -> Targets:
     found = made(tmp_path)
-    results = Results(tmp_path, figures=found.figures, speakers=found.speakers)
+    results = of_rows(found.figures, found.speakers, folder=tmp_path)
     return Targets(results, dict.fromkeys(NAMES, ("", "")))
 
 

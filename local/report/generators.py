@@ -10,8 +10,8 @@ from pandas import DataFrame
 
 from local.report import draw, frame
 from local.report.frame import Measure, number, read_frame
+from local.report.gather import tabulate
 from local.report.papers import CITED, published
-from local.report.results import tabulate
 from local.report.study import Place, Study, count_along, panels, pivot, save_panels
 from local.report.tables import Table
 from local.report.words import Marked, attacker, code
@@ -86,10 +86,11 @@ def speech_rows(folders: Iterable[Path], corpus: str) -> DataFrame:
     rows = []
     for folder in folders:
         for found in tabulate(folder, corpus)[0]:
-            name = f"{EER_OF}{found.attacker}" if found.metric == "eer" else found.metric
-            if found.metric in ("deid", "g_vd", "eer") and found.value:
-                where = {"evaluator": found.evaluator, "split": found.split}
-                rows += _rows(found.system, {name: float(found.value)}, **where)
+            name, value = found["metric"], found["value"]
+            if name in ("deid", "g_vd", "eer") and value:
+                name = f"{EER_OF}{found['attacker']}" if name == "eer" else name
+                where = {"evaluator": found["evaluator"], "split": found["split"]}
+                rows += _rows(found["system"], {name: float(value)}, **where)
     return DataFrame(rows, columns=COLUMNS)
 
 

@@ -4,22 +4,17 @@
 import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 from pandas import DataFrame, concat
 
 from local.report import frame
 from local.report.frame import MEASURES, NOTHING, UTILITY, Measure, measure, number, show
-from local.report.front import trades
 from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
-from local.report.results import Figure
-from local.report.strongest import strongest as old_strongest
-from local.report.strongest import unprotected as old_unprotected
+from local.report.select import strongest, trades, unprotected
 from local.report.study import Place, pivot
 from local.report.tables import Table
 from local.report.whitebox import FIGURES, spread
@@ -196,7 +191,7 @@ def front_table(block: Block) -> Table:
     """Privacy against words: the lowest EER and the WER of each system and gender, and
     which systems are at least as good in both and better in one (none: the Pareto front)."""
     rows = []
-    for trade in trades(_rows(frame.where(block.figures, system=[*block.systems, "original"]))):
+    for trade in trades(frame.where(block.figures, system=[*block.systems, "original"])):
         people = block.groups.get(trade.split.removeprefix(f"{block.split}_"))
         if trade.metric != "wer" or people is None:
             continue
@@ -333,29 +328,6 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "claims": claims_table,
     "verdicts": verdicts_table,
 }
-
-
-# Until the selection takes tables.
-def _rows(figures: DataFrame) -> list[Figure]:
-    text = {name: figures[name].map(lambda x: "" if x != x else str(x)) for name in frame.NUMBERS}
-    return [
-        Figure(*row) for row in figures.assign(**text)[[*frame.METRICS]].itertuples(index=False)
-    ]
-
-
-def _numbers(figure: Figure | None) -> Any:
-    ends = {name: frame.parse(getattr(figure, name)) for name in frame.NUMBERS} if figure else {}
-    return SimpleNamespace(**(vars(figure) | ends), tag="") if figure else None
-
-
-def strongest(figures: DataFrame) -> list[Any]:
-    """The strongest attackers, with numbers."""
-    return [replace(s, eer=_numbers(s.eer)) for s in old_strongest(_rows(figures))]
-
-
-def unprotected(figures: DataFrame) -> dict[tuple[str, str], Any]:
-    """EERs of unprotected speech, with numbers."""
-    return {at: _numbers(figure) for at, figure in old_unprotected(_rows(figures)).items()}
 
 
 def render_page(path: Path) -> str:

@@ -78,7 +78,7 @@ class Targets:
     def metrics(self) -> DataFrame:
         """Figures."""
         found = getattr(self.results, "metrics", None)
-        return tidy(self.results.figures if found is None else found, frame.METRICS)
+        return tidy(self.results.metrics if found is None else found, frame.METRICS)
 
     @cached_property
     def people(self) -> DataFrame:
