@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     told = found.results.run.get("origin")
     text = STUDY.page(found, told if isinstance(told, dict) else {})
     write_text(args.results / "RESULTS.md", text)
-    count = len(found.metrics)
+    count = len(found.results.metrics)
     print(f"{count} figures of {len(voices)} targets tabulated in {args.results}")
     return 0
 

@@ -148,6 +148,21 @@ def test_targets_stand_by_the_gender_of_speakers_and_of_targets(page: Path) -> N
     assert lines[4] == "| women | `bn_const_1_of_4_f0` | 10.0 [5.0, 50.0] | 10.0 [5.0, 20.0] |"
 
 
+def test_targets_that_do_not_say_of_how_many_they_are_ended_in_a_traceback(page: Path) -> None:
+    rows = "".join(
+        f"c,test_f,f,const_0{n},ignorant,e/plda,OA,eer,0.{n},,,13,,,,aa\n" for n in (1, 3)
+    )
+    (page.parent / "run/metrics.csv").write_text(DATA + rows)
+    page.write_text("<!-- table: targets run split=test evaluators=e/plda -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| women")]
+    assert lines[1:] == [
+        "| women | `const_NN`: 2 targets | 20.0 ± 14.1 |",
+        "| women | `const_01` | 10.0 |",
+        "| women | `const_03` | 30.0 |",
+    ]
+
+
 def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
     page.write_text(
         "<!-- table: trainings run split=test evaluators=e/plda,e/cosine -->\n<!-- end -->\n"

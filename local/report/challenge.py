@@ -45,7 +45,7 @@ class Score:
 
 
 def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: str) -> list[Score]:
-    """What a recipe measured of a system and of unprotected speech, as far as the protocol asks.
+    """Figures of a recipe of a system and of unprotected speech, as far as the protocol asks.
 
     evaluator: whose EERs; of two recognisers of words the first in the table counts. A split that
     was not measured is left out.
@@ -79,8 +79,8 @@ def averages(scores: Sequence[Score], privacy: Privacy) -> dict[str, float]:
 
 
 def category(average: float, categories: Sequence[float]) -> int:
-    """How many of the lowest EERs an average reaches, 0 to all of them; it is ranked with systems
-    of the same category."""
+    """Number of the lowest EERs that an average reaches, 0 to all of them; a system is ranked with
+    those of its category."""
     return sum(average >= least for least in categories)
 
 

@@ -12,9 +12,9 @@ from local.report import draw, frame
 from local.report.frame import Measure, number, read_frame
 from local.report.gather import tabulate
 from local.report.papers import CITED, published
-from local.report.study import Place, Study, count_along, panels, pivot, save_panels
+from local.report.study import Study, count_along, panels, pivot, save_panels
 from local.report.tables import Table
-from local.report.words import Marked, attacker, code
+from local.report.words import Marked, attacker, code, markdown_table
 from utils.cli import UserError
 from utils.jsonfiles import read_json_object
 
@@ -95,7 +95,7 @@ def speech_rows(folders: Iterable[Path], corpus: str) -> DataFrame:
 
 
 def published_rows(generators: Iterable[str]) -> DataFrame:
-    """What 004 has of these generators: Table II (speaker level), Table III, Fig. 11."""
+    """Figures of 004 of these generators: Table II (speaker level), Table III, Fig. 11."""
     tables = {"II": "", "III": "", "Fig. 11": CAPACITY_OF_004}
     every = published(PAPER)
     rows = []
@@ -149,34 +149,34 @@ def similarity_table(rows: DataFrame) -> Table:
     return Table(header, lines)
 
 
-def attack_table(rows: DataFrame) -> Table:
-    """EER of each attacker on the trials of both genders together: a row each."""
+def attack_table(rows: DataFrame) -> str:
+    """EER of each attacker on the trials of both genders together: a row each; empty: none."""
     eers = rows[rows["figure"].str.startswith(EER_OF)]
     lines = [
         [row.generator, attacker(row.figure.removeprefix(EER_OF)), f"{row.evaluator}, {row.split}",
          number(100 * row.value)]
         for row in eers.itertuples()
     ]  # fmt: skip
-    return Table(["generator", "attacker", "evaluator, split", "EER (%)"], lines)
+    header = ["generator", "attacker", "evaluator, split", "EER (%)"]
+    return markdown_table(header, lines) if lines else ""
 
 
 def time_table(rows: DataFrame) -> Table:
     """CPU time of a vector and real-time factor (Table III)."""
-    columns = [("ms a vector", {"of": (HERE, "cpu_seconds"), "scale": 1000}),
-               ("real-time factor", {"of": (HERE, "rtf"), "scale": 1}),
-               (AUTHORS, {"of": (PAPER, "rtf"), "scale": 1})]  # fmt: skip
-    own = {
-        (f.generator, f.of, f.figure): f.value
-        for f in frame.where(rows, figure=("cpu_seconds", "rtf")).itertuples()
-    }
+    columns = [
+        ("ms a vector", (HERE, "cpu_seconds", 1000)),
+        ("real-time factor", (HERE, "rtf", 1)),
+        (AUTHORS, (PAPER, "rtf", 1)),
+    ]
+    own = frame.where(rows, figure=("cpu_seconds", "rtf"))
+    keys = zip(own["generator"], own["of"], own["figure"], strict=True)
+    found = dict(zip(keys, own["value"], strict=True))
 
-    def cell(at: Place) -> str:
-        value = own.get((at["generator"], *at["of"]))
-        return "" if value is None else f"{at['scale'] * value:.3g}"
+    def cell(name: str, column: tuple[str, str, int]) -> str:
+        value = found.get((name, *column[:2]))
+        return "" if value is None else f"{column[2] * value:.3g}"
 
-    return pivot(
-        ["generator"], [([name], {"generator": name}) for name in _generators(rows)], columns, cell
-    )
+    return pivot(["generator"], [([name], name) for name in _generators(rows)], columns, cell)
 
 
 def capacity_table(rows: DataFrame) -> Table:

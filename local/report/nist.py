@@ -14,7 +14,7 @@ from local.metrics.permutation import holm
 from local.report import frame
 from local.report.frame import NOTHING, Measure, Value, number
 from local.report.papers import CITED, of_table
-from local.report.study import Place, Study, dashed, pivot
+from local.report.study import Study, dashed, headed, pivot
 from local.report.tables import CERTAIN, Table
 from local.report.words import Marked
 from utils.cli import UserError
@@ -29,33 +29,29 @@ RANKED = (  # what systems are ordered by, and the table of 003 that prints it
     ("cross", "6", "EER, cross-profile"),
     ("p_cos", "8", "P-cosine above chance"),
 )
-PERCENT = Measure("", "", scale=100, digits=1)
+PERCENT = Measure("", "", "%", 100, 1)
+HITS = [(f"@{k}", PERCENT.but(name=f"cmc_{k}")) for k in RANKS]
 EER = frame.measure("eer")
-TESTED = (("cmc_1", "CMC@1"), ("cmc_10", "CMC@10"), ("auc_cmc", "AUC-CMC"),
-          ("mean_rank", "mean rank"))  # fmt: skip
-SEARCH = (
-    Measure("auc_cmc", "AUC-CMC"), Measure("chance_auc_cmc", "its chance"),
-    Measure("chance_clustered_auc_cmc", "clustered"), Measure("mean_rank", "mean rank", digits=1),
-    Measure("chance_mean_rank", "chance", digits=1),
-    Measure("mean_rank_all_mates", "mean rank of all mates", digits=1),
-    Measure("chance_mean_rank_all_mates", "chance", digits=1),
-)  # fmt: skip
-ABOVE = (PERCENT.but(name="above_cca_top10", title="CCA above chance", unit="%"),
-         PERCENT.but(name="above_p_cos", title="P-cosine above chance", unit="%"))  # fmt: skip
-SPACE = (
-    Measure("segments", "segments", digits=0),
-    *(
-        made
-        for name, title, digits in (
-            ("cca_top10", "CCA top 10", 3), ("p_mse", "P-MSE", 4), ("p_cos", "P-cosine", 3),
-            ("p_cos_held_out", "P-cosine held out", 3),
-        )
-        for made in (
-            Measure(name, title, digits=digits), Measure(f"chance_{name}", "chance", digits=digits)
-        )
-    ),
-    *ABOVE,
-)  # fmt: skip
+TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
+ABOVE = (PERCENT.but(name="above_cca_top10", title="CCA above chance"),
+         PERCENT.but(name="above_p_cos", title="P-cosine above chance"))  # fmt: skip
+SEARCH = [
+    Measure(name, title, digits=digits)
+    for name, title, digits in (
+        ("auc_cmc", "AUC-CMC", 3), ("chance_auc_cmc", "its chance", 3),
+        ("chance_clustered_auc_cmc", "clustered", 3), ("mean_rank", "mean rank", 1),
+        ("chance_mean_rank", "chance", 1), ("mean_rank_all_mates", "mean rank of all mates", 1),
+        ("chance_mean_rank_all_mates", "chance", 1),
+    )
+]  # fmt: skip
+SPACE = [
+    Measure(prefix + name, chance or title, digits=digits)
+    for name, title, digits in (
+        ("cca_top10", "CCA top 10", 3), ("p_mse", "P-MSE", 4), ("p_cos", "P-cosine", 3),
+        ("p_cos_held_out", "P-cosine held out", 3),
+    )
+    for prefix, chance in (("", ""), ("chance_", "chance"))
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class Searches:
         """Systems and evaluators in the order in which the figures name them."""
         figures = figures if "tag" in figures else frame.with_numbers(figures)
         eers = frame.where(figures, metric="eer")
-        lists = (attacker.split("_p")[0] for attacker in eers["attacker"])
+        lists = eers["attacker"].str.split("_p").str[0]
         counts = zip(lists, *(eers[name] for name in frame.COUNTS), strict=True)
         profiles = {a.rpartition("_p")[2] for a in figures["attacker"] if "_p" in a}
         study = cls(
@@ -87,11 +83,9 @@ class Searches:
             sorted(profiles, key=int),
             sorted(set(counts)),
         )
-        segments = frame.where(figures, metric="p_cos").itertuples()
-        study.found.update(
-            {(f.system, f.attacker, f.evaluator, "segments"): Value(frame.parse(f.n_segments))
-             for f in segments}
-        )  # fmt: skip
+        for f in frame.where(figures, metric="p_cos").itertuples():
+            found = Value(frame.parse(f.n_segments))
+            study.found[f.system, f.attacker, f.evaluator, "segments"] = found
         study._derive()
         return study
 
@@ -103,13 +97,13 @@ class Searches:
                 self.found[*at, f"above_{metric}"] = Value(_above(value, chance))
                 if metric == "cca_top10" and chance > CERTAIN:  # too few segments
                     self.found[*at, metric] = self.found[*at, f"chance_{metric}"] = NOTHING
-            for metric, _ in TESTED:
+            for metric in TESTED:
                 values = [self.value(*at, f"p_value_{metric}").value for at in every]
                 for at, one in zip(every, holm(values), strict=True):
                     self.found[*at, f"holm_{metric}"] = Value(one)
 
     def value(self, system: str, attacker: str, evaluator: str, metric: str) -> Value:
-        """NaN where it was not measured, or is not defined."""
+        """A figure, which is NaN where it was not measured or is not defined."""
         return self.found.get((system, attacker, evaluator, metric), NOTHING)
 
     def leakage(self, system: str, evaluator: str, profile: str, metric: str) -> Value:
@@ -117,7 +111,7 @@ class Searches:
         return self.value(system, f"leakage_p{profile}", evaluator, metric)
 
     @property
-    def cells(self) -> list[tuple[str, str]]:
+    def places(self) -> list[tuple[str, str]]:
         """Every evaluator and profile."""
         return list(product(self.evaluators, self.profiles))
 
@@ -125,24 +119,19 @@ class Searches:
         """Systems, evaluators, and profiles that were searched: one of who draws nothing."""
         return [
             (system, evaluator, p)
-            for system, (evaluator, p) in product(self.systems, self.cells)
+            for system, (evaluator, p) in product(self.systems, self.places)
             if (system, f"leakage_p{p}", evaluator, "p_cos") in self.found
         ]
 
     def searches(self, columns: Iterable[Measure]) -> Table:
         """A row a search: figures, with a dash where there is none."""
-        rows = [
-            ((s, e, f"P{p}"), {"system": s, "evaluator": e, "profile": p})
-            for s, e, p in self.searched()
-        ]
-        titles = [(made.heading, {"measure": made}) for made in columns]
-        return pivot(["system", "evaluator", "profile"], rows, titles, self.cell)
+        rows = [((s, e, f"P{p}"), (s, e, p)) for s, e, p in self.searched()]
+        names = ["system", "evaluator", "profile"]
+        return pivot(names, rows, headed(columns), self.cell)
 
-    def cell(self, at: Place) -> str:
-        """A figure of the search or of the spaces."""
-        made = at["measure"]
-        found = self.leakage(at["system"], at["evaluator"], at["profile"], made.name)
-        return dashed(found, made)
+    def cell(self, search: tuple[str, str, str], column: Measure) -> str:
+        """A figure of a search or its spaces."""
+        return dashed(self.leakage(*search, column.name), column)
 
 
 def _above(value: float, chance: float) -> float:
@@ -158,7 +147,7 @@ def _theirs(table: str, kind: str = "") -> dict[str, DataFrame]:
 
 
 def _printed(head: Sequence[str], table: str, kind: str = "") -> Table:
-    """The same of 003, with a dash for what is not printed."""
+    """A table as 003 prints it, with a dash for what is not printed."""
     rows = [_published(name, own["value"], len(head)) for name, own in _theirs(table, kind).items()]
     return Table(["system", *head], rows, 1)
 
@@ -169,17 +158,17 @@ def _published(name: str, cells: Iterable[str], width: int) -> list[str]:
 
 
 def trial_table(study: Searches, trial: str) -> Table:
-    """Of Table 5: EER (%) of a trial set, trial1 or trial2, by evaluator and profile."""
-    original = ([WITHOUT], {"system": ORIGINAL, "list": "trial2"})
-    rows = [([system], {"system": system, "list": trial + "_p{p}"}) for system in study.systems]
-    columns = [(f"{e}, P{p}", {"evaluator": e, "p": p}) for e, p in study.cells]
-    return pivot(["system"], [original, *rows], columns, lambda at: dashed(
-        study.value(at["system"], at["list"].format(p=at["p"]), at["evaluator"], "eer"), EER
+    """Table 5: EER (%) of a trial set, trial1 or trial2, by evaluator and profile."""
+    rows = [([WITHOUT], (ORIGINAL, "trial2"))]
+    rows += [([system], (system, trial + "_p{}")) for system in study.systems]
+    columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in study.places]
+    return pivot(["system"], rows, columns, lambda row, at: dashed(
+        study.value(row[0], row[1].format(at[1]), at[0], "eer"), EER
     ))  # fmt: skip
 
 
 def printed_trials(trial: str) -> Table:
-    """The same of 003."""
+    """Table 5 as 003 prints it."""
     head = [f"{e} P{p}" for e in ("TitaNet", "ECAPA", "Olive") for p in (1, 2)]
     table = _printed(head, "5", trial)
     if trial == "trial1":  # under trial set 2 the paper has a dash
@@ -200,29 +189,27 @@ def search_table(study: Searches) -> Table:
 
 def hits_table(study: Searches) -> Table:
     """Table 7: CMC (%) at the ranks, mean over profiles and evaluators."""
-    rows = []
-    for system in study.systems:
-        every = [
-            [study.leakage(system, e, p, f"cmc_{k}").value for k in RANKS] for e, p in study.cells
-        ]
-        there = [row for row in every if not math.isnan(row[0])]
-        mean = [_mean(column) for column in zip(*there, strict=True)] or [NOTHING] * len(RANKS)
-        cells = [dashed(value, PERCENT.but(digits=2)) for value in mean]
-        rows.append([system, str(len(there)), *cells])
-    return Table(["system", "mean of", *(f"@{k}" for k in RANKS)], rows, 1)
+
+    def found(system: str, column: Measure) -> list[float]:
+        values = (study.leakage(system, *at, column.name).value for at in study.places)
+        return [value for value in values if not math.isnan(value)]
+
+    rows = [([s, str(len(found(s, HITS[0][1])))], s) for s in study.systems]
+    return pivot(["system", "mean of"], rows, HITS, lambda system, column: dashed(
+        _mean(found(system, column)), column.but(digits=2)
+    ))  # fmt: skip
 
 
 def all_hits_table(study: Searches) -> Table:
-    """Each by itself, with both chance levels."""
+    """CMC (%) of each search by itself, with both chance levels."""
     chances = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
     rows = [
-        ([s, f"{e}, P{p}{name}"], {"system": s, "evaluator": e, "profile": p, "of": prefix})
+        ([s, f"{e}, P{p}{name}"], ((s, e, p), prefix))
         for s, e, p in study.searched()
         for prefix, name in chances.items()
     ]
-    columns = [(f"@{k}", {"rank": f"cmc_{k}"}) for k in RANKS]
-    return pivot(["system", "evaluator, profile"], rows, columns, lambda at: study.cell(
-        {**at, "measure": PERCENT.but(name=at["of"] + at["rank"])}
+    return pivot(["system", "evaluator, profile"], rows, HITS, lambda row, column: study.cell(
+        row[0], column.but(name=row[1] + column.name)
     ))  # fmt: skip
 
 
@@ -233,29 +220,28 @@ def space_table(study: Searches) -> Table:
     What is above it is also given as a share of what could be: (value - chance) / (1 - chance).
     Canonical correlation is left out where too few segments make it 1 by construction.
     """
-    some = any(study.leakage(s, e, p, "cca_top10").defined for s, e, p in study.searched())
-    return study.searches(column for column in SPACE if some or "cca" not in column.name)
+    some = any(study.leakage(*at, "cca_top10").defined for at in study.searched())
+    columns = (Measure("segments", "segments", digits=0), *SPACE, *ABOVE)
+    return study.searches(column for column in columns if some or "cca" not in column.name)
 
 
 def printed_space() -> Table:
-    """The same of 003."""
+    """Table 8 as 003 prints it, with shares above the chance that it prints."""
+    table = _printed(["CCA top 10", "P-MSE", "P-cosine", *(made.heading for made in ABOVE)], "8")
     printed = _theirs("8")
     chances = dict(zip(printed["Random"]["metric"], printed["Random"]["number"], strict=True))
-    rows = []
-    for name, own in printed.items():
-        above = [
-            number(100 * _above(f.number, chances[f.metric]), 1)
-            for f in own.itertuples()
-            if f.metric != "p_mse"
+    for row, own in zip(table.rows, printed.values(), strict=True):
+        spaces = own[own["metric"] != "p_mse"]
+        row[4:] = [
+            dashed(_above(f.number, chances[f.metric]), PERCENT) for f in spaces.itertuples()
         ]
-        rows.append(_published(name, [*own["value"], *above], 0))
-    head = ["system", "CCA top 10", "P-MSE", "P-cosine", *(made.heading for made in ABOVE)]
-    return Table(head, rows, 1)
+    return table
 
 
 def significance_table(study: Searches) -> Table:
     """p values of the searches against the clustered chance, corrected over the systems (Holm)."""
-    return study.searches(Measure(f"holm_{name}", title, digits=4) for name, title in TESTED)
+    plain = {"unit": "", "scale": 1, "digits": 4}
+    return study.searches(frame.measure(m).but(name=f"holm_{m}", **plain) for m in TESTED)
 
 
 def _mine(study: Searches, theirs: DataFrame) -> str:
@@ -265,24 +251,33 @@ def _mine(study: Searches, theirs: DataFrame) -> str:
     return next(names, "")
 
 
+def _own(study: Searches, figure: str, evaluator: str, system: str, first: bool) -> list[Value]:
+    """Figures of a system by an evaluator, by profile, where they are defined: EERs, with `first`
+    those of the first profile alone; of shares above chance the mean."""
+    profiles = study.profiles[:1] if first or figure == "cross" else study.profiles
+    if figure == "p_cos":
+        shares = (study.leakage(system, evaluator, p, "above_p_cos") for p in study.profiles)
+        values = [_mean(share.value for share in shares)]
+    else:
+        lists = (figure if figure == "cross" else f"{figure}_p{p}" for p in profiles)
+        values = [study.value(system, one, evaluator, "eer") for one in lists]
+    return [value for value in values if not math.isnan(value.value)]
+
+
 def patterns_table(study: Searches) -> Table:
-    """What 003 prints of each system as a range over its evaluators and profiles, and ours. An
-    evaluator holds it where the intervals of all profiles meet the range."""
+    """Ranges of 003's figures of each system over its evaluators and profiles, and ours beside. An
+    evaluator holds one where the intervals of all profiles meet the range."""
     rows = []
     for trial, table, title in RANKED[:3]:
-        lists = [trial] if trial == "cross" else [f"{trial}_p{p}" for p in study.profiles]
         for name, own in _theirs(table, trial).items():
             printed = frame.where(own, metric="eer")["number"]
             if printed.empty or not (mine := _mine(study, own)):
                 continue
             low, high = printed.min(), printed.max()
-            cells, held = [], []
-            for evaluator in study.evaluators:
-                values = [study.value(mine, one, evaluator, "eer") for one in lists]
-                there = [value for value in values if not math.isnan(value.value)]
-                cells.append("; ".join(dashed(value, EER) for value in there) or "–")
-                if there and all(v.low <= high and v.high >= low for v in there):
-                    held.append(evaluator)
+            found = {by: _own(study, trial, by, mine, False) for by in study.evaluators}
+            held = [by for by, values in found.items() if values
+                    and all(v.low <= high and v.high >= low for v in values)]  # fmt: skip
+            cells = ("; ".join(dashed(v, EER) for v in values) or "–" for values in found.values())
             told = f"{number(100 * low, 1)} to {number(100 * high, 1)}"
             by = ", ".join(held) or "none"
             rows.append([f"{name}, {mine}", f"{title} (%)", told, *cells, by])
@@ -295,8 +290,9 @@ def _mean(values: Iterable[float]) -> Value:
 
 
 def _ranked(study: Searches, figure: str, table: str) -> dict[str, dict[str, Value]]:
-    """Of systems here that are like 003's: what 003 prints and each evaluator found. EERs are of
-    the first profile; P-cosine, which has no interval, is above chance and a mean of profiles."""
+    """Figures of the systems here that are like 003's, as 003 prints them and as each evaluator
+    found them. EERs are those of the first profile; P-cosine, which has no interval, is above
+    chance and a mean of profiles."""
     spaces = figure == "p_cos"
     own = _theirs(table, "" if spaces else figure)
     of = {name: frame.where(rows, metric=figure if spaces else "eer")["number"]
@@ -305,17 +301,9 @@ def _ranked(study: Searches, figure: str, table: str) -> dict[str, dict[str, Val
     mine.pop("", None)
     chance = of["Random"].iloc[0] if spaces else 0.0
     found = {THEIRS: {name: _mean(_above(n, chance) for n in mine[name]) for name in mine}}
-    one = figure if figure == "cross" else f"{figure}_p{study.profiles[0]}"
-    for evaluator in study.evaluators:
-        values = {
-            system: _mean(
-                study.leakage(system, evaluator, p, "above_p_cos").value for p in study.profiles
-            )
-            if spaces
-            else study.value(system, one, evaluator, "eer")
-            for system in mine
-        }
-        found[evaluator] = {s: value for s, value in values.items() if not math.isnan(value.value)}
+    for by in study.evaluators:
+        values = {system: _own(study, figure, by, system, True) for system in mine}
+        found[by] = {system: one[0] for system, one in values.items() if one}
     return found
 
 
@@ -336,8 +324,7 @@ def order_table(study: Searches) -> Table:
                 decided = not of[one].bounded or of[one].apart(of[other])
                 alike = printed[one].value > printed[other].value
                 counts[2 if not decided else 0 if alike else 1] += 1
-            cells = ["", "", ""] if by == THEIRS else [str(count) for count in counts]
-            rows.append([title, by, told, *cells])
+            rows.append([title, by, told, *("" if by == THEIRS else str(n) for n in counts)])
     head = ["figure", "evaluator", "highest first (%)", "pairs as there", "reversed", "overlap"]
     return Table(head, rows, 2)
 

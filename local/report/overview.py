@@ -11,11 +11,11 @@ from pathlib import Path
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import MEASURES, NOTHING, UTILITY, Measure, measure, number, show
+from local.report.frame import NOTHING, UTILITY, Measure, measure, number, show
 from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
-from local.report.study import Place, pivot
+from local.report.study import headed, pivot
 from local.report.tables import Table
 from local.report.whitebox import FIGURES, spread
 from local.report.words import (
@@ -55,21 +55,20 @@ _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voice
         Measure("p_value_cmc_1", "p of CMC@1, {}"),
     )
 }
-_ALIKE = (MEASURES["deid"], MEASURES["g_vd"])
+_ALIKE = tuple(measure(name, attacker="similarity") for name in ("deid", "g_vd"))
 _SHOWN = (
-    *(made.but(attacker="similarity") for made in _ALIKE),
+    *_ALIKE,
     *(
         measure("eer", title=f"EER {attacker(name)}", attacker=name)
         for name in ("unprotected", "ignorant", "aligned", "lazy_informed")
     ),
 )
 _EER = measure("eer", title="EER of the strongest attacker")
-Columns = list[tuple[str, Place]]
 
 
 @dataclass(frozen=True)
 class Block:
-    """What a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
+    """Figures that a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
 
     Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
     evaluators: whose figures; all when it is empty. wanted: which figures (of attackers alone).
@@ -112,7 +111,7 @@ class Block:
 
     @property
     def groups(self) -> dict[str, str]:
-        """Whose voices there are: the end of a split, and a name."""
+        """The ends of splits that there are, and whose voices are in them."""
         there = set(self.figures["split"])
         return {
             end: people
@@ -120,69 +119,65 @@ class Block:
             if end in _GENDERS or f"{self.split}_{end}" in there
         }
 
-    def voices(self) -> list[tuple[list[str], Place]]:
-        """A row for each system and group of voices."""
+    def voices(self) -> list[tuple[list[str], tuple[str, str]]]:
+        """A row for each system and group of voices: its names; its system and split."""
         return [
-            ([code(system), people], {"system": system, "split": f"{self.split}_{end}"})
+            ([code(system), people], (system, f"{self.split}_{end}"))
             for system, (end, people) in product(self.systems, self.groups.items())
         ]
 
-    def measured(self, *names: str) -> Columns:
-        """Columns of use that the block has figures for, each with what measured it."""
+    def measured(self, *names: str) -> list[Measure]:
+        """Measures of use that the block has figures for, each by what measured it."""
+        use = frame.where(self.figures, attacker=UTILITY)
         return [
-            (made.heading.format(by), {"attacker": UTILITY, "by": by, "measure": made})
+            made.but(title=made.title.format(by), attacker=UTILITY, by=by)
             for made in _WORDS
             if not names or made.name in names
-            for by in frame.each(
-                frame.where(self.figures, attacker=UTILITY, metric=made.name), "evaluator"
-            )
+            for by in frame.each(frame.where(use, metric=made.name), "evaluator")
         ]
 
-    def finder(self) -> Callable[[Place], str]:
-        """Makes the cell of a place: system, split, attacker, by (evaluator), measure."""
+    def finder(self) -> Callable[[tuple[str, str], Measure], str]:
+        """Makes a cell of a system and split, and of a measure by whom it names."""
         found = frame.values(self.figures, "system", "split", "attacker", "evaluator", "metric")
 
-        def cell(at: Place) -> str:
-            made = at["measure"]
-            if at["system"] == "original" and made.name == "mos_drop":  # it has lost nothing
+        def cell(row: tuple[str, str], made: Measure) -> str:
+            if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
                 return ""
-            key = (at["system"], at["split"], at["attacker"], at["by"], made.name)
-            return show(found.get(key), made)
+            return show(found.get((*row, made.attacker, made.by, made.name)), made)
 
         return cell
 
 
 def use_table(block: Block) -> Table:
     """Words, emotions and quality of each system, by everything that measured them."""
-    rows = [([code(name)], {"system": name, "split": block.split}) for name in block.systems]
-    return pivot(["system"], rows, block.measured(), block.finder())
+    rows = [([code(system)], (system, block.split)) for system in block.systems]
+    return pivot(["system"], rows, headed(block.measured()), block.finder())
 
 
 def overview_table(block: Block) -> Table:
     """EER of the strongest attacker of each system and gender, with that evaluator's EER without
     protection, DeID and G_VD; and beside them words, emotions and quality."""
-    best = {(s.system, s.split): s.eer for s in strongest(block.figures) if s.eer is not None}
+    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
     bare = unprotected(block.figures)
     columns, cell, lines = block.measured("wer", "uar", "mos"), block.finder(), []
-    for names, at in block.voices():
-        own = (row for (split, _), row in bare.items() if split == at["split"])
-        eer = best.get((at["system"], at["split"]))
-        if at["system"] == "original":
+    for names, (system, split) in block.voices():
+        eer = best.get((system, split))
+        if system == "original":
+            own = (row for (of, _), row in bare.items() if of == split)
             eer = min(own, key=lambda row: row.value, default=None)
         if eer is None:
             continue
-        alike = {**at, "attacker": "similarity", "by": eer.evaluator}
-        before = bare.get((at["split"], eer.evaluator))
+        before = bare.get((split, eer.evaluator))
         protected = [show(before and frame.value_of(before), _EER)]
-        protected += [cell({**alike, "measure": made}) for made in _ALIKE]
+        protected += [cell((system, split), made.but(by=eer.evaluator)) for made in _ALIKE]
         lines.append(
             [*names, show(frame.value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
-             *(protected if at["system"] != "original" else [""] * len(protected)),
-             *(cell({**at, **column}) for _, column in columns)]
+             *(protected if system != "original" else [""] * len(protected)),
+             *(cell((system, split), made) for made in columns)]
         )  # fmt: skip
     header = [
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
-        *(made.heading for made in _ALIKE), *(title for title, _ in columns),
+        *(made.heading for made in (*_ALIKE, *columns)),
     ]  # fmt: skip
     return Table(header, lines)
 
@@ -211,10 +206,9 @@ def trainings_table(block: Block) -> Table:
     if not block.evaluators:
         raise UserError("a table of trainings needs evaluators=")
 
-    def cell(at: Place) -> str:
-        made = at["measure"]
-        who = "original" if made.attacker == "unprotected" else at["system"]
-        of = {"system": who, "split": at["split"], "metric": made.name, "attacker": made.attacker}
+    def cell(row: tuple[str, str], made: Measure) -> str:
+        who = "original" if made.attacker == "unprotected" else row[0]
+        of = {"system": who, "split": row[1], "metric": made.name, "attacker": made.attacker}
         own = frame.values(frame.where(block.figures, **of), "evaluator")
         told = show(own.get(block.evaluators[0]), made)
         defined = sorted(value.value for value in own.values() if value.defined)
@@ -222,8 +216,7 @@ def trainings_table(block: Block) -> Table:
             told += f"; {show(defined[0], made)} to {show(defined[-1], made)}"
         return told
 
-    columns: Columns = [(made.heading, {"measure": made}) for made in _SHOWN]
-    return pivot(["system", "voices"], block.voices(), columns, cell)
+    return pivot(["system", "voices"], block.voices(), headed(_SHOWN), cell)
 
 
 def attackers_table(block: Block) -> Table:
@@ -231,53 +224,48 @@ def attackers_table(block: Block) -> Table:
     search for identities (`leakage`) is an attacker like others."""
     own = frame.where(block.figures, metric=[*block.wanted])
     own = own.assign(attacker=own["attacker"].str.removeprefix("reid_"))
-    columns: Columns = [
-        (_OF_ATTACKERS[name].heading.format(people),
-         {"measure": _OF_ATTACKERS[name], "split": f"{block.split}_{end}"})
-        for name, (end, people) in product(block.wanted, block.groups.items())
-    ]  # fmt: skip
-    there = {*zip(own["system"], own["attacker"], own["evaluator"], own["split"], strict=True)}
-    rows = [
-        ([code(system), attacker(who), by], {"system": system, "attacker": who, "by": by})
-        for system, who, by in product(
-            block.systems, (*ATTACKERS, "leakage"), frame.each(own, "evaluator")
-        )
-        if any((system, who, by, at["split"]) in there for _, at in columns)
+    found = frame.values(own, "system", "attacker", "evaluator", "split", "metric")
+    columns = [
+        (made.heading.format(people), (f"{block.split}_{end}", made))
+        for made in (_OF_ATTACKERS[name] for name in block.wanted)
+        for end, people in block.groups.items()
     ]
-    finder = Block(own, block.split, (), ()).finder()
-    return pivot(["system", "attacker", "evaluator"], rows, columns, finder)
+    there = {key[:3] for key in found if key[3] in {split for _, (split, _) in columns}}
+    known = product(block.systems, (*ATTACKERS, "leakage"), frame.each(own, "evaluator"))
+    rows = [([code(s), attacker(who), by], (s, who, by)) for s, who, by in known
+            if (s, who, by) in there]  # fmt: skip
+    return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
+        found.get((*row, column[0], column[1].name)), column[1]
+    ))  # fmt: skip
 
 
 def targets_table(block: Block) -> Table:
     """White box (001) by gender of the speakers: original speech, all targets of a series, those of
     the speakers' own and of the other gender (mean ± deviation), and each target."""
-    attacks = block.figures[block.figures["attacker"] != UTILITY]
-    own = frame.values(attacks, "system", "split", "metric")
-    words = frame.values(block.figures, "system", "split", "metric", "evaluator")
-    there = {metric for _, _, metric in own}
-    columns: Columns = [(f.heading, {"measure": f}) for f in FIGURES if f.name in there]
-    columns += block.measured("wer")
+    attacks = block.figures[block.figures["attacker"] != UTILITY].assign(evaluator="")
+    own = concat([attacks, block.figures])
+    found = frame.values(own, "system", "split", "metric", "evaluator")
+    there = set(attacks["metric"])
+    columns = [*(made for made in FIGURES if made.name in there), *block.measured("wer")]
 
-    def cell(at: Place) -> str:
-        keys = [(system, at["split"], at["measure"].name) for system in at["systems"]]
-        found = [words.get((*key, at["by"])) if "by" in at else own.get(key) for key in keys]
-        if len(found) == 1:
-            return show(found[0], at["measure"])
-        return spread([value or NOTHING for value in found], at["measure"])
+    def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
+        of = [found.get((system, row[0], made.name, made.by)) for system in row[1]]
+        return show(of[0], made) if len(of) == 1 else spread([v or NOTHING for v in of], made)
 
-    rows: list[tuple[list[str], Place]] = []
+    rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
     for gender in _GENDERS:
-        people, split = GROUPS[gender], f"{block.split}_{gender}"
         spoken = [(code("original"), ["original"])]
         for name, systems in target_series(block.systems, fewest=1).items():
-            alike = [system for system in systems if target_gender(system) == gender]
-            other = [system for system in systems if system not in alike]
+            told = systems if "_of_" in name else []  # else nobody says which of them are women
+            alike = [system for system in told if target_gender(system) == gender]
+            other = [system for system in told if system not in alike]
             for who, some in (("", systems), (", own gender", alike), (", other gender", other)):
                 if len(some) > 1:
                     spoken.append((Marked(f"{code(name)}: {len(some)} targets{who}"), some))
             spoken += [(code(system), [system]) for system in systems]
-        rows += [([people, speech], {"systems": of, "split": split}) for speech, of in spoken]
-    return pivot(["voices", "speech"], rows, columns, cell)
+        split = f"{block.split}_{gender}"
+        rows += [([GROUPS[gender], speech], (split, of)) for speech, of in spoken]
+    return pivot(["voices", "speech"], rows, headed(columns), cell)
 
 
 def csv_table(words: Sequence[str], page: Path) -> Table:

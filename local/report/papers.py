@@ -7,12 +7,11 @@ What the papers print is docs/published/<paper>.tsv, one figure a row, as its ta
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pandas import DataFrame, concat, to_numeric
+from pandas import DataFrame, to_numeric
 
 from local.report import frame
 from local.report.frame import MEASURES, Measure, Value, read_frame, show
@@ -43,6 +42,7 @@ _TITLES = {name: made.title for name, made in MEASURES.items()} | {
     "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
     "max_cosine": "largest",
 } | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
+Ours = Mapping[str, Value | None]  # by our set
 _OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
 
 
@@ -69,7 +69,7 @@ def of_table(paper: str, table: str) -> DataFrame:
 
 
 def claims() -> DataFrame:
-    """All of docs/published/claims.tsv; UserError for a verdict that is none."""
+    """The rows of docs/published/claims.tsv; UserError for a verdict that is none."""
     path = FOLDER / "claims.tsv"
     found = read_frame(path, CLAIM, "\t")
     if not (bad := found[~found["verdict"].isin(VERDICTS)]).empty:
@@ -110,33 +110,6 @@ def verdicts_table(words: Sequence[str], page: Path) -> Table:
     return Table(["paper", *VERDICTS], rows, 1)
 
 
-@dataclass(frozen=True)
-class _Beside:
-    """What stands beside printed figures. figures: ours, by system, attacker, split, metric and
-    evaluator; splits: ours, by the paper's name of a set; attackers: ours, by the paper's, where
-    they are others; prefix: of our systems' names.
-    """
-
-    figures: Mapping[tuple[str, ...], tuple[int, Value]]  # each with its place in the tables
-    splits: Mapping[str, Sequence[str]]
-    attackers: Mapping[str, str]
-    prefix: str
-
-    def find(self, row: Any, place: int) -> Value | None:
-        """Ours, of the first, second, ... of our sets that stand beside the row's."""
-        for split in self.ours(row.set)[place : place + 1]:
-            attacker = self.attackers.get(row.attacker, row.attacker)
-            names = (self.prefix + row.ours, "" if self.prefix else row.system)
-            keys = [(name, attacker, split, row.metric) for name in names]
-            found = [self.figures[key] for key in keys if key in self.figures]
-            return min(found, key=lambda one: one[0])[1] if found else None
-        return None
-
-    def ours(self, name: str) -> Sequence[str]:
-        """Our sets that stand beside the paper's, whether or not there are figures of them."""
-        return self.splits.get(name.replace(" ", "_"), ())
-
-
 def paper_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: paper 002:2 [FOLDER... sets=THEIRS:OURS,... evaluators=A,B] [systems=B1] -->`:
     a table of a paper; of the FOLDERs' metrics.csv, beside each figure ours of the same metric.
@@ -162,29 +135,38 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     splits: dict[str, list[str]] = {}
     for theirs, own in _pairs(options.get("sets", "")):
         splits.setdefault(theirs, []).append(own)
-    beside = _Beside(
-        _figures([page.parent / folder for folder in folders], options.get("evaluators", "")),
-        splits, dict(_pairs(options.get("attackers", ""))), options.get("prefix", ""),
-    )  # fmt: skip
     by_system = options.get("rows") == "systems"
     several = [theirs for theirs, own in splits.items() if len(own) > 1]
     if several and not by_system:
         raise UserError(f"{page}: table: paper: several sets beside {several[0]} need rows=systems")
-    return _render(paper, rows, beside, by_system)
+    figures = _figures([page.parent / at for at in folders], options.get("evaluators", ""))
+    attackers, prefix = dict(_pairs(options.get("attackers", ""))), options.get("prefix", "")
+
+    def ours(row: Any) -> Ours:
+        names = (prefix + row.ours, "" if prefix else row.system)
+        who = attackers.get(row.attacker, row.attacker)
+        found = {}
+        for split in splits.get(row.set.replace(" ", "_"), ()):
+            own = figures.get((who, split, row.metric), [])
+            found[split] = next((value for system, value in own if system in names), None)
+        return found
+
+    beside = [ours(row) for row in rows.itertuples()]
+    return _render(paper, rows.assign(ours_here=beside), by_system)
 
 
-def _figures(folders: Sequence[Path], evaluators: str) -> dict[tuple[str, ...], tuple[int, Value]]:
-    """Figures of use, and of privacy by these evaluators; of equal ones the first."""
-    if not folders:
-        return {}
-    found = concat([frame.read_metrics(folder / "metrics.csv") for folder in folders])
-    own = (found["attacker"] == frame.UTILITY) | found["evaluator"].isin(evaluators.split(","))
-    rows = enumerate(found[own].itertuples())
-    figures: dict[tuple[str, ...], tuple[int, Value]] = {}
-    for at, f in rows:
-        key = (f.system, f.attacker, f.split, f.metric)
-        figures.setdefault(key, (at, frame.value_of(f)))
-    return figures
+def _figures(
+    folders: Sequence[Path], evaluators: str
+) -> dict[tuple[str, str, str], list[tuple[str, Value]]]:
+    """Figures of use, and of privacy by these evaluators: by attacker, split and metric, systems
+    with their values."""
+    found: dict[tuple[str, str, str], list[tuple[str, Value]]] = {}
+    for folder in folders:
+        for f in frame.read_metrics(folder / "metrics.csv").itertuples():
+            if f.attacker == frame.UTILITY or f.evaluator in evaluators.split(","):
+                own = found.setdefault((f.attacker, f.split, f.metric), [])
+                own.append((f.system, frame.value_of(f)))
+    return found
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -204,39 +186,37 @@ def _printed(row: Any) -> str:
 
 
 def _beside(rows: DataFrame) -> Measure:
-    """Of ours beside these figures, in the paper's unit and as many decimals."""
+    """Measure of ours beside these figures, in the paper's unit and as many decimals."""
     decimals = [0 if "e" in text else len(text.partition(".")[2]) for text in rows["value"]]
     scale = 100 if rows["unit"].iloc[0] == "%" else 1
     return Measure("", "here", scale=scale, digits=min(max(decimals), 3))
 
 
-def _render(paper: str, rows: DataFrame, beside: _Beside, by_system: bool) -> Table:
+def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
     """A row a system and set, or a system; a column a figure; ours after each that we have any of.
 
-    The column of a figure is its metric, and what else is needed to tell it from others.
+    The column of a figure is its metric, and what else is needed to tell it from others. Without
+    any of ours a row is a system.
     """
-    if not any(beside.find(row, 0) for row in rows.itertuples()):
-        by_system = True
+    by_system |= not any(value for ours in rows["ours_here"] for value in ours.values())
     rows = rows.assign(by=rows["evaluator"] if rows["evaluator"].nunique() > 1 else "")
     attackers = rows.groupby(["system", "set", "metric", "by"])["attacker"].nunique()
     rows["who"] = rows["attacker"] if (attackers > 1).any() else ""
     rows["of"] = rows["set"] if by_system and rows["set"].nunique() > 1 else ""
     names = ["system"] if by_system else ["system", "set"]
     rows["row"] = [*zip(*(rows[name] for name in names), strict=True)]
+    lines = {name: [name[0], *map(code, name[1:])] for name in rows["row"]}
     header = [f"system of {CITED[paper]}", *names[1:]]
-    lines: dict[tuple[str, ...], list[str]] = {
-        name: [name[0], *map(code, name[1:])] for name in rows["row"]
-    }
     columns = ["metric", "by", "who", "of", *(["unit"] if by_system else [])]
     for key, own in rows.groupby(columns, sort=False):
         header.append(_title(key[:4], own["unit"].iloc[0]))
         _add(lines, {row.row: _printed(row) for row in own.itertuples()})
-        ours = [len(beside.ours(name)) for name in own["set"]]
-        for place in range(max(ours)):
-            found = {row.row: beside.find(row, place) for row in own.itertuples()}
+        for place in range(max(map(len, own["ours_here"]))):
+            ours = [[*found.items()][place : place + 1] for found in own["ours_here"]]
+            found = {n: v for n, beside in zip(own["row"], ours, strict=True) for _, v in beside}
             if any(found.values()):
-                split = beside.ours(own["set"].iloc[0])[place] if max(ours) > 1 else ""
-                header.append(f"here, {split}" if split else "here")
+                several = by_system and len(own["ours_here"].iloc[0]) > 1
+                header.append(f"here, {ours[0][0][0]}" if several else "here")
                 _add(lines, {name: show(v, _beside(own), missing="") for name, v in found.items()})
     return Table(header, [*lines.values()], len(names))
 

@@ -3,24 +3,24 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+
+from pandas import DataFrame
 
 from local.report import frame
 from local.report.frame import UTILITY, Value, percent
-from local.report.study import tidy
 from local.report.words import enumerate_words
 
 _MOST = 6  # pairs of systems that are named
 Heard = Mapping[str, Mapping[str, Value]]  # by recogniser, then system
 
 
-def opinions(figures: Any, metric: str = "wer") -> list[str]:
+def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
     """A sentence for each split and two recognisers: whether they put the systems in one order.
 
     Original speech is among the systems. Of each pair that they order the other way round it is
     told whether either is sure, that is whether the intervals of the two systems are apart.
     """
-    own = frame.where(tidy(figures, frame.METRICS), attacker=UTILITY, metric=metric)
+    own = frame.where(figures, attacker=UTILITY, metric=metric)
     values: dict[str, dict[str, dict[str, Value]]] = {}
     for (split, by, system), value in frame.values(own, "split", "evaluator", "system").items():
         if value.defined:
@@ -34,7 +34,7 @@ def opinions(figures: Any, metric: str = "wer") -> list[str]:
 
 
 def _compare(what: str, heard: Heard) -> str:
-    """What two recognisers say of the systems that both heard."""
+    """A sentence on the systems that two recognisers heard."""
     first, second = heard.values()
     systems = [system for system in first if system in second]
     pairs = list(combinations(systems, 2))
@@ -53,7 +53,7 @@ def _compare(what: str, heard: Heard) -> str:
 
 
 def _pair(pair: Sequence[str], heard: Heard) -> str:
-    """Who is better by the first recogniser, and the figures of both."""
+    """The two systems, the one first that the first recogniser finds better, with their figures."""
     first = next(iter(heard.values()))
     better, worse = sorted(pair, key=lambda system: first[system].value)
     figures = [

@@ -5,32 +5,27 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pandas import DataFrame
-
-from local.report.frame import Measure, Value, number, show, with_numbers
+from local.report.frame import Measure, Value, number, show
 from local.report.origin import origin
 from local.report.tables import Table
+from local.report.words import render
 from utils.tables import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-ROOT = Path(__file__).resolve().parents[2]
-Place = Mapping[str, Any]  # where in the figures a row, column or cell is
+Row = TypeVar("Row")
+Column = TypeVar("Column")
 
 
 @dataclass(frozen=True)
 class Study:
     """A study. template: of its page; parts: what that shows, by name, each made of what `read`
     makes of the figures; table: the file of the figures, written with the options `csv`; draw:
-    draws its pictures into a folder.
-
-    Templates are named from the root of the project on, for so stamps find them.
-    """
+    draws its pictures into a folder."""
 
     template: str
     parts: Mapping[str, Callable[[Any], Any]]
@@ -42,15 +37,9 @@ class Study:
     def page(self, figures: Any, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         found = self.read(figures)
-        made = {name: make(found) for name, make in self.parts.items()}
-        environment = Environment(
-            loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
-            keep_trailing_newline=True, autoescape=False,
-            finalize=lambda shown: shown.markdown() if isinstance(shown, Table) else shown,
-        )  # fmt: skip
-        environment.globals["number"] = number
-        template = environment.get_template(self.template)
-        return template.render(**made, **said, found=found, origin=told)
+        parts = {name: make(found) for name, make in self.parts.items()}
+        shown = {n: p.markdown() if isinstance(p, Table) else p for n, p in parts.items()}
+        return render(self.template, {"number": number}, **shown, **said, found=found, origin=told)
 
     def write(self, out: Path, figures: Any, command_log: Path, **said: Any) -> None:
         """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
@@ -72,14 +61,19 @@ def write_text(path: Path, text: str) -> None:
 
 def pivot(
     names: Sequence[str],
-    rows: Iterable[tuple[Sequence[str], Place]],
-    columns: Sequence[tuple[str, Place]],
-    cell: Callable[[Place], str],
+    rows: Iterable[tuple[Sequence[str], Row]],
+    columns: Sequence[tuple[str, Column]],
+    cell: Callable[[Row, Column], str],
 ) -> Table:
-    """A table of rows with their names and columns with their titles; a cell is made of where it
-    is, which its row and its column say together."""
-    lines = [[*said, *(cell({**row, **at}) for _, at in columns)] for said, row in rows]
+    """A table of rows with their names and columns with their titles; a cell is made of what its
+    row and its column are of."""
+    lines = [[*said, *(cell(row, column) for _, column in columns)] for said, row in rows]
     return Table([*names, *(title for title, _ in columns)], lines, len(names))
+
+
+def headed(measures: Iterable[Measure]) -> list[tuple[str, Measure]]:
+    """Columns of measures."""
+    return [(measure.heading, measure) for measure in measures]
 
 
 def dashed(value: Value | float | None, measure: Measure) -> str:
@@ -113,8 +107,3 @@ def save_panels(canvas: "Canvas", titled: "Axes", stem: Path) -> None:
     handles, labels = titled.get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=3)
     draw.save(canvas, stem)
-
-
-def tidy(rows: Any, columns: Sequence[str]) -> DataFrame:
-    """Rows of figures as a table with its values as numbers."""
-    return rows if isinstance(rows, DataFrame) else with_numbers(DataFrame(rows, columns=columns))

@@ -5,17 +5,13 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from pandas import DataFrame
 
 from local.report import frame
 from local.report.frame import MEASURES, NOTHING, UTILITY, Measure, Value, number
 from local.report.load import Results
 from local.report.papers import of_table
-from local.report.study import Place, Study, dashed, pivot, tidy
+from local.report.study import Study, dashed, headed, pivot
 from local.report.tables import Table
 from local.report.words import target_series
 from utils.cli import UserError
@@ -69,26 +65,10 @@ class Targets:
     voices: Mapping[str, tuple[str, str]]
 
     def __post_init__(self) -> None:
-        measured = set(self.metrics["system"])
+        measured = set(self.results.metrics["system"])
         if missing := [system for system in self.voices if system not in measured]:
             path = self.results.folder / "metrics.csv"
             raise UserError(f"{path}: no figure of {missing[0]}; run stage 5")
-
-    @cached_property
-    def metrics(self) -> DataFrame:
-        """Figures."""
-        found = getattr(self.results, "metrics", None)
-        return tidy(self.results.metrics if found is None else found, frame.METRICS)
-
-    @cached_property
-    def people(self) -> DataFrame:
-        """Figures of single speakers: linkability."""
-        found = tidy(self.results.speakers, frame.SPEAKERS)
-        return found[found["metric"].str.startswith("linkab")]  # not prosody
-
-    @cached_property
-    def _index(self) -> dict[tuple[str, ...], Value]:
-        return frame.values(self.metrics, "split", "evaluator", "attacker", "system", "metric")
 
     @property
     def series(self) -> dict[str, list[str]]:
@@ -96,12 +76,12 @@ class Targets:
         return target_series(self.voices, fewest=1)
 
     @property
-    def measures(self) -> list[tuple[str, Place]]:
-        """FIGURES, and D_sys on a fixed number of bins where it was measured, as columns."""
-        names = set(self.metrics["metric"])
+    def columns(self) -> list[tuple[str, Measure]]:
+        """FIGURES, and D_sys on a fixed number of bins where it was measured."""
+        names = set(self.results.metrics["metric"])
         fixed = sorted(name for name in names if name.startswith("linkability_bins_"))
         more = [Measure(name, f"D_sys, {name.rpartition('_')[2]} bins", digits=2) for name in fixed]
-        return [(measure.heading, {"measure": measure}) for measure in (*FIGURES, *more)]
+        return headed([*FIGURES, *more])
 
     @property
     def places(self) -> list[tuple[str, str, str]]:
@@ -113,42 +93,42 @@ class Targets:
             for attack in self.results.attackers(evaluator)
         ]
 
-    def value(self, system: str, place: tuple[str, str, str], measure: Measure) -> Value | None:
+    def value(self, place: tuple[str, str, str], system: str, measure: Measure) -> Value | None:
         """A figure; None where it was not measured."""
-        return self._index.get((*place, system, measure.name))
+        split, evaluator, attack = place
+        return self.results.value(evaluator, split, system, attack, measure.name)
 
 
 def over_targets(targets: Targets) -> Table:
     """A row original speech and each series, evaluator, attacker and split."""
-    rows: list[tuple[list[str], Place]] = []
+    rows = []
     for place in targets.places:
         if place[2] == "unprotected":
-            rows.append(([*place, "original", ""], {"place": place, "systems": ["original"]}))
+            rows.append(([*place, "original", ""], (place, ["original"])))
             continue
         for name, own in targets.series.items():
-            rows.append(([*place, name, str(len(own))], {"place": place, "systems": own}))
+            rows.append(([*place, name, str(len(own))], (place, own)))
 
-    def cell(at: Place) -> str:
-        found = [targets.value(system, at["place"], at["measure"]) for system in at["systems"]]
-        if at["place"][2] == "unprotected":
-            return dashed(found[0], at["measure"])
-        return spread([value or NOTHING for value in found], at["measure"])
+    def cell(row: tuple[tuple[str, str, str], list[str]], measure: Measure) -> str:
+        found = [targets.value(row[0], system, measure) or NOTHING for system in row[1]]
+        alone = row[0][2] == "unprotected"
+        return dashed(found[0], measure) if alone else spread(found, measure)
 
     names = ["split", "evaluator", "attacker", "speech", "targets"]
-    return pivot(names, rows, targets.measures, cell)
+    return pivot(names, rows, targets.columns, cell)
 
 
 def by_target(targets: Targets) -> Table:
     """A row a target, evaluator, attacker and split."""
-    rows: list[tuple[list[str], Place]] = [
-        ([*place, system, *voice], {"place": place, "system": system})
+    rows = [
+        ([*place, system, *voice], (place, system))
         for place in targets.places
         for system, voice in targets.voices.items()
-        if any(targets.value(system, place, at["measure"]) for _, at in targets.measures)
+        if any(targets.value(place, system, measure) for _, measure in targets.columns)
     ]
     names = ["split", "evaluator", "attacker", "system", "target", "gender"]
-    return pivot(names, rows, targets.measures, lambda at: dashed(
-        targets.value(at["system"], at["place"], at["measure"]), at["measure"]
+    return pivot(names, rows, targets.columns, lambda row, measure: dashed(
+        targets.value(row[0], row[1], measure), measure
     ))  # fmt: skip
 
 
@@ -157,7 +137,7 @@ def utility(targets: Targets) -> Table:
 
     Word error rate, recall of emotions and opinion score are there where they were measured.
     """
-    use = frame.where(targets.metrics, attacker=UTILITY)
+    use = frame.where(targets.results.metrics, attacker=UTILITY)
     index = frame.values(use, "split", "evaluator", "metric", "system")
     rows = []
     for split, by in sorted({key[:2] for key in index}):
@@ -184,40 +164,28 @@ def _ends(found: Mapping[str, Value], measure: Measure) -> list[str]:
 
 def by_speaker(targets: Targets) -> Table:
     """A row a speaker, evaluator and attacker: linkability by each definition, before and after."""
-    people = targets.people
+    people = targets.results.speakers
+    people = people[people["metric"].str.startswith("linkab")]  # not prosody
     index = frame.values(people, "split", "evaluator", "attacker", "system", "speaker", "metric")
-    rows: list[tuple[list[str], Place]] = []
-    for place in dict.fromkeys(key[:3] for key in index if key[2] != "unprotected"):
-        for name, own in targets.series.items():
-            speakers = {key[4] for key in index if key[:3] == place and key[3] in own}
-            for speaker in sorted(speakers):
-                at = {"place": place, "systems": own, "speaker": speaker}
-                rows.append(([*place, name, speaker], at))
-    columns: list[tuple[str, Place]] = []
-    for metric in sorted(set(people["metric"])):
+    header, rows, own = ["split", "evaluator", "attacker", "speech", "speaker"], [], FIGURES[1]
+    metrics = sorted(set(people["metric"]))
+    for metric in metrics:
         bins = metric.rpartition("_")[2]
         what = "all trials' densities" if metric == "linkability" else f"own trials, {bins} bins"
-        for title, tell in ((f"{what}: original", _before), ("over targets", spread),
-                            ("highest", _highest)):  # fmt: skip
-            columns.append((title, {"metric": metric, "tell": tell}))
-
-    def cell(at: Place) -> str:
-        place, last = at["place"], (at["speaker"], at["metric"])
-        keys = [(*place, system, *last) for system in at["systems"]]
-        if at["tell"] is _before:
-            keys = [(*place[:2], "unprotected", "original", *last)]
-        told: Any = at["tell"]([index.get(key, NOTHING) for key in keys], FIGURES[1])
-        return str(told)
-
-    return pivot(["split", "evaluator", "attacker", "speech", "speaker"], rows, columns, cell)
-
-
-def _before(values: Sequence[Value], measure: Measure) -> str:
-    return dashed(values[0], measure)
-
-
-def _highest(values: Sequence[Value], measure: Measure) -> str:
-    return dashed(max((v.value for v in values if v.defined), default=math.nan), measure)
+        header += [f"{what}: original", "over targets", "highest"]
+    for place in dict.fromkeys(key[:3] for key in index if key[2] != "unprotected"):
+        for name, systems in targets.series.items():
+            speakers = {key[4] for key in index if key[:3] == place and key[3] in systems}
+            for speaker in sorted(speakers):
+                row = [*place, name, speaker]
+                for metric in metrics:
+                    of = speaker, metric
+                    before = index.get((*place[:2], "unprotected", "original", *of))
+                    found = [index.get((*place, system, *of), NOTHING) for system in systems]
+                    most = max((v.value for v in found if v.defined), default=math.nan)
+                    row += [dashed(before, own), spread(found, own), dashed(most, own)]
+                rows.append(row)
+    return Table(header, rows, 5)
 
 
 def _published(_: Targets) -> Table:
