@@ -23,9 +23,9 @@ sys.path[0] = str(ROOT)
 import numpy as np
 from scipy.stats import kendalltau
 
-from local.report.nist import Study
-from local.report.published import of_table
-from local.report.results import Figure, read_table
+from local.report.frame import read_metrics
+from local.report.nist import Searches
+from local.report.papers import of_table
 
 HEAD = ["figures of", "search", "alignment", "systems", "Kendall's tau", "p"]
 SYSTEMS = ("knnvc", "voxlet_like", "rasp_like", "shadow_like", "phortress_like")
@@ -56,8 +56,9 @@ def printed() -> list[list[str]]:
     """Of Tables 6 to 8."""
 
     def of(table: str, metric: str) -> dict[str, float]:
-        rows = [f for f in of_table("003", table) if f.metric == metric and f.system != "Random"]
-        return {f.system: f.number for f in rows}
+        rows = of_table("003", table)
+        rows = rows[(rows["metric"] == metric) & (rows["system"] != "Random")]
+        return dict(zip(rows["system"], rows["number"], strict=True))
 
     searches = {"CMC@1": of("7", "cmc_1"), "AUC-CMC": of("6", "auc_cmc")}
     spaces = {"CCA top 10": of("8", "cca_top10"), "P-cosine": of("8", "p_cos")}
@@ -68,7 +69,7 @@ def printed() -> list[list[str]]:
     ]
 
 
-def here(study: Study) -> list[list[str]]:
+def here(study: Searches) -> list[list[str]]:
     """Of the study's figures, mean over profiles; the last rows take all evaluators together."""
     rows = []
     for what, either_way in (("AUC-CMC", False), ("AUC-CMC, either way", True)):
@@ -80,7 +81,7 @@ def here(study: Study) -> list[list[str]]:
 
 
 def _figures(
-    study: Study, evaluator: str, metric: str, either_way: bool
+    study: Searches, evaluator: str, metric: str, either_way: bool
 ) -> tuple[Sequence[float], Sequence[float]]:
     searches, spaces = [], []
     for system in SYSTEMS:
@@ -90,7 +91,9 @@ def _figures(
             for p in study.profiles
         ]
         searches.append(float(np.mean(np.abs(leak) if either_way else leak)))
-        above = [study.above_chance(system, evaluator, p, metric) for p in study.profiles]
+        above = [
+            study.leakage(system, evaluator, p, f"above_{metric}").value for p in study.profiles
+        ]
         spaces.append(float(np.mean(above)))
     return searches, spaces
 
@@ -99,7 +102,7 @@ def main() -> int:
     """Compute, print, write."""
     if len(sys.argv) != 3:
         sys.exit(f"{__doc__}")
-    study = Study.of(list(read_table(Path(sys.argv[1], "metrics.csv"), Figure)))
+    study = Searches.of(read_metrics(Path(sys.argv[1], "metrics.csv")))
     rows = [HEAD, *printed(), *here(study)]
     for one in rows:
         print(*one, sep="\t")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 from local.compute_quality import main as compute_quality
 from local.compute_wer import main as compute_wer
-from local.report.results import Figure, write_table
+from local.report.frame import METRICS, write_frame
 from steps.decode import main as decode
 from steps.estimate_quality import main as estimate_quality
 from steps.protect_folder import main as protect_folder
@@ -56,7 +56,7 @@ def run(program: object, *words: object) -> None:
         sys.exit(f"{program.__module__}: exit status {status}")
 
 
-def measure(system: str, folder: Path, work: Path) -> Iterator[Figure]:
+def measure(system: str, folder: Path, work: Path) -> Iterator[dict[str, str]]:
     """Words and quality of a folder."""
     here, original = work / system, work / ORIGINAL
     write_sets(folder, here)
@@ -73,13 +73,13 @@ def measure(system: str, folder: Path, work: Path) -> Iterator[Figure]:
         figures = json.loads((here / f"{name}.json").read_text())
         for metric in (m for m in metrics if m in figures):
             low, high = figures["intervals"][metric]
-            yield Figure(
-                corpus="idmap_samples", split="dev_clean", gender="",
-                system="original" if system == ORIGINAL else system, attacker="utility",
-                evaluator=evaluator, condition="OO" if system == ORIGINAL else "PP", metric=metric,
-                value=str(figures[metric]), low=str(low), high=str(high), n_speakers="3",
-                n_segments="", n_target="", n_nontarget="", settings="",
-            )  # fmt: skip
+            yield dict.fromkeys(METRICS, "") | {
+                "corpus": "idmap_samples", "split": "dev_clean",
+                "system": "original" if system == ORIGINAL else system, "attacker": "utility",
+                "evaluator": evaluator, "condition": "OO" if system == ORIGINAL else "PP",
+                "metric": metric, "value": str(figures[metric]), "low": str(low),
+                "high": str(high), "n_speakers": "3",
+            }  # fmt: skip
 
 
 def main() -> int:
@@ -95,7 +95,7 @@ def main() -> int:
         rows = [f for system, folder in folders.items() for f in measure(system, folder, work)]
     out = Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
-    write_table(out / "metrics.csv", Figure, rows)
+    write_frame(out / "metrics.csv", METRICS, rows)
     return 0
 
 

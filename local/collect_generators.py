@@ -9,7 +9,6 @@ Generators without --attacked are "not run".
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +16,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import add_collection
-from local.report import generators as report
-from local.report.origin import origin
 from utils.cli import make_parser, run_program
 from utils.options import add_paths
-from utils.tables import atomic_write
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -46,23 +42,23 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    from pandas import concat
+
+    from local.report import generators as report
+
     threshold = report.read_threshold(args.threshold)
     names = [name for name, _, _ in args.generator]
-    rows = report.capacity_rows(report.REAL, args.real / "capacity.tsv")
+    tables = [report.capacity_rows(report.REAL, args.real / "capacity.tsv")]
     for name, capacity, seconds in args.generator:
-        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
-        rows += report.time_rows(name, Path(seconds) / "time.json")
-    rows += report.speech_rows(args.attacked, args.corpus_name)
-    rows += report.published_rows(names)
-    args.out.mkdir(parents=True, exist_ok=True)
-    report.draw_capacity(names, rows, threshold.threshold, args.out)
-    made = origin(args.command_log)
-    text = report.render(args.corpus_name, args.encoder, threshold, names, rows, made)
-    with atomic_write(args.out / "RESULTS.md") as stream:
-        stream.write(text)
-    with atomic_write(args.out / "run.json") as stream:
-        stream.write(json.dumps({"origin": made}, indent=1) + "\n")
-    report.write_rows(args.out / "generators.csv", rows)
+        tables.append(report.capacity_rows(name, Path(capacity) / "capacity.tsv"))
+        tables.append(report.time_rows(name, Path(seconds) / "time.json"))
+    tables.append(report.speech_rows(args.attacked, args.corpus_name))
+    tables.append(report.published_rows(names))
+    rows = concat(tables, ignore_index=True).astype({"value": float})
+    report.STUDY.write(
+        args.out, rows, args.command_log,
+        corpus=args.corpus_name, encoder=args.encoder, threshold=threshold,
+    )  # fmt: skip
     print(f"{len(rows)} figures of {len(names)} generators written to {args.out}")
     return 0
 

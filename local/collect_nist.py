@@ -9,7 +9,6 @@ RESULTS.md, laid out as 003's Tables 5 to 8, whose figures stand beside.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +16,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import add_collection
-from local.report.nist import render
-from local.report.origin import origin
-from local.report.results import Figure, tabulate, write_table
 from utils.cli import make_parser, run_program
-from utils.tables import atomic_write
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -36,14 +31,15 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    from pandas import DataFrame
+
+    from local.report.frame import METRICS
+    from local.report.gather import tabulate
+    from local.report.nist import STUDY
+
     rows = [row for folder in args.folders for row in tabulate(folder, args.corpus_name)[0]]
-    told = origin(args.command_log)
-    with atomic_write(args.out / "RESULTS.md") as stream:
-        stream.write(render(args.corpus_name, rows, told))
-    with atomic_write(args.out / "run.json") as stream:
-        json.dump({"origin": told}, stream, indent=1)
-        stream.write("\n")
-    write_table(args.out / "metrics.csv", Figure, rows)
+    figures = DataFrame(rows, columns=METRICS)
+    STUDY.write(args.out, figures, args.command_log, corpus=args.corpus_name)
     print(f"{len(rows)} figures of {len(args.folders)} folders written to {args.out}")
     return 0
 

@@ -27,19 +27,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import add_collection
-from local.report.clips import cut_clips, load_speech
-from local.report.gather import gather
-from local.report.origin import attacks as records_of
-from local.report.origin import origin, settings_of_systems, steps
-from local.report.results import (
-    Figure,
-    SpeakerFigure,
-    Timing,
-    check_losses,
-    tabulate_all,
-    write_table,
-)
-from local.report.timing import Stage, join_stages, timings
 from utils.cli import make_parser, natural, run_program
 from utils.options import add_allow_loss
 from utils.tables import atomic_write
@@ -91,22 +78,24 @@ def _add_list(
     )
 
 
-def _stages(lists: Sequence[Sequence[str]], *, protects: bool) -> list[Stage]:
-    return [
-        Stage(system, name, [Path(audio)], [Path(folder)], protects)
-        for system, name, audio, folder in lists
-    ]
-
-
-def _write_json(path: Path, value: object) -> None:
-    with atomic_write(path) as stream:
-        json.dump(value, stream, ensure_ascii=False, allow_nan=False)
-        stream.write("\n")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    import pandas as pd
+
+    from local.report.clips import cut_clips, load_speech
+    from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
+    from local.report.gather import gather, tabulate_all
+    from local.report.load import Results
+    from local.report.origin import attacks as records_of
+    from local.report.origin import check_losses, origin, settings_of_systems, steps
+    from local.report.timing import Stage, join_stages, timings
+
+    def write_json(name: str, value: object) -> None:
+        with atomic_write(args.out / name) as stream:
+            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
+            stream.write("\n")
+
     figures, speakers, no_figures = tabulate_all(args.folders, args.corpus_name)
     attacks, runs = (
         [[Path(w) for w in words] for words in lists] for lists in (args.attack, args.runs)
@@ -118,14 +107,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     systems, no_settings = settings_of_systems(args.speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
     check_losses(missing, args.allow_loss)  # before anything is written
-    clips, no_clips = cut_clips(speakers, load_speech(args.speech), args.clips, args.out)
+    people = with_numbers(pd.DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
+    speech = load_speech(args.speech)
+    clips, no_clips = cut_clips(Results(speakers=people), speech, args.clips, args.out)
     check_losses([*missing, *no_clips], args.allow_loss)
-    write_table(args.out / "per_speaker.csv", SpeakerFigure, speakers)
-    _write_json(args.out / "figures.json", pictures)
-    _write_json(args.out / "clips.json", clips)
-    timed = [*_stages(args.timed_each, protects=True), *_stages(args.timed_once, protects=False)]
-    times = timings(join_stages(timed), args.corpus_name)
-    write_table(args.out / "rtf.csv", Timing, times)
+    write_frame(args.out / "per_speaker.csv", SPEAKERS, speakers)
+    write_json("figures.json", pictures)
+    write_json("clips.json", clips)
+    stages = [
+        Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        for protects, lists in ((True, args.timed_each), (False, args.timed_once))
+        for system, name, audio, folder in lists
+    ]
+    times = timings(join_stages(stages), args.corpus_name)
+    write_frame(args.out / "rtf.csv", TIMINGS, times)
     run = {
         "corpus": args.corpus_name,
         "corpus_note": args.corpus_note,
@@ -135,8 +130,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "attacks": records,
         "missing": [*missing, *no_clips],
     }
-    _write_json(args.out / "run.json", run)
-    write_table(args.out / "metrics.csv", Figure, figures)
+    write_json("run.json", run)
+    write_frame(args.out / "metrics.csv", METRICS, figures)
     print(
         f"{len(figures)} figures of {len(used)} comparisons ({len(args.folders)} read, "
         f"{len(no_figures)} left out) and {len(clips)} pairs of clips written to {args.out}"

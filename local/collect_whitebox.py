@@ -13,10 +13,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.report.load import load_results
-from local.report.whitebox import read_target, render
 from utils.cli import make_parser, run_program
-from utils.tables import atomic_write
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -33,12 +30,17 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    from local.report.load import load_results
+    from local.report.study import write_text
+    from local.report.whitebox import STUDY, Targets, read_target
+
     voices = {system: read_target(Path(data)) for system, data in args.target}
-    results = load_results(args.results)
-    text = render(results, voices)
-    with atomic_write(args.results / "RESULTS.md") as stream:
-        stream.write(text)
-    print(f"{len(results.figures)} figures of {len(voices)} targets tabulated in {args.results}")
+    found = Targets(load_results(args.results), voices)
+    told = found.results.run.get("origin")
+    text = STUDY.page(found, told if isinstance(told, dict) else {})
+    write_text(args.results / "RESULTS.md", text)
+    count = len(found.results.metrics)
+    print(f"{count} figures of {len(voices)} targets tabulated in {args.results}")
     return 0
 
 

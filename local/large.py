@@ -44,7 +44,7 @@ from utils.cli import COMMON, BadValue, UserError, natural, positive, run_progra
 from utils.commands import Program
 from utils.options import OutFile, OutFolder, Seed
 from utils.progress import progress
-from utils.tables import atomic_write, is_there
+from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
 
@@ -301,15 +301,12 @@ def _collect(
     those of the curve `real` are simulated, and each of these files says so.
     """
     from local.report import large as report
-    from local.report.origin import origin
 
     points = [p for name, path in curve for p in report.read_points(name, Path(path))]
-    out.mkdir(parents=True, exist_ok=True)
-    report.draw_curves(points, out)
-    text = report.render(corpus_name, encoder, scorer, leak, points, origin(command_log))
-    with atomic_write(out / "RESULTS.md") as stream:
-        stream.write(text)
-    report.write_rows(out / "large.csv", points)
+    report.STUDY.write(
+        out, report.to_frame(points), command_log,
+        corpus=corpus_name, encoder=encoder, scorer=scorer, leak=leak,
+    )  # fmt: skip
     print(f"{len(points)} populations of {len(curve)} tables written to {out}")
 
 

@@ -20,12 +20,6 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.report.load import Results, load_results
-from local.report.markdown import render
-from local.report.page import page, write_size
-from local.report.sections import draw_all, draw_first, draw_utility
-from local.report.systems import notes
-from local.report.words import Marked
 from utils.cli import make_parser, run_program
 from utils.options import add_paths
 from utils.tables import atomic_write
@@ -44,38 +38,32 @@ def get_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _markdown(results: Results) -> str:
-    found = results.run.get("origin")
-    origin = {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
-    n_settings = len({figure.settings for figure in results.figures})
-    origin["settings"] = Marked(f"{n_settings} digests, in the column `settings` of metrics.csv")
-    told = notes(results), results.timings, results.speakers
-    return render(results.figures, results.corpus, origin, *told)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
-    results = load_results(args.results)
-    folder = args.out / "figures"
+    from local.report.load import load_results
+    from local.report.page import markdown, page
+    from local.report.pictures import draw_all, draw_first, draw_utility
+
+    results, folder = load_results(args.results), args.out / "figures"
     if folder.is_dir():
         shutil.rmtree(folder)  # of an older report
     args.out.mkdir(parents=True, exist_ok=True)
     figures = folder if args.pdf else None
     if figures is not None:
         figures.mkdir()
-    first = draw_first(results, figures)
+    first, utility = draw_first(results, figures), draw_utility(results, figures)
     sections = {name: draw_all(results, name, figures) for name in results.evaluators()}
-    utility = draw_utility(results, figures)
     with atomic_write(args.out / "RESULTS.md") as stream:
-        stream.write(_markdown(results))
+        stream.write(markdown(results))
     with atomic_write(args.out / "report.html") as stream:
         stream.write(page(results, first, sections, utility, with_audio=not args.no_audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)
+    size = (args.out / "report.html").stat().st_size / 1e6
     print(
         f"{args.out}/report.html: {n_pictures} pictures, {len(results.missing)} missing results, "
-        f"{write_size(args.out / 'report.html')}"
+        f"{size:.1f} MB"
     )
     return 0
 

@@ -25,7 +25,6 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.report.overview import render_page
 from utils.cli import make_parser, run_program
 from utils.tables import atomic_write
 
@@ -41,6 +40,8 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    from local.report.overview import render_page
+
     changed = []
     for page in args.pages:
         text = render_page(page)

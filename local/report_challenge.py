@@ -11,35 +11,26 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.protocols.challenge import Protocol, read_protocol
-from local.report.challenge import (
-    Score,
-    averages,
-    category,
-    read_results,
-    scores_of,
-    write_results,
-)
-from local.report.results import Figure, read_table
 from utils.cli import UserError, make_parser, run_program
 from utils.options import add_paths
-from utils.tables import atomic_write
+
+if TYPE_CHECKING:
+    from local.protocols.challenge import Protocol
+    from local.report.challenge import Score
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = make_parser(__doc__ or "")
     parser.add_argument(
-        "--of-system",
-        dest="system",
-        metavar="NAME",
+        "--of-system", dest="system", metavar="NAME",
         help="The system of the recipe whose figures are written",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--evaluator", metavar="NAME", help="Who listened (left out: the protocol's own)"
     )
@@ -54,6 +45,13 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     args = get_parser().parse_args(argv)
+    from pandas import concat
+
+    from local.protocols.challenge import read_protocol
+    from local.report.challenge import read_results, scores_of, write_results
+    from local.report.frame import read_metrics
+    from local.report.study import write_text
+
     protocol = read_protocol(args.protocol)
     evaluator = args.evaluator or protocol.evaluators.split()[0]
     files = [path for path in args.results if path.is_file()]
@@ -62,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if folders:
         if not args.system:
             raise UserError("--of-system: name the system of the recipe whose figures are wanted")
-        tables = [read_table(folder / "metrics.csv", Figure) for folder in folders]
-        scores += scores_of(chain.from_iterable(tables), protocol, args.system, evaluator)
+        figures = concat([read_metrics(folder / "metrics.csv") for folder in folders])
+        scores += scores_of(figures, protocol, args.system, evaluator)
     if not any(score.protected for score in scores):
         raise UserError(
             f"{args.results[0]}: no figure of {args.system} that {protocol.challenge} asks for "
@@ -72,15 +70,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         path = args.out / f"result_for_rank_{args.system or 'theirs'}"
-        with atomic_write(path) as stream:
-            stream.write(write_results(scores, time.strftime("%d-%m-%y_%H:%M")))
+        write_text(path, write_results(scores, time.strftime("%d-%m-%y_%H:%M")))
         print(f"{path}: {len(scores)} figures")
     _say(scores, protocol)
     return 0
 
 
-def _say(scores: Sequence[Score], protocol: Protocol) -> None:
+def _say(scores: "Sequence[Score]", protocol: "Protocol") -> None:
     """Averages, categories, and what is missing."""
+    from local.report.challenge import averages, category
+
     there = {(s.what, s.split) for s in scores if s.protected}
     for name, value in averages(scores, protocol.privacy).items():
         missing = [split for split in protocol.privacy.sets[name] if ("eer", split) not in there]

@@ -6,14 +6,21 @@ from typing import Any
 import pytest
 
 from local.make_report import main as make_report
-from local.report import draw
-from local.report.front import Trade, trades
-from local.report.markdown import render
-from local.report.pictures_utility import trade_off
+from local.report import select, tables
+from local.report.page import markdown
+from local.report.pictures import trade_off
 from local.report.recognisers import opinions
-from local.report.results import Figure, SpeakerFigure, write_table
-from local.report.strongest import strongest_table
+from local.report.select import Trade
 from tests.browser import opened
+from tests.report_rows import Figure, SpeakerFigure, frame, results, write_table
+
+
+def trades(rows: list[Any]) -> list[Trade]:
+    return select.trades(frame(rows))
+
+
+def render(rows: list[Any]) -> str:
+    return markdown(results(rows))
 
 
 def row(
@@ -123,7 +130,7 @@ def test_without_utility_there_is_none_and_the_page_says_so(tmp_path: Path) -> N
     private = [f for f in figures() if f.metric == "eer"]
     useful = [f for f in figures() if f.metric == "uar"]
     assert trades(private) == trades(useful) == trades([]) == []
-    assert "Pareto" not in render(private, "toy", {})
+    assert "Pareto" not in render(private)
     for found, words in ((private, "Not measured."), (useful, "no system has both on one split")):
         pages = write_page(tmp_path, found)
         text = (pages / "report.html").read_text()
@@ -141,11 +148,9 @@ def write_page(folder: Path, found: list[Figure]) -> Path:
     return folder / "report"
 
 
-def test_the_picture_marks_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = {}
-    monkeypatch.setattr(draw, "finish", lambda canvas, *words: drawn.update({words[0]: canvas}))
-    for trade in trades(figures()):
-        trade_off(trade, list(MADE), tmp_path)
+def test_the_picture_marks_the_front() -> None:
+    found = [trade_off(trade, list(MADE)) for trade in trades(figures())]
+    drawn = {one.name: one.canvas for one in found if one}
     for name, front in (("privacy_uar_ser_t-f", "ab"), ("privacy_wer_asr_t-f", "ac")):
         axes = drawn[name].axes[0]
         (ring,) = (one for one in axes.lines if one.get_label() == "on the Pareto front")
@@ -170,7 +175,7 @@ def test_two_recognisers_are_compared() -> None:
     second = {"original": 0.3, "a": 0.35, "b": 0.5, "c": 0.45, "d": 0.44, "e": 0.7}
     both = figures() + [row(s, "utility.old", "wer", v, 0.004) for s, v in second.items()]
     # By asr c (10 %) is before d (30 %), and so surely; by old d is before c and b.
-    (said,) = opinions(both)
+    (said,) = opinions(frame(both))
     assert said == (
         "t_f, WER: asr and old disagree on 2 of 15 pairs of systems: "
         "b and d (20.0 % against 30.0 % by asr, 50.0 % against 44.0 % by old; both are sure) and "
@@ -178,16 +183,16 @@ def test_two_recognisers_are_compared() -> None:
     )
     doubtful = [f if f.evaluator != "old" else row(f.system, "utility.old", "wer", float(f.value))
                 for f in both]  # fmt: skip
-    assert opinions(doubtful)[0].count("only asr is sure") == 2
+    assert opinions(frame(doubtful))[0].count("only asr is sure") == 2
     same = figures() + [row(s, "utility.old", "wer", 2 * v[2]) for s, v in MADE.items()]
-    assert opinions(same) == ["t_f, WER: asr and old put all 5 systems in the same order."]
-    assert opinions(figures()) == []
-    assert said in render(both, "toy", {})
+    assert opinions(frame(same)) == ["t_f, WER: asr and old put all 5 systems in the same order."]
+    assert opinions(frame(figures())) == []
+    assert said in render(both)
 
 
 def test_words_stand_in_the_first_table() -> None:
-    table = strongest_table(figures())
+    table = tables.strongest_table(frame(figures()))
     assert table.header[-2:] == ["UAR by ser (%)", "WER by asr (%)"]
     (first,) = (r for r in table.rows if r[1] == "a")
     assert first[-1] == "5.0 [4.0, 6.0] (3.0 [2.0, 4.0])"
-    assert "| WER by asr (%) |" in render(figures(), "toy", {}).split("## Evaluator")[0]
+    assert "| WER by asr (%) |" in render(figures()).split("## Evaluator")[0]

@@ -21,8 +21,8 @@ import yaml
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attack_record import Side, describe_encoder
+from local.report.frame import read_metrics
 from local.report.origin import origin
-from local.report.results import Figure, read_table
 from local.report.words import code, markdown_table
 from steps import train_backend
 from steps.asr import ctc_config
@@ -478,7 +478,7 @@ def test_a_plan_with_arrays_of_another_was_counted(tmp_path: Path, name: str) ->
 def test_a_fifo_in_place_of_what_programs_wrote_hung(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     read: dict[str, Callable[[Path], object]] = {
-        "metrics.csv": lambda path: list(read_table(path, Figure)),
+        "metrics.csv": read_metrics,
         "left.npy": large.open_array,
     }
     with pytest.raises(UserError, match=rf"{tmp_path / name}: .*is no regular file"):

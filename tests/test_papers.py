@@ -10,8 +10,7 @@ import pytest
 from local.keep_results import main as keep
 from local.report.nist import printed_trials
 from local.report.origin import KEPT
-from local.report.papers import VERDICTS, claims, paper_table
-from local.report.published import FOLDER, of_table, published
+from local.report.papers import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from utils.cli import UserError
 from utils.digests import sha256
 
@@ -24,12 +23,12 @@ HEADER = (
 
 @pytest.mark.parametrize("paper", sorted(path.stem for path in FOLDER.glob("00*.tsv")))
 def test_every_printed_figure_is_a_number_or_a_tag(paper: str) -> None:
-    for row in published(paper):
+    for row in published(paper).itertuples():
         assert row.metric == "tag" or math.isfinite(row.number), row
 
 
 def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
-    rows = [r for r in of_table("002", "2") if r.metric != "tag"]
+    rows = [r for r in of_table("002", "2").itertuples() if r.metric != "tag"]
     found = {(r.system, r.set, r.metric): r.number for r in rows}
     assert found["B1", "libri_test_trials_f", "deid"] == pytest.approx(0.9785)
     assert found["B1", "libri_test_trials_f", "g_vd"] == -10.45
@@ -38,7 +37,7 @@ def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
 
 
 def test_means_of_004_are_those_of_its_rows() -> None:
-    rows = [r for r in of_table("004", "I") if r.metric == "eer"]
+    rows = [r for r in of_table("004", "I").itertuples() if r.metric == "eer"]
     for system in {r.system for r in rows}:
         *four, mean = [r.number for r in rows if r.system == system]
         assert mean == pytest.approx(sum(four) / 4, abs=1e-4), system  # cut off, not rounded
@@ -51,18 +50,18 @@ def test_unprotected_eers_of_seo_stand_under_trial_set_1_alone() -> None:
         for trial in ("trial1", "trial2")
     )
     assert "3.75" in first and "3.75" not in second
-    assert {row.attacker for row in of_table("003", "5, unprotected")} == {"unprotected"}
+    assert {*of_table("003", "5, unprotected")["attacker"]} == {"unprotected"}
 
 
 def test_the_attacker_of_liu_fig_9_is_the_semi_informed_one() -> None:
-    assert {row.attacker for row in of_table("004", "Fig. 9")} == {"semi_informed"}
+    assert {*of_table("004", "Fig. 9")["attacker"]} == {"semi_informed"}
 
 
 def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None:
     with (ROOT / "egs/vpc2020/results/lists/metrics.csv").open(encoding="utf-8") as stream:
         ours = {(r["split"], r["system"], r["attacker"], r["metric"]): r["value"]
                 for r in csv.DictReader(stream)}  # fmt: skip
-    for row in of_table("002", "2"):
+    for row in of_table("002", "2").itertuples():
         split = row.set.replace("_trials", "")
         if row.system == "original" and split.startswith("libri") and row.metric != "tag":
             value = float(ours[split, "original", "unprotected", row.metric])
@@ -126,8 +125,8 @@ def test_a_bad_mark_of_a_paper_is_named(tmp_path: Path) -> None:
 
 def test_every_claim_has_a_verdict_and_a_reason() -> None:
     found = claims()
-    assert {c.paper for c in found} == {"000", "001", "002", "003", "004"}
-    for claim in found:
+    assert {*found["paper"]} == {"000", "001", "002", "003", "004"}
+    for claim in found.itertuples():
         assert claim.verdict in VERDICTS and claim.why, claim.claim
         assert claim.verdict == "cannot be run here" or "](" in claim.why, claim.claim
 

@@ -12,13 +12,13 @@ import soundfile
 
 from local.compute_quality import main as compute_quality
 from local.metrics.quality import quality_figures, read_quality
-from local.report.results import Figure
-from local.report.strongest import strongest_table
-from local.report.tables import utility_reading, utility_table
+from local.report.page import markdown
+from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
 from steps.estimate_quality import main as estimate_quality
 from steps.quality.estimate import WINDOW, Quality, load_estimator, middle, problem_of
 from tests.refusals import refuses
+from tests.report_rows import Figure, frame, results
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 
@@ -181,11 +181,11 @@ def test_the_report_shows_scores_as_they_are_and_says_what_they_cannot_say() -> 
         row("b2", "utility", "distillmos", "mos", "3.456"),
         row("b2", "utility", "distillmos", "mos_drop", "0.5"),
     ]
-    table = strongest_table(figures)
+    table = strongest_table(frame(figures))
     assert table.rows[0][table.header.index("MOS by distillmos")] == "3.46"
-    assert [line[4:6] for line in utility_table(figures).rows] == [
+    assert [line[4:6] for line in utility_table(frame(figures)).rows] == [
         ["MOS", "3.46"],
         ["MOS lost", "0.50"],
     ]
-    assert "nobody has listened" in utility_reading(figures)
-    assert utility_reading(figures[:1]) == ""
+    assert "nobody has\nlistened" in markdown(results(figures))
+    assert "DistillMOS" not in markdown(results(figures[:1]))

@@ -1,14 +1,13 @@
 """Tables of results pages are what their committed data say."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local.export_latex import main as export_latex
 from local.render_tables import main
-from local.report.results import Figure, read_table
-from local.report.tables import group, leakage_table
+from local.report.frame import read_metrics, where
+from local.report.tables import LEAKAGE, tabulate
 from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -147,6 +146,21 @@ def test_targets_stand_by_the_gender_of_speakers_and_of_targets(page: Path) -> N
         "| women | `bn_const_NN_of_4_f0`: 2 targets, other gender | 35.0 ± 7.1 | – |",
     ]
     assert lines[4] == "| women | `bn_const_1_of_4_f0` | 10.0 [5.0, 50.0] | 10.0 [5.0, 20.0] |"
+
+
+def test_targets_that_do_not_say_of_how_many_they_are_ended_in_a_traceback(page: Path) -> None:
+    rows = "".join(
+        f"c,test_f,f,const_0{n},ignorant,e/plda,OA,eer,0.{n},,,13,,,,aa\n" for n in (1, 3)
+    )
+    (page.parent / "run/metrics.csv").write_text(DATA + rows)
+    page.write_text("<!-- table: targets run split=test evaluators=e/plda -->\n<!-- end -->\n")
+    assert main([str(page)]) == 0
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| women")]
+    assert lines[1:] == [
+        "| women | `const_NN`: 2 targets | 20.0 ± 14.1 |",
+        "| women | `const_01` | 10.0 |",
+        "| women | `const_03` | 30.0 |",
+    ]
 
 
 def test_trainings_stand_beside_the_interval_over_speakers(page: Path) -> None:
@@ -306,8 +320,8 @@ def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     assert lines["| EER, cross-profile", "a/plda"].endswith("| 0 | 1 | 0 |")
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 241 |" in text
-    own = [f for f in read_table(tmp_path / "metrics.csv", Figure) if f.system == "copy"]
-    told = leakage_table(group(replace(f, attacker="leakage") for f in own))
+    own = where(read_metrics(tmp_path / "metrics.csv"), system="copy")
+    told = tabulate(LEAKAGE, own.assign(attacker="leakage"))
     (row,) = told.rows
     assert row[told.header.index("CCA top 10")] == "not defined"
     page.write_text("<!-- table: nist . ranks -->\n<!-- end -->\n")

@@ -17,21 +17,19 @@ import soundfile
 
 from local.make_report import main as make_report
 from local.metrics.curves import attack, prior_profile
-from local.report import draw, pictures_radar
+from local.report import draw, pictures_details
+from local.report import findings as said_of
+from local.report import page as pages
+from local.report.findings import not_measured
 from local.report.gather import shorten
-from local.report.html import Contents
 from local.report.load import Results, load_results
-from local.report.markdown import render
-from local.report.page import page
-from local.report.players import Players
-from local.report.results import Figure, SpeakerFigure, read_table, write_table
-from local.report.sections import Section, draw_all, draw_utility
-from local.report.speakers import worst_first
-from local.report.summary import findings, not_measured, rows
-from local.report.systems import vocoder_table
-from local.report.tables import PROSODY_TITLE, prosody_table
-from local.report.worst import worst
+from local.report.page import Players, markdown, page
+from local.report.pictures import Section, draw_all, draw_utility
+from local.report.select import summary as rows
+from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
+from tests.report_rows import Figure, SpeakerFigure, read_table, write_table
+from tests.report_rows import results as of_rows
 
 SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
            "b1_wgan_random_gender", "idmap_diff")  # fmt: skip
@@ -68,6 +66,9 @@ class Made:
         evaluator, split, system, attacker = of
         where = ("toy", split, split[-1], system, attacker, evaluator, "X")
         self.speakers.append(SpeakerFigure(*where, speaker, metric, f"{value:.4f}", "digest"))
+
+    def results(self) -> Results:
+        return of_rows(self.figures, self.speakers)
 
     def write(self) -> Path:
         write_table(self.out / "metrics.csv", Figure, self.figures)
@@ -170,6 +171,10 @@ def many(out: Path, *, seconds: float, evaluators: tuple[str, ...] = EVALUATORS)
     return made.write()
 
 
+def findings(results: Results, evaluator: str) -> list[str]:
+    return said_of.findings(results, evaluator, rows(results, evaluator))
+
+
 def words(path: Path) -> str:
     """The visible text of a page, roughly."""
     text = re.sub(r"<(script|style).*?</\1>", " ", path.read_text(), flags=re.DOTALL)
@@ -209,7 +214,9 @@ def test_every_group_and_system_has_its_linked_section(report: Path) -> None:
     assert len(used) < text.count("<audio")
 
 
-def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(few: Path) -> None:
+def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
+    few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results = load_results(few)
     size = len(Players(results, 10**9).data["clips/000.mp3"])
     players = Players(results, 45 * size)
@@ -217,13 +224,14 @@ def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(few: Path) -> No
     left = sum(players.left_out.values())
     for system in SYSTEMS[:3]:
         group = (system, EVALUATORS[0], SPLITS[0])
-        of_group = worst_first(results.speakers, *group)[:10]
-        assert "<audio" in players.cells(group, of_group[0])[1]
-        assert "left out" in players.cells(group, of_group[9])[1]
-    contents = Contents()
-    text = worst(results, EVALUATORS[0], "", contents, players)
-    assert f"{left} pairs of clips (all evaluators) are left out" in text
-    assert text.count("<audio") == 2 * (200 - left)
+        of_group = results.people[group][:10]
+        assert "clip" in players.heard(group, of_group[0])[1]
+        assert players.heard(group, of_group[9])[1] == {"text": "left out"}
+    monkeypatch.setattr(pages, "MOST_AUDIO", 45 * size)
+    sections: dict[str, list[Section]] = {EVALUATORS[0]: []}
+    text = page(results, [], sections, Section("Utility", []), with_audio=True)
+    assert f"{left} pairs of clips (all evaluators) are left out" in " ".join(text.split())
+    assert text.count("<audio") == 2 * (200 - left) + 2  # and those of the first screen
 
 
 def test_systems_speak_for_themselves(report: Path) -> None:
@@ -258,7 +266,7 @@ def test_the_vocoder_has_its_part_of_the_rise() -> None:
     settings |= {"nsf": {**vc, "synthesiser": "nsf_hifi"}, "b2": {"anonymiser": "mcadams"}}
     settings |= {k: {"anonymiser": "knn_vc", "features": f}
                  for k, f in (("knn", "world"), ("wavlm", "wavlm"))}  # fmt: skip
-    results = Results(Path(), figures=figures, run={"systems": settings})
+    results = of_rows(figures, run={"systems": settings})
     table = vocoder_table(results, "e")
     # nsf and wavlm have other vocoders, b2 converts nothing, and low has no rise
     assert [row[0] for row in table.rows] == ["b1", "knn", "near"]
@@ -279,10 +287,10 @@ def test_the_vocoder_has_its_part_of_the_rise() -> None:
     bounds = {"low": "0.02", "high": "0.06"}
     figures[0] = replace(figures[0], **bounds)
     figures[1] = row("copy", "ignorant", 0.04)
-    made = Results(Path(), figures=figures, run={"systems": settings})
+    made = of_rows(figures, run={"systems": settings})
     assert vocoder_table(made, "e").rows[0][-1] == "none"
     assert vocoder_table(made, "e").rows[0][2] == "5.0 [2.0, 6.0]"
-    assert vocoder_table(Results(Path(), figures=figures), "e").rows == []
+    assert vocoder_table(of_rows(figures), "e").rows == []
 
 
 def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:
@@ -291,7 +299,7 @@ def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> Non
     made = Made(folder)
     for system, value in (("original", 0.1), ("b2", 0.2), ("copy", 0.12)):
         made.row(("asr_x", SPLITS[0], system, "utility"), "A", "wer", value)
-    found = list(read_table(few / "metrics.csv", Figure))
+    found = read_table(few / "metrics.csv", Figure)
     write_table(folder / "metrics.csv", Figure, [*found, *made.figures])
     results = load_results(folder)
     assert results.evaluators() == [EVALUATORS[0]]
@@ -326,25 +334,25 @@ def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
     write_table(folder / "metrics.csv", Figure, found)
     results = load_results(folder)
     assert results.evaluators() == [EVALUATORS[0]]
-    (line,) = prosody_table(results.figures).rows
+    (line,) = prosody_table(results.metrics).rows
     assert [text.split()[0] for text in line[:4]] == [SPLITS[0], "b2", "0.50", "75.0"]
     assert line[4] == "not measured"
     text = words_of_page(results)
-    assert text.count(PROSODY_TITLE) == 2  # contents and section
+    assert text.count(PROSODY.title) == 2  # contents and section
     assert "Measured by evaluator prosody" not in text
-    said = render(found, "small", {})
-    assert f"## {PROSODY_TITLE}" in said
+    said = markdown(of_rows(found))
+    assert f"## {PROSODY.title}" in said
     assert "Evaluator prosody" not in said
-    assert PROSODY_TITLE not in words_of_page(load_results(few))
+    assert PROSODY.title not in words_of_page(load_results(few))
 
 
 def words_of_page(results: Results) -> str:
-    no_pictures = Section("Utility", "", [])
+    no_pictures = Section("Utility", [])
     text = page(results, [], {e: [] for e in results.evaluators()}, no_pictures, with_audio=False)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
 
 
-def targets(n: int) -> Results:
+def constant_targets(n: int) -> Made:
     """Linkability of six speakers under `n` constant targets; s0 is always worst protected."""
     made = Made(Path())
     for system in ("original", *(f"const_{i:02d}" for i in range(n))):
@@ -354,14 +362,14 @@ def targets(n: int) -> Results:
         for j in range(6):
             value = 0.95 if system == "original" else 0.9 - 0.1 * j
             made.speaker(of, f"s{j}", "linkability", value)
-    return Results(Path(), figures=made.figures, speakers=made.speakers)
+    return made
 
 
 def test_targets_have_their_radar(tmp_path: Path) -> None:
-    results = targets(3)
+    results = constant_targets(3).results()
     assert results.systems() == []
-    each = pictures_radar.targets(results, "e", "t_f", tmp_path, "const_NN")
-    groups = pictures_radar.target_groups(results, "e", "t_f", tmp_path, "const_NN")
+    each = pictures_details.targets(results, "e", "t_f", "const_NN")
+    groups = pictures_details.target_groups(results, "e", "t_f", "const_NN")
     assert each is not None
     assert groups is not None
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt
@@ -372,20 +380,20 @@ def test_targets_have_their_radar(tmp_path: Path) -> None:
 
 def test_words_by_target(tmp_path: Path) -> None:
     """Paper 001, Fig. 5."""
-    made = Made(Path(), figures=[*targets(3).figures])
+    made = constant_targets(3)
     for n, system in enumerate(("original", "const_00", "const_01", "const_02")):
         made.row(("asr", "t_f", system, "utility"), "A", "wer", 0.04 + 0.02 * n)
-    (picture,) = draw_utility(Results(Path(), figures=made.figures), tmp_path).pictures
+    (picture,) = draw_utility(of_rows(made.figures), tmp_path).pictures
     assert picture.title == "Word error rate by target voice, const_NN, t_f"
     assert (
         "best at const_00 (6.0 %), worst at const_02 (10.0 %); original speech 4.0 %."
         in picture.alt
     )
-    assert draw_utility(Results(Path(), figures=made.figures[:-1]), None).pictures == []
+    assert draw_utility(of_rows(made.figures[:-1]), None).pictures == []
 
 
 def test_two_targets_have_no_radar_and_it_is_said(tmp_path: Path) -> None:
-    results = targets(2)
+    results = constant_targets(2).results()
     assert results.targets() == []
     assert results.systems() == ["const_00", "const_01"]
     assert results.target_series() == {}

@@ -177,6 +177,22 @@ def test_code_counts_but_comments_and_docstrings_do_not(work: Path) -> None:
     assert stamps.digest_code(program) != first
 
 
+def test_the_words_of_a_page_are_code_too(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand in templates, which no import names, and which include others."""
+    monkeypatch.setattr(stamps, "ROOT", work)
+    folder = work / "local/report/templates"
+    folder.mkdir(parents=True)
+    program, page, part = work / "p.py", folder / "a.md.jinja", folder / "b.jinja"
+    program.write_text('page = "local/report/templates/a.md.jinja"\n')
+    page.write_text('{% include "local/report/templates/b.jinja" %}\n')
+    part.write_text("one\n")
+    found = [stamps.digest_code(program)]
+    for path in (part, page):
+        path.write_text(path.read_text() + "more\n")
+        found.append(stamps.digest_code(program))
+    assert len(set(found)) == 3
+
+
 def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts() -> None:
     """Systems are loaded when asked for; a change in kNN-VC left its old speech up to date."""
     found = stamps._project_imports(ast.parse('KINDS = {"knn": "steps.anonymisers.knn_vc:K"}'))

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile
 
@@ -15,8 +16,9 @@ from local.check_external import main as check_external
 from local.keep_results import main as keep_results
 from local.make_nist_trials import main as make_trials
 from local.protocols.nist import make_lists
-from local.report.results import tabulate_all
-from local.report.tables import group, reid_table
+from local.report.frame import METRICS, with_numbers
+from local.report.gather import tabulate_all
+from local.report.tables import REID, tabulate
 from steps.join_xvectors import main as join
 from tests.conftest import MakeDataDir
 from tests.test_recipe import LINKS, TINY
@@ -276,13 +278,13 @@ def test_the_aligned_attacker_in_the_recipe(tmp_path: Path) -> None:
     folders = sorted((tmp_path / "exp/metrics").glob("*/*/OA/small_test_f"))
     figures, _, missing = tabulate_all(folders, "small")
     assert not missing
-    value = {(f.attacker, f.metric): f.value for f in figures}
+    value = {(f["attacker"], f["metric"]): f["value"] for f in figures}
     assert value["aligned", "eer"] != value["ignorant", "eer"]
     for who in ("aligned", "ignorant"):
         assert 0 <= float(value[f"reid_{who}", "reid_top_1"]) <= 1
         assert float(value[f"reid_{who}", "chance_reid_top_1"]) == 0.25
     assert ("legal_aligned", "eer") not in value
-    rows = reid_table(group(figures)).rows
+    rows = tabulate(REID, with_numbers(pd.DataFrame(figures, columns=[*METRICS]))).rows
     assert {tuple(row[:4]) for row in rows} == {
         ("small_test_f", "b2", who, "OA") for who in ("aligned", "ignorant")
     }

@@ -2,15 +2,22 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from local.collect_results import main as collect
 from local.make_report import main as make_report
-from local.report.timing import ALL, Stage, cost_of, join_stages, timings
+from local.report import timing
+from local.report.timing import ALL, Stage, cost_of, join_stages
 from utils.cli import UserError
 from utils.launching import Account, read_account
+
+
+def timings(stages: Sequence[Stage], corpus: str) -> list[SimpleNamespace]:
+    return [SimpleNamespace(**row) for row in timing.timings(stages, corpus)]
 
 
 def write_log(path: Path, seconds: str, part: str = "", code: int = 0, threads: int = 1) -> None:

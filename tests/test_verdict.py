@@ -6,12 +6,11 @@ from dataclasses import fields, replace
 
 import pytest
 
-from local.report.doubts import doubts
-from local.report.evidence import people, too_weak, trust, verdict_table, verdicts, what_now
-from local.report.load import NOTHING, Value
-from local.report.markdown import render
-from local.report.results import Figure, SpeakerFigure
+from local.report import findings, select, tables
+from local.report.frame import NOTHING, Value
+from local.report.page import markdown
 from local.report.verdict import Attack, Level, fold, judge
+from tests.report_rows import Figure, SpeakerFigure, results
 
 KNOWN = Value(0.01, 0.0, 0.04)  # an evaluator that knows unprotected voices
 UNSURE = Value(0.04, 0.0, 0.12)  # one that may not
@@ -132,6 +131,19 @@ def test_an_interval_is_folded_whole() -> None:
 
 # The screen.
 
+
+def on_rows(function):  # type: ignore[no-untyped-def]
+    """The same of rows instead of results."""
+    return lambda *rows: function(results(*rows))
+
+
+people, too_weak, trust, what_now, doubts = map(
+    on_rows,
+    (findings.people, findings.too_weak, findings.trust, findings.what_now, findings.doubts),
+)
+verdicts, verdict_table = on_rows(select.verdicts), on_rows(tables.verdict_table)
+render = on_rows(markdown)
+
 BLANK = Figure(**{field.name: "" for field in fields(Figure)})
 
 
@@ -176,7 +188,7 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
     assert "other 4.0 [0.0, 5.0] % (women)" in said[0]
     assert "lazy-informed, semi-informed, white-box" in said[1]
     assert said[2].count("not measured, as there was one training") == 1
-    text = render(figures, "x", {})
+    text = render(figures)
     assert text.index("## In short") < text.index("## Strongest attackers")
     warning = next(said for said in doubts(figures) if said.startswith("b2 on x_m by e:"))
     assert "no better than unprotected" in warning and "at the most 3.0" in warning
@@ -296,4 +308,4 @@ def test_what_now_asks_for_what_was_not_run() -> None:
     every += [bare(0.01, 0.02, evaluator=f"resemblyzer_seed1/{b}") for b in ("plda", "cosine")]
     assert what_now([f for f in every if f.value != "8"]) == []
     assert what_now([bare()]) == []
-    assert "What now:" in render(weak, "x", {})
+    assert "What now:" in render(weak)

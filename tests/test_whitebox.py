@@ -10,16 +10,14 @@ import pytest
 
 from local.collect_whitebox import main as collect
 from local.make_report import main as make_report
-from local.report.load import Results
-from local.report.results import Figure, SpeakerFigure, write_table
-from local.report.whitebox import by_speaker, over_targets, utility
-from local.report.words import target_series
+from local.report.whitebox import Targets, by_speaker, over_targets, utility
+from tests.report_rows import Figure, SpeakerFigure, write_table
+from tests.report_rows import results as of_rows
 from tests.test_report_many import Made
 from tests.test_studies import CONF, make_folder, run
 from utils.cli import UserError
 
 NAMES = [f"const_{i:02d}_of_3{kind}" for kind in ("", "_f0") for i in (1, 2, 3)]
-SERIES = target_series(NAMES)
 BINS = "linkability_bins_50"
 
 
@@ -43,21 +41,25 @@ def made(folder: Path) -> Made:
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Results:
+def targets(tmp_path: Path) -> Targets:
     found = made(tmp_path)
-    return Results(tmp_path, figures=found.figures, speakers=found.speakers)
+    results = of_rows(found.figures, found.speakers, folder=tmp_path)
+    return Targets(results, dict.fromkeys(NAMES, ("", "")))
 
 
-def test_means_and_deviations_over_targets(results: Results) -> None:
-    assert list(SERIES.items()) == [("const_NN_of_3", NAMES[:3]), ("const_NN_of_3_f0", NAMES[3:])]
-    original, plain, pitched = over_targets(results, SERIES).rows
+def test_means_and_deviations_over_targets(targets: Targets) -> None:
+    assert list(targets.series.items()) == [
+        ("const_NN_of_3", NAMES[:3]),
+        ("const_NN_of_3_f0", NAMES[3:]),
+    ]
+    original, plain, pitched = over_targets(targets).rows
     assert original[2:6] == ["unprotected", "original", "", "5.0 [2.0, 8.0]"]
     assert plain[2:7] == ["white_box_backend", "const_NN_of_3", "3", "20.0 ± 10.0", "0.50 ± 0.00"]
     assert pitched[3] == "const_NN_of_3_f0"
-    worst, *others = by_speaker(results, SERIES).rows
+    worst, *others = by_speaker(targets).rows
     assert {row[1] for row in others} == {"e"}  # prosody stood among them, with dashes
     assert worst[3:] == ["const_NN_of_3", "s0", *(["1.00", "0.80 ± 0.10", "0.90"] * 2)]
-    pitch = utility(results, SERIES).rows[0]
+    pitch = utility(targets).rows[0]
     assert pitch[:5] == ["t_f", "prosody", "const_NN_of_3", "correlation of log F0", "3"]
     assert pitch[5:] == ["0.20 ± 0.10", f"0.10 ({NAMES[0]})", f"0.30 ({NAMES[2]})"]
 

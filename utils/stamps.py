@@ -71,6 +71,7 @@ NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
+_TEMPLATE = re.compile(r"\blocal/report/templates/[\w.]+\.jinja\b")
 MEMORY = Path("exp/.digests")  # of files that have not changed
 
 
@@ -169,13 +170,14 @@ def digest_code(program: Path) -> str:
 def _read_code(path: Path) -> str:
     """JSON: digest of what a file of code does, and the files of the project that it names."""
     text = path.read_text(encoding="utf-8")
+    templates = _TEMPLATE.findall(text)  # the words of a page
     if path.suffix == ".py":
         tree = ast.parse(text)
         found = sorted(str(p.relative_to(ROOT)) for p in _project_imports(tree))
         text = ast.dump(_without_docstrings(tree))
     else:
         found = re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
-    return json.dumps([sha256(text.encode()), found])
+    return json.dumps([sha256(text.encode()), found + templates])
 
 
 def strip_neutral(command: Sequence[str]) -> list[str]:

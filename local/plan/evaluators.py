@@ -16,7 +16,7 @@ FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or
 
 def label_of(word: str) -> str:
     """A name such as hub:a/b as a part of a folder's name: what stands in tables is spelled as the
-    option was (local.report.results.where_is)."""
+    option was (local.report.gather.where_is)."""
     return word.replace("/", "+")
 
 

@@ -8,17 +8,27 @@ figures and those of a recipe can stand beside each other.
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pandas import DataFrame
+
 from local.protocols.challenge import Privacy, Protocol
-from local.report.results import Figure
+from local.report.frame import where
 from local.report.words import GROUPS
 from utils.cli import UserError
 from utils.tables import read_lines
 
-EMPTY = "-"
+_SECTION = re.compile(r"---- (?P<name>.+) results ----")
+# By its section: a figure, whether of protected speech (None: of both), columns, decimals.
+_TRIALS = ("gender", "enrollment", "trial")
+_SECTIONS: Mapping[str, tuple[str, bool | None, Sequence[str], int]] = {
+    "SER": ("uar", None, ("ser",), 4),
+    "ASV_eval": ("eer", False, _TRIALS, 3),
+    "ASV_eval^anon": ("eer", True, _TRIALS, 3),
+    "ASR": ("wer", None, ("asr",), 3),
+}
 
 
 @dataclass(frozen=True)
@@ -34,38 +44,26 @@ class Score:
     high: float = math.nan
 
 
-def scores_of(
-    figures: Iterable[Figure], protocol: Protocol, system: str, evaluator: str
-) -> list[Score]:
-    """What a recipe measured of a system and of unprotected speech, as far as the protocol asks.
+def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: str) -> list[Score]:
+    """Figures of a recipe of a system and of unprotected speech, as far as the protocol asks.
 
     evaluator: whose EERs; of two recognisers of words the first in the table counts. A split that
     was not measured is left out.
     """
     found: dict[tuple[str, str, bool], Score] = {}
     privacy = {split for splits in protocol.privacy.sets.values() for split in splits}
-    for f in figures:
-        protected = f.system == system
-        if f.system not in (system, "original") or not f.value:
-            continue
-        wanted = (
-            (f.metric == "eer" and f.split in privacy and f.evaluator == evaluator
-             and f.attacker == (protocol.privacy.attacker if protected else "unprotected"))
-            or (f.metric == "wer" and _whole(f.split) in protocol.words)
-            or (f.metric in ("uar_vpc24", "uar") and _whole(f.split) in protocol.emotions)
-        )  # fmt: skip
-        if wanted:
-            what = "uar" if f.metric.startswith("uar") else f.metric
-            split = f.split if what == "eer" else _whole(f.split)
-            low, high = (float(text) if text else math.nan for text in (f.low, f.high))
-            score = Score(what, split, protected, float(f.value), low, high)
+    attackers = {False: "unprotected", True: protocol.privacy.attacker}
+    own = where(figures, system=(system, "original")).dropna(subset=["value"])
+    for f in where(own, metric=("eer", "wer", "uar_vpc24", "uar")).itertuples():
+        what, protected = f.metric.partition("_")[0], f.system == system
+        # Mixed trials are all there are: what is left of use in them is that of the set.
+        split = f.split if what == "eer" else f.split.removesuffix("_mixed")
+        asked = {"eer": privacy, "wer": protocol.words, "uar": protocol.emotions}[what]
+        by = what != "eer" or (f.evaluator, f.attacker) == (evaluator, attackers[protected])
+        if split in asked and by:
+            score = Score(what, split, protected, f.value, f.low, f.high)
             found.setdefault((what, split, protected), score)
     return list(found.values())
-
-
-def _whole(split: str) -> str:
-    """Mixed trials are all there are: what is left of use in them is that of the set."""
-    return split.removesuffix("_mixed")
 
 
 def averages(scores: Sequence[Score], privacy: Privacy) -> dict[str, float]:
@@ -81,13 +79,9 @@ def averages(scores: Sequence[Score], privacy: Privacy) -> dict[str, float]:
 
 
 def category(average: float, categories: Sequence[float]) -> int:
-    """How many of the lowest EERs an average reaches, 0 to all of them; it is ranked with systems
-    of the same category."""
+    """Number of the lowest EERs that an average reaches, 0 to all of them; a system is ranked with
+    those of its category."""
     return sum(average >= least for least in categories)
-
-
-_SECTION = re.compile(r"---- (?P<name>.+) results ----")
-_SECTIONS = {"ASV_eval": "eer", "ASV_eval^anon": "eer", "ASR": "wer", "SER": "uar"}
 
 
 def _set_and_rest(split: str) -> tuple[str, str, str]:
@@ -102,32 +96,20 @@ def _set_and_rest(split: str) -> tuple[str, str, str]:
 def write_results(scores: Sequence[Score], stamp: str) -> str:
     """The text of a result file. stamp: the time that stands in it, as the challenge writes it."""
     parts = [f"---- Time: {stamp} ----"]
-    uar = [s for s in scores if s.what == "uar"]
-    if uar:
-        rows = [[*_set_and_rest(s.split)[:2], _kind(s), f"{100 * s.value:.4f}"] for s in uar]
-        parts.append(_section("SER", ["dataset", "split", "ser", "UAR"], rows))
-    for name, protected in (("ASV_eval", False), ("ASV_eval^anon", True)):
-        own = [s for s in scores if s.what == "eer" and s.protected == protected]
-        rows = [[*_set_and_rest(s.split), _kind(s), _kind(s), f"{100 * s.value:.3f}"] for s in own]
-        header = ["dataset", "split", "gender", "enrollment", "trial", "EER"]
-        if rows:
-            parts.append(_section(name, header, rows))
-    wer = [s for s in scores if s.what == "wer"]
-    if wer:
-        rows = [[*_set_and_rest(s.split)[:2], _kind(s), f"{100 * s.value:.3f}"] for s in wer]
-        parts.append(_section("ASR", ["dataset", "split", "asr", "WER"], rows))
+    for name, (what, protected, columns, digits) in _SECTIONS.items():
+        table = [["", "dataset", "split", *columns, what.upper()]]
+        for s in scores:
+            if s.what == what and protected in (None, s.protected):
+                data, split, gender = _set_and_rest(s.split)
+                kinds = dict.fromkeys(columns, "anon" if s.protected else "original")
+                cells = ((kinds | {"gender": gender})[column] for column in columns)
+                table.append([str(len(table) - 1), data, split, *cells,
+                              f"{100 * s.value:.{digits}f}"])  # fmt: skip
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in table]
+        if len(lines) > 1:
+            parts.append("\n".join([f"---- {name} results ----", *lines]))
     return "\n\n".join(parts) + "\n"
-
-
-def _kind(score: Score) -> str:
-    return "anon" if score.protected else "original"
-
-
-def _section(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    table = [["", *header], *([str(n), *row] for n, row in enumerate(rows))]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in table]
-    return "\n".join([f"---- {name} results ----", *lines])
 
 
 def read_results(path: Path) -> list[Score]:
@@ -143,9 +125,7 @@ def read_results(path: Path) -> list[Score]:
             continue
         elif not header:
             header = words
-        elif set(words) == {"mean"}:
-            continue
-        else:
+        elif set(words) != {"mean"}:
             numbered = len(words) > len(header)  # a file of several runs has both kinds
             found.append(_read_row(f"{path}:{number}", section, header, words[numbered:]))
     if not found:
@@ -153,16 +133,14 @@ def read_results(path: Path) -> list[Score]:
     return found
 
 
-def _read_row(where: str, section: str, header: list[str], words: list[str]) -> Score:
-    what = _SECTIONS[section]
+def _read_row(at: str, section: str, header: list[str], words: list[str]) -> Score:
+    what, _, columns, _ = _SECTIONS[section]
     row: Mapping[str, str] = dict(zip(header, words, strict=False))
-    kind = row.get({"eer": "trial", "wer": "asr", "uar": "ser"}[what], "")
     try:
         value = float(row[what.upper()]) / 100
         parts = (row["dataset"], row["split"], row.get("gender", ""))
     except (KeyError, ValueError) as error:
-        raise UserError(f"{where}: no row of a {section} table: {' '.join(words)}") from error
-    bounds = [float(row[f"EER-ci_{end}"]) / 100 if f"EER-ci_{end}" in row else math.nan
-              for end in ("lower", "upper")]  # fmt: skip
-    split = "_".join(part for part in parts if part and part != EMPTY)
-    return Score(what, split, kind == "anon", value, *bounds)
+        raise UserError(f"{at}: no row of a {section} table: {' '.join(words)}") from error
+    bounds = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
+    split = "_".join(part for part in parts if part not in ("", "-"))
+    return Score(what, split, row.get(columns[-1], "") == "anon", value, *bounds)

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from local.report.results import Json, Missing, SpeakerFigure, lacks
-from local.report.speakers import groups_of, worst_first
+from local.report.load import Results
+from local.report.origin import Json, Missing, lacks
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
@@ -69,47 +69,37 @@ def _write(path: Path, samples: np.ndarray[tuple[int], np.dtype[np.float32]]) ->
         soundfile.write(stream, samples, SAMPLE_RATE, format="MP3")
 
 
-class _Cutter:
-    """Writes each clip once, whichever systems and evaluators ask for it."""
-
-    def __init__(self, out: Path) -> None:
-        self.out = out
-        self.made: dict[tuple[str, str], str] = {}
-
-    def pair(self, speech: Speech, speaker: str) -> Json:
-        utterance = _utterance(speech, speaker)
-        samples = read_audio(utterance, speech.original.wav[utterance]).samples
-        start = loudest(np.asarray(samples, np.float64), int(SECONDS * SAMPLE_RATE))
-        clips = {
-            side: self._clip(data, utterance, start)
-            for side, data in (("original", speech.original), ("protected", speech.protected))
-        }
-        return {"utterance": utterance, **clips}
-
-    def _clip(self, data: DataDir, utterance: str, start: int) -> str:
-        key = (str(data.path), utterance)
-        if key not in self.made:
-            name = f"clips/{len(self.made):03d}.mp3"
-            _write(self.out / name, _cut(data, utterance, start))
-            self.made[key] = name
-        return self.made[key]
-
-
 def cut_clips(
-    rows: Sequence[SpeakerFigure], speech: Sequence[Speech], n_worst: int, out: Path
+    results: Results, speech: Sequence[Speech], n_worst: int, out: Path
 ) -> tuple[list[Json], list[Missing]]:
-    """Clips of the `n_worst` worst-protected speakers of each system, evaluator and split."""
-    cutter, found, missing = _Cutter(out), [], []
-    for system, evaluator, split in groups_of(rows):
-        of_system = [s for s in speech if s.system == system]
-        for speaker in worst_first(rows, system, evaluator, split)[:n_worst]:
-            sets = [s for s in of_system if speaker.name in s.original.spk2utt]
+    """Clips of the `n_worst` worst-protected speakers of each system, evaluator and split; each is
+    written once, whichever systems and evaluators ask for it."""
+    made: dict[tuple[str, str], str] = {}
+
+    def clip(data: DataDir, utterance: str, start: int) -> str:
+        key = (str(data.path), utterance)
+        if key not in made:
+            name = f"clips/{len(made):03d}.mp3"
+            _write(out / name, _cut(data, utterance, start))
+            made[key] = name
+        return made[key]
+
+    found, missing = [], []
+    for system, evaluator, split in results.groups():
+        for person in results.people[system, evaluator, split][:n_worst]:
+            sets = [s for s in speech if s.system == system and person.name in s.original.spk2utt]
             if not sets:
                 continue
             who: Json = {"system": system, "evaluator": evaluator, "split": split}
-            who["speaker"] = speaker.name
+            who["speaker"] = person.name
             try:
-                found.append(who | cutter.pair(sets[0], speaker.name))
+                utterance = _utterance(sets[0], person.name)
+                samples = read_audio(utterance, sets[0].original.wav[utterance]).samples
+                start = loudest(np.asarray(samples, np.float64), int(SECONDS * SAMPLE_RATE))
+                who["utterance"] = utterance
+                who["original"] = clip(sets[0].original, utterance, start)
+                who["protected"] = clip(sets[0].protected, utterance, start)
+                found.append(who)
             except UserError as error:
-                missing.append(lacks(f"clip of {speaker.name}", error))
+                missing.append(lacks(f"clip of {person.name}", error))
     return found, missing

@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 
+from local.report.frame import Value
 from utils.tables import atomic_write
 
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
@@ -31,23 +32,9 @@ DARK = {
     SOFT: "#a3adb8",
     GRID: "#3a424b",
     PAPER: "#161a1f",
-    **dict(
-        zip(
-            SERIES,
-            (
-                "#2a95d2",
-                "#ff9a5c",
-                "#3fc9a3",
-                "#e38ac6",
-                "#d9b939",
-                "#a49dff",
-                "#ff7f8c",
-                "#8ed574",
-            ),
-            strict=True,
-        )
-    ),
-}
+    **dict(zip(SERIES, ("#2a95d2", "#ff9a5c", "#3fc9a3", "#e38ac6", "#d9b939", "#a49dff",
+                        "#ff7f8c", "#8ed574"), strict=True)),
+}  # fmt: skip
 NAMES = {
     INK: "ink",
     SOFT: "soft",
@@ -102,8 +89,18 @@ _FORMATS = {
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """A picture on its canvas. name: of its file; alt: its finding in words."""
+
+    canvas: Canvas
+    name: str
+    title: str
+    alt: str
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A picture of the page. name: of its file; alt: its finding in words; svg: inline SVG."""
+    """A picture of the page. svg: inline SVG; the rest as in Drawing."""
 
     name: str
     title: str
@@ -111,11 +108,27 @@ class Picture:
     svg: str
 
 
-def new(height: float = 2.7, width: float = WIDTH, *, polar: bool = False) -> tuple[Canvas, Axes]:
-    """An empty picture with one pair of axes; sizes in inches."""
+def new(
+    height: float,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    *,
+    polar: bool = False,
+    grid: str = "",
+    **settings: Any,
+) -> tuple[Canvas, Axes]:
+    """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
+    settings: of the axes, such as xlim."""
     use_style()
-    canvas = Canvas(figsize=(width, height), layout="constrained")
-    return canvas, canvas.add_subplot(projection="polar" if polar else None)
+    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    axes = canvas.add_subplot(projection="polar" if polar else None)
+    axes.set_title(title, loc="left")
+    if grid:
+        axes.grid(True, axis=grid)  # type: ignore[arg-type]
+    if not polar:
+        axes.set(xlabel=x, ylabel=y, **settings)
+    return canvas, axes
 
 
 def stacked(height: float, ratios: tuple[float, float]) -> tuple[Canvas, tuple[Axes, Axes]]:
@@ -163,13 +176,14 @@ def legend(canvas: Canvas, columns: int = 2, **more: Any) -> None:
 
 
 def colour(index: int) -> str:
-    """Colour of the series with this number."""
-    return SERIES[index % len(SERIES)]
+    """Colour of the series with this number; of originals (-1), grey."""
+    return SOFT if index < 0 else SERIES[index % len(SERIES)]
 
 
 def line(index: int) -> str | tuple[int, tuple[int, ...]]:
-    """Line style of the series with this number; colour and style together tell 32 apart."""
-    return LINES[(index + index // len(SERIES)) % len(LINES)]
+    """Line style of the series with this number; colour and style together tell 32 apart.
+    Originals (-1) are dotted."""
+    return ":" if index < 0 else LINES[(index + index // len(SERIES)) % len(LINES)]
 
 
 def marker(index: int) -> str:
@@ -182,6 +196,19 @@ def face(index: int) -> str:
     return colour(index) if index < len(SERIES) else "none"
 
 
+def look(index: int) -> dict[str, Any]:
+    """Colour and marker of the series with this number."""
+    return {"color": colour(index), "marker": marker(index), "markerfacecolor": face(index)}
+
+
+def bars(value: Value, scale: float = 1.0) -> list[list[float]] | None:
+    """Lengths of the error bars of one point, for matplotlib; None without an interval."""
+    if not value.bounded or not all(map(math.isfinite, (value.low, value.high))):
+        return None
+    middle = value.value
+    return [[max(0.0, scale * (middle - value.low))], [max(0.0, scale * (value.high - middle))]]
+
+
 def slug(*parts: str) -> str:
     """A file name of names: letters and digits, `-` for `_`, `+` for `/`; what else is lost is told
     by a digest, so that two names stay two."""
@@ -192,16 +219,17 @@ def slug(*parts: str) -> str:
     return f"{name}_{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 
 
-def finish(canvas: Canvas, name: str, title: str, alt: str, folder: Path | None) -> Picture:
+def finish(drawing: Drawing, folder: Path | None) -> Picture:
     """The picture for the page; and `folder`/<name>.pdf, if there is a folder: fonts take half of
     the time."""
+    canvas, name = drawing.canvas, drawing.name
     if folder is not None:
         with atomic_write(folder / f"{name}.pdf", "wb") as stream:
             canvas.savefig(stream, format="pdf", metadata=_FORMATS["pdf"])
         canvas.set_layout_engine("none")  # what was found for the PDF holds; to find it takes long
     text = io.StringIO()
     canvas.savefig(text, format="svg", metadata=_FORMATS["svg"])
-    return Picture(name, title, alt, inline(text.getvalue(), name))
+    return Picture(name, drawing.title, drawing.alt, inline(text.getvalue(), name))
 
 
 def inline(svg: str, name: str) -> str:

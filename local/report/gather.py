@@ -1,23 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pictures need, gathered from metrics and scores into `figures.json`.
+"""Figures, curves and records of a run, gathered for the folder of results.
 
-Its lists: `similarity`, `attacks`, `calibrations`, `searches`; each entry holds its `where`
-(split, system, attacker, evaluator, condition) and its curves; `prior` holds the ECE of an attacker
-who hears nothing. Numbers have six digits: pictures show no more.
+`figures.json` has what the pictures need, in the lists `similarity`, `attacks`, `calibrations` and
+`searches`; each entry holds its `where` (split, system, attacker, evaluator, condition) and its
+curves; `prior` holds the ECE of an attacker who hears nothing. Numbers have six digits: pictures
+show no more.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from local.metrics import curves
-from local.report.results import Json, Missing, lacks, read_figures, where_is
-from utils.arrays import Float64
+from local.report.frame import COUNTS
+from local.report.origin import Json, Missing, lacks
+from local.report.words import GROUPS
+from utils.arrays import Bool, Float64
 from utils.cli import UserError
+from utils.jsonfiles import read_json_object
+from utils.stamps import provenance
 from utils.trials import join_scores, read_scores, read_trials
 
+Row = dict[str, str]
 SETTINGS = ("oo", "op", "pp")
+
+
+def where_is(folder: Path, corpus: str) -> Row:
+    """Read system, attacker, evaluator, condition and split off a folder of the recipe.
+
+    The recipe writes figures to .../<system>/<attacker>.<evaluator>/<condition>/<split>, the split
+    ending in the gender (_f, _m, _mixed), and + for each / of an evaluator such as ecapa_mini/plda.
+    """
+    if len(folder.parts) < 4 or "." not in folder.parts[-3]:
+        raise UserError(
+            f"{folder}: not a folder of figures: "
+            "expected <system>/<attacker>.<evaluator>/<condition>/<split>"
+        )
+    system, who, condition, split = folder.parts[-4:]
+    attacker, _, evaluator = who.replace("+", "/").partition(".")
+    ending = split.rpartition("_")[2]
+    return {
+        "corpus": corpus, "split": split, "gender": ending if ending in GROUPS else "",
+        "system": system, "attacker": attacker, "evaluator": evaluator, "condition": condition,
+    }  # fmt: skip
+
+
+def read_figures(folder: Path) -> Json:
+    """Read the metrics.json of a folder; UserError where it is missing or not a JSON object."""
+    return read_json_object(folder / "metrics.json", "remove it and run stage 9")
+
+
+def _text(value: object) -> str:
+    """A scalar as it stands in the table; nothing for an undefined one."""
+    return "" if value is None else str(value)
+
+
+def _count(figures: Json, name: str) -> object:
+    """A count of a metrics.json, or the sum of those of its three matrices or lists."""
+    parts = [figures.get(f"{name}_{setting}") for setting in ("oo", "op", "pp", "oa", "aa")]
+    whole = [part for part in parts if isinstance(part, int)]
+    return sum(whole) if len(whole) == 3 else figures.get(name)
+
+
+def tabulate(folder: Path, corpus: str) -> tuple[list[Row], list[Row]]:
+    """The rows of one folder of figures: scalars, and figures by speaker.
+
+    Matrices and zoo points stay in the JSON.
+    """
+    where, digest = where_is(folder, corpus), provenance(folder)  # of all that made the figures
+    if digest is None:
+        raise UserError(f"{folder}: has no stamp, so nobody can say how it was made; run stage 9")
+    where |= {"settings": digest[:12]}  # as short as git has them
+    figures = read_figures(folder)
+    intervals = figures.get("intervals")
+    bounds = intervals if isinstance(intervals, dict) else {}
+    counts = {name: _text(_count(figures, name)) for name in COUNTS}
+    rows, speaker_rows = [], []
+    for metric, value in figures.items():
+        if isinstance(value, Mapping) and metric.endswith("_per_speaker"):
+            of = where | {"metric": metric.removesuffix("_per_speaker")}
+            speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in value.items()]
+        elif not isinstance(value, Mapping | list) and _is_figure(metric):
+            low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
+            of = {"metric": metric, "value": _text(value), "low": low, "high": high}
+            rows.append(where | counts | of)
+    return rows, speaker_rows
+
+
+def _is_figure(metric: str) -> bool:
+    """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for that of
+    people with target trials."""
+    return metric == "n_target_speakers" or not metric.startswith(("n_", "cmc_curve"))
+
+
+def tabulate_all(
+    folders: Sequence[Path], corpus: str
+) -> tuple[list[Row], list[Row], list[Missing]]:
+    """The rows of all folders of figures, and the folders that could not be used, each with why."""
+    figures: list[Row] = []
+    speakers: list[Row] = []
+    missing: list[Missing] = []
+    for folder in folders:
+        where_is(folder, corpus)  # a folder that cannot be one is a mistake of the caller
+        try:
+            rows, speaker_rows = tabulate(folder, corpus)
+        except UserError as error:
+            missing.append(lacks(folder, error))
+            continue
+        figures += rows
+        speakers += speaker_rows
+    return figures, speakers, missing
+
+
+# What the pictures need.
 
 
 def shorten(value: object) -> object:
@@ -33,55 +128,50 @@ def shorten(value: object) -> object:
     return value
 
 
-def _entry(folder: Path, **curves_: object) -> Json:
-    where = asdict(where_is(folder, ""))
-    return {"where": {name: where[name] for name in where if name not in ("corpus", "gender")}} | {
-        name: shorten(value) for name, value in curves_.items()
-    }
+def _entry(folder: Path, found: Mapping[str, object]) -> Json:
+    where = where_is(folder, "")
+    kept = {name: where[name] for name in where if name not in ("corpus", "gender")}
+    return {"where": kept} | {name: shorten(value) for name, value in found.items()}
 
 
 def of_metrics(folders: Sequence[Path]) -> dict[str, list[Json]]:
-    """Similarity matrices with zoo points, and rank curves, as the metrics hold them."""
+    """Similarity matrices as lists of rows, with zoo points as lists of pairs, and rank curves."""
     similarity, searches = [], []
     for folder in folders:
-        figures = read_figures(folder / "metrics.json")
-        sim = figures.get("sim_oo")
-        if isinstance(sim, dict) and where_is(folder, "").attacker == "similarity":
-            similarity.append(_entry(folder, speakers=list(sim), **_matrices(figures)))
-        if isinstance(figures.get("cmc_curve"), dict):
-            searches.append(_entry(folder, **figures["cmc_curve"]))  # type: ignore[arg-type]
+        figures = read_figures(folder)
+        oo = figures.get("sim_oo")
+        if where_is(folder, "")["attacker"] == "similarity" and isinstance(oo, dict):
+            found: Json = {"speakers": list(oo)}
+            for s in SETTINGS:
+                sim, zoo = figures.get(f"sim_{s}"), figures.get(f"zoo_{s}")
+                if isinstance(sim, dict) and isinstance(zoo, dict):
+                    found[f"sim_{s}"] = [list(row.values()) for row in sim.values()]
+                    found[f"zoo_{s}"] = list(zoo.values())
+            similarity.append(_entry(folder, found))
+        if isinstance(curve := figures.get("cmc_curve"), dict):
+            searches.append(_entry(folder, curve))
     return {"similarity": similarity, "searches": searches}
-
-
-def _matrices(figures: Json) -> Json:
-    """Matrices as lists of rows, zoo points as lists of pairs."""
-    found: Json = {}
-    for s in SETTINGS:
-        sim, zoo = figures.get(f"sim_{s}"), figures.get(f"zoo_{s}")
-        if isinstance(sim, dict) and isinstance(zoo, dict):
-            found[f"sim_{s}"] = [list(row.values()) for row in sim.values()]
-            found[f"zoo_{s}"] = list(zoo.values())
-    return found
 
 
 def attack(trials_path: Path, folder: Path) -> Json:
     """ECE profile and histogram of one attack. folder: .../<split> with `scores`."""
-    trials, (score,) = read_trials(trials_path), _scores(trials_path, folder)
-    return _entry(folder, **curves.attack(trials.target, score))
+    target, (score,) = _scores(trials_path, folder)
+    return _entry(folder, curves.attack(target, score))
 
 
 def calibration(trials_path: Path, f0: Path, f1: Path) -> Json:
     """Curves of two runs of a random safeguard. f0, f1: folders with `scores`."""
-    trials, (first, second) = read_trials(trials_path), _scores(trials_path, f0, f1)
-    return _entry(f0, **curves.calibrations(trials.target, first, second))
+    target, (first, second) = _scores(trials_path, f0, f1)
+    return _entry(f0, curves.calibrations(target, first, second))
 
 
-def _scores(trials_path: Path, *folders: Path) -> list[Float64]:
+def _scores(trials_path: Path, *folders: Path) -> tuple[Bool, list[Float64]]:
+    """Which trials are target trials, and their scores in each folder."""
     trials = read_trials(trials_path)
     if trials.target.all() or not trials.target.any():
         raise UserError(f"{trials_path}:1: target and nontarget trials are both needed")
     paths = [folder / "scores" for folder in folders]
-    return [
+    return trials.target, [
         join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
         for path in paths
     ]
@@ -96,10 +186,11 @@ def gather(
     """
     missing: list[Missing] = []
     made: dict[str, list[Json]] = {"attacks": [], "calibrations": []}
-    for name, function, lists in (
+    jobs: tuple[tuple[str, Callable[..., Json], Sequence[Sequence[Path]]], ...] = (
         ("attacks", attack, attacks),
         ("calibrations", calibration, runs),
-    ):
+    )
+    for name, function, lists in jobs:
         for paths in lists:
             where_is(paths[1], "")
             try:

@@ -1,100 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of results, read for the report: what is missing or broken is named, not fatal."""
 
+import logging
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from local.report.results import Figure, Row, SpeakerFigure, Timing, logger, read_table
-from local.report.words import UTILITY, number, parse, target_series, target_voices
+import pandas as pd
+
+from local.report.frame import (
+    METRICS,
+    SPEAKERS,
+    TIMINGS,
+    UTILITY,
+    Value,
+    each,
+    read_frame,
+    read_metrics,
+    read_speakers,
+    value_of,
+    where,
+    with_numbers,
+)
+from local.report.words import target_series, target_voices
 from utils.cli import UserError
 from utils.jsonfiles import Kind, read_json
 
+logger = logging.getLogger(__name__)
+Group = tuple[str, str, str]  # system, evaluator, split
+MEASURED = ("linkability", "deid", "g_vd")
+TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
+    "metrics": read_metrics,
+    "per_speaker": read_speakers,
+    "rtf": lambda path: read_frame(path, TIMINGS),
+}
+
 
 @dataclass(frozen=True)
-class Value:
-    """A figure with its 95 % interval; NaN where there is none."""
+class Person:
+    """Figures of one speaker under one system; NaN where not measured or not defined.
 
-    value: float
-    low: float = math.nan
-    high: float = math.nan
+    linkability: under the attacker that does best on this speaker, `attacker`.
+    """
 
-    @property
-    def bounded(self) -> bool:
-        """Whether there is an interval."""
-        return not (math.isnan(self.low) or math.isnan(self.high))
+    name: str
+    linkability: float = math.nan
+    attacker: str = ""
+    deid: float = math.nan
+    g_vd: float = math.nan
 
-    def text(self, scale: float = 1.0, digits: int = 1) -> str:
-        """`9.1 [0.0, 28.3]` in units of 1/scale; a dash where it is not defined."""
-        if math.isnan(self.value):
-            return "–"
-        told = number(scale * self.value, digits)
-        if not self.bounded:
-            return told
-        low, high = (number(scale * bound, digits) for bound in (self.low, self.high))
-        return f"{told} [{low}, {high}]"
-
-    def apart(self, other: "Value") -> bool:
-        """Whether both have an interval, and these do not overlap."""
-        return self.bounded and other.bounded and (self.high < other.low or other.high < self.low)
+    def order(self) -> tuple[float, float, str]:
+        """What sorts the worst protected first: linkability, highest first, then DeID, lowest."""
+        link = -1.0 if math.isnan(self.linkability) else self.linkability
+        deid = math.inf if math.isnan(self.deid) else self.deid
+        return (-link, deid, self.name)
 
 
-NOTHING = Value(math.nan)
+def _empty(columns: Iterable[str]) -> pd.DataFrame:
+    return with_numbers(pd.DataFrame(columns=[*columns], dtype=object))
 
 
 @dataclass
 class Results:
     """All that exp/results holds. missing: (what, why) of what could not be had."""
 
-    folder: Path
-    figures: list[Figure] = field(default_factory=list)
-    speakers: list[SpeakerFigure] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
+    folder: Path = Path()
+    metrics: pd.DataFrame = field(default_factory=lambda: _empty(METRICS))
+    speakers: pd.DataFrame = field(default_factory=lambda: _empty(SPEAKERS))
+    timings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TIMINGS]))
     pictures: dict[str, Any] = field(default_factory=dict)
     clips: list[dict[str, Any]] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
     missing: list[tuple[str, str]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._index = {
-            (f.evaluator, f.split, f.system, f.attacker, f.metric): f for f in self.figures
+    @cached_property
+    def rows(self) -> dict[tuple[str, str, str, str, str], Any]:
+        """Rows of metrics by evaluator, split, system, attacker, metric."""
+        return {
+            (f.evaluator, f.split, f.system, f.attacker, f.metric): f
+            for f in self.metrics.itertuples(index=False)
         }
+
+    @cached_property
+    def people(self) -> dict[Group, list[Person]]:
+        """The speakers of each protected group, the worst protected first.
+
+        One without target trials has no linkability and comes after the others. How an informed
+        attacker hears voices (similarity_*) is left out.
+        """
+        found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
+        for row in self.speakers.itertuples(index=False):
+            group = found.setdefault((row.system, row.evaluator, row.split), {})
+            if row.metric in MEASURED and not row.attacker.startswith("similarity_"):
+                own = group.setdefault(row.speaker, {})
+                before = own.get(row.metric, (math.nan, ""))[0]
+                if math.isnan(before) or row.value > before:
+                    own[row.metric] = (row.value, row.attacker)
+        nothing = (math.nan, "")
+        return {
+            group: sorted(
+                (
+                    Person(name, *own.get("linkability", nothing),
+                           *(own.get(metric, nothing)[0] for metric in MEASURED[1:]))
+                    for name, own in people.items()
+                ),
+                key=Person.order,
+            )
+            for group, people in found.items()
+        }  # fmt: skip
+
+    def groups(self) -> list[Group]:
+        """Groups of people of all protected systems, in the order of the table; without target
+        voices, which are shown together, by target."""
+        left_out = {"original", *target_voices({system for system, _, _ in self.people})}
+        return [group for group in self.people if group[0] not in left_out]
+
+    def worst(self, system: str, split: str) -> Person | None:
+        """The worst-protected person over all evaluators; None where no linkability is known."""
+        firsts = (own[0] for (s, _, of), own in self.people.items()
+                  if (s, of) == (system, split) and own)  # fmt: skip
+        found = [first for first in firsts if math.isfinite(first.linkability)]
+        return min(found, key=Person.order, default=None)
 
     @property
     def corpus(self) -> str:
         """Name of the corpus."""
-        return str(self.run.get("corpus") or (self.figures[0].corpus if self.figures else ""))
+        return str(self.run.get("corpus") or next(iter(self.metrics["corpus"]), ""))
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Command, commit, machine and versions; empty where the run did not say."""
+        return {str(k): str(v) for k, v in part(self.run, "origin").items()}
+
+    def settings(self, system: str) -> dict[str, Any]:
+        """conf.json of a system as the run recorded it; empty where it did not."""
+        return part(part(self.run, "systems"), system)
+
+    def listed(self, name: str) -> list[dict[str, Any]]:
+        """The records of a list of run.json."""
+        found = self.run.get(name)
+        return [r for r in (found if isinstance(found, list) else []) if isinstance(r, dict)]
 
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, metric: str
     ) -> Value | None:
         """A figure; None where it was not measured."""
-        found = self._index.get((evaluator, split, system, attacker, metric))
-        if found is None:
-            return None
-        return Value(parse(found.value), parse(found.low), parse(found.high))
-
-    def text(self, evaluator: str, split: str, system: str, attacker: str, metric: str) -> str:
-        """A figure as it stands in the table, such as a tag; empty where not measured."""
-        found = self._index.get((evaluator, split, system, attacker, metric))
-        return found.value if found else ""
+        found = self.rows.get((evaluator, split, system, attacker, metric))
+        return None if found is None else value_of(found)
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""
-        own = (f.evaluator for f in self.figures if f.attacker != UTILITY)
-        return list(dict.fromkeys(own))
+        return each(self.metrics[self.metrics["attacker"] != UTILITY], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:
         """Who measured `metric`, a figure of utility, in the order of the table."""
-        own = (f.evaluator for f in self.figures if (f.attacker, f.metric) == (UTILITY, metric))
-        return list(dict.fromkeys(own))
+        return each(where(self.metrics, attacker=UTILITY, metric=metric), "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator, sorted."""
-        return sorted({f.split for f in self.figures if f.evaluator == evaluator})
+        return sorted(each(where(self.metrics, evaluator=evaluator), "split"))
 
     def systems(self) -> list[str]:
         """Protected systems in the order of the table; their number gives colour and marker.
@@ -102,71 +170,73 @@ class Results:
         Several target voices (`targets`) are not among them: pictures show those together.
         """
         targets = set(self.targets())
-        return [s for s in self._protected() if s not in targets]
+        return [s for s in self._protected if s not in targets]
 
     def targets(self) -> list[str]:
         """Systems const_NN, where there are at least three (001, Fig. 3)."""
-        return target_voices(self._protected())
+        return target_voices(self._protected)
 
     def target_series(self) -> dict[str, list[str]]:
         """The same by experiment: const_NN, const_NN_f0, const_NN_of_3, ..."""
-        return target_series(self._protected())
+        return target_series(self._protected)
 
+    @cached_property
     def _protected(self) -> list[str]:
-        return list(dict.fromkeys(f.system for f in self.figures if f.system != "original"))
+        return [system for system in each(self.metrics, "system") if system != "original"]
 
     def attackers(self, evaluator: str) -> list[str]:
         """Attackers with an equal error rate, in the order of the table."""
-        rows = (f for f in self.figures if f.evaluator == evaluator and f.metric == "eer")
-        return list(dict.fromkeys(f.attacker for f in rows))
+        return each(where(self.metrics, evaluator=evaluator, metric="eer"), "attacker")
 
-    def entries(self, kind: str, evaluator: str) -> Iterable[dict[str, Any]]:
+    def entries(self, kind: str, evaluator: str) -> list[dict[str, Any]]:
         """Entries of figures.json of one evaluator, those of `targets` left out."""
-        targets = set(self.targets())
+        targets, found = set(self.targets()), []
         for entry in self.pictures.get(kind) or []:
-            where = (entry.get("where") or {}) if isinstance(entry, dict) else {}
-            if where.get("evaluator") == evaluator and where.get("system") not in targets:
-                yield entry
+            of = part(entry, "where") if isinstance(entry, dict) else {}
+            if of.get("evaluator") == evaluator and of.get("system") not in targets:
+                found.append(entry)
+        return found
+
+    def note(self, what: str, why: str) -> None:
+        """Something could not be had: say so in the log and in the page."""
+        logger.warning("%s", why)
+        self.missing.append((what, why))
 
 
-def _table(results: Results, name: str, kind: type[Row]) -> list[Row]:
-    try:
-        return list(read_table(results.folder / name, kind))
-    except UserError as error:
-        note(results, name, str(error))
-        return []
-
-
-def _json(results: Results, name: str, kind: type[Kind]) -> Kind:
-    try:
-        return read_json(results.folder / name, kind, "run stage 11 again")
-    except UserError as error:
-        note(results, name, str(error))
-        return kind()
-
-
-def note(results: Results, what: str, why: str) -> None:
-    """Something could not be had: say so in the log and in the page."""
-    logger.warning("%s", why)
-    results.missing.append((what, why))
+def part(of: dict[str, Any], name: str) -> dict[str, Any]:
+    """An object within an object; empty where it is none."""
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def load_results(folder: Path) -> Results:
     """Read a folder of results; UserError only if it is not there at all."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder of results; run stage 11 of a recipe")
-    results = Results(folder)
-    results.figures = _table(results, "metrics.csv", Figure)
-    results.speakers = _table(results, "per_speaker.csv", SpeakerFigure)
-    if os.path.lexists(folder / "rtf.csv"):  # results of an older version have none
-        results.timings = _table(results, "rtf.csv", Timing)
+    results, tables = Results(folder), {}
+    for name, read in TABLES.items():
+        if name == "rtf" and not os.path.lexists(folder / "rtf.csv"):
+            continue  # results of an older version have none
+        try:
+            tables[name] = read(folder / f"{name}.csv")
+        except UserError as error:
+            results.note(f"{name}.csv", str(error))
+    results.metrics = tables.get("metrics", results.metrics)
+    results.speakers = tables.get("per_speaker", results.speakers)
+    results.timings = tables.get("rtf", results.timings)
     results.pictures = _json(results, "figures.json", dict)
     results.run = _json(results, "run.json", dict)
     results.clips = [c for c in _json(results, "clips.json", list) if isinstance(c, dict)]
-    for told in results.run.get("missing") or []:
-        if isinstance(told, dict):
-            results.missing.append((str(told.get("what")), str(told.get("why"))))
-    if not results.figures and not results.missing:
-        note(results, "metrics.csv", f"{folder}/metrics.csv: holds no figure; run stages 9 and 11")
-    results.__post_init__()
+    results.missing += [(str(m.get("what")), str(m.get("why"))) for m in results.listed("missing")]
+    if results.metrics.empty and not results.missing:
+        why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
+        results.note("metrics.csv", why)
     return results
+
+
+def _json(results: Results, name: str, kind: type[Kind]) -> Kind:
+    try:
+        return read_json(results.folder / name, kind, "run stage 11 again")
+    except UserError as error:
+        results.note(name, str(error))
+        return kind()

@@ -2,97 +2,136 @@
 """Tables of the NIST study (003, Tables 5 to 8), ours with the published ones beside."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
+
+from pandas import DataFrame, concat
 
 from local.metrics.permutation import holm
-from local.report.load import Value
-from local.report.published import CITED, Published, of_table
-from local.report.results import Figure, read_table
+from local.report import frame
+from local.report.frame import NOTHING, Measure, Value, number
+from local.report.papers import CITED, of_table
+from local.report.study import Study, dashed, headed, pivot
 from local.report.tables import CERTAIN, Table
-from local.report.words import Marked, markdown_table, number, parse
+from local.report.words import Marked
 from utils.cli import UserError
 
 ORIGINAL = "original"
 THEIRS = CITED["003"]
 WITHOUT = "EER without SDID"  # their words for unprotected speech
-TESTED = (
-    ("cmc_1", "CMC@1"),
-    ("cmc_10", "CMC@10"),
-    ("auc_cmc", "AUC-CMC"),
-    ("mean_rank", "mean rank"),
-)
 RANKS = (1, 5, 10, 20, 50)
-CHANCES = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
-SEARCH = (
-    ("auc_cmc", 3), ("chance_auc_cmc", 3), ("chance_clustered_auc_cmc", 3), ("mean_rank", 1),
-    ("chance_mean_rank", 1), ("mean_rank_all_mates", 1), ("chance_mean_rank_all_mates", 1),
-)  # fmt: skip
-NOTES = f"""\
-P1, P2: pseudo-profiles. Trial 1: original against protected segments, 50 % wanted; trial 2:
-protected segments of one profile, 0 % wanted; cross-profile: one speaker's segments of one profile
-(target) or of two (nontarget), 0 % wanted. Brackets: 95 % interval over speakers. `–`: not defined
-or not measured; a system that draws nothing has one profile. *Above chance*: (value − chance) /
-(1 − chance), for chance of CCA and P-cosine depends on segments and dimensions. Rows in italics
-are of {THEIRS}, on telephone speech of 223 speakers with other evaluators: compare the
-pattern, not values.
-"""
-Index = dict[tuple[str, str, str, str], Figure]  # by system, attacker (list), evaluator, metric
 RANKED = (  # what systems are ordered by, and the table of 003 that prints it
     ("trial1", "5", "EER, trial 1"),
     ("trial2", "5", "EER, trial 2"),
     ("cross", "6", "EER, cross-profile"),
     ("p_cos", "8", "P-cosine above chance"),
 )
-ABOVE = ["CCA above chance (%)", "P-cosine above chance (%)"]
+PERCENT = Measure("", "", "%", 100, 1)
+HITS = [(f"@{k}", PERCENT.but(name=f"cmc_{k}")) for k in RANKS]
+EER = frame.measure("eer")
+TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
+ABOVE = (PERCENT.but(name="above_cca_top10", title="CCA above chance"),
+         PERCENT.but(name="above_p_cos", title="P-cosine above chance"))  # fmt: skip
+SEARCH = [
+    Measure(name, title, digits=digits)
+    for name, title, digits in (
+        ("auc_cmc", "AUC-CMC", 3), ("chance_auc_cmc", "its chance", 3),
+        ("chance_clustered_auc_cmc", "clustered", 3), ("mean_rank", "mean rank", 1),
+        ("chance_mean_rank", "chance", 1), ("mean_rank_all_mates", "mean rank of all mates", 1),
+        ("chance_mean_rank_all_mates", "chance", 1),
+    )
+]  # fmt: skip
+SPACE = [
+    Measure(prefix + name, chance or title, digits=digits)
+    for name, title, digits in (
+        ("cca_top10", "CCA top 10", 3), ("p_mse", "P-MSE", 4), ("p_cos", "P-cosine", 3),
+        ("p_cos_held_out", "P-cosine held out", 3),
+    )
+    for prefix, chance in (("", ""), ("chance_", "chance"))
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Study:
-    """The figures of a study. Attackers: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>."""
+class Searches:
+    """The figures of a study, and what follows from them: shares of what is possible above chance
+    (above_<metric>) and p values corrected over the systems (holm_<metric>).
 
-    found: Index
+    Attackers: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>. counts: speech behind each list.
+    """
+
+    found: dict[tuple[str, str, str, str], Value]  # by system, attacker (list), evaluator, metric
     systems: Sequence[str]
     evaluators: Sequence[str]
     profiles: Sequence[str]
+    counts: Sequence[tuple[str, ...]] = ()
 
     @classmethod
-    def of(cls, figures: Sequence[Figure]) -> "Study":
+    def of(cls, figures: DataFrame) -> "Searches":
         """Systems and evaluators in the order in which the figures name them."""
-        systems = dict.fromkeys(f.system for f in figures if f.system != ORIGINAL)
-        evaluators = dict.fromkeys(f.evaluator for f in figures)
-        profiles = {f.attacker.rpartition("_p")[2] for f in figures if "_p" in f.attacker}
-        found = {(f.system, f.attacker, f.evaluator, f.metric): f for f in figures}
-        return cls(found, list(systems), list(evaluators), sorted(profiles, key=int))
+        figures = figures if "tag" in figures else frame.with_numbers(figures)
+        eers = frame.where(figures, metric="eer")
+        lists = eers["attacker"].str.split("_p").str[0]
+        counts = zip(lists, *(eers[name] for name in frame.COUNTS), strict=True)
+        profiles = {a.rpartition("_p")[2] for a in figures["attacker"] if "_p" in a}
+        study = cls(
+            frame.values(figures, "system", "attacker", "evaluator", "metric"),
+            [system for system in frame.each(figures, "system") if system != ORIGINAL],
+            frame.each(figures, "evaluator"),
+            sorted(profiles, key=int),
+            sorted(set(counts)),
+        )
+        for f in frame.where(figures, metric="p_cos").itertuples():
+            found = Value(frame.parse(f.n_segments))
+            study.found[f.system, f.attacker, f.evaluator, "segments"] = found
+        study._derive()
+        return study
+
+    def _derive(self) -> None:
+        for evaluator, p in product(self.evaluators, self.profiles):
+            every = [(system, f"leakage_p{p}", evaluator) for system in self.systems]
+            for at, metric in product(every, ("cca_top10", "p_cos", "p_cos_held_out")):
+                value, chance = (self.value(*at, of + metric).value for of in ("", "chance_"))
+                self.found[*at, f"above_{metric}"] = Value(_above(value, chance))
+                if metric == "cca_top10" and chance > CERTAIN:  # too few segments
+                    self.found[*at, metric] = self.found[*at, f"chance_{metric}"] = NOTHING
+            for metric in TESTED:
+                values = [self.value(*at, f"p_value_{metric}").value for at in every]
+                for at, one in zip(every, holm(values), strict=True):
+                    self.found[*at, f"holm_{metric}"] = Value(one)
 
     def value(self, system: str, attacker: str, evaluator: str, metric: str) -> Value:
-        """NaN where it was not measured, or is not defined."""
-        figure = self.found.get((system, attacker, evaluator, metric))
-        if figure is None:
-            return Value(math.nan)
-        return Value(parse(figure.value), parse(figure.low), parse(figure.high))
+        """A figure, which is NaN where it was not measured or is not defined."""
+        return self.found.get((system, attacker, evaluator, metric), NOTHING)
 
     def leakage(self, system: str, evaluator: str, profile: str, metric: str) -> Value:
-        """Of the search and of the spaces."""
+        """A figure of the search or of the spaces."""
         return self.value(system, f"leakage_p{profile}", evaluator, metric)
 
-    def all(self) -> list[tuple[str, str, str]]:
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Every evaluator and profile."""
+        return list(product(self.evaluators, self.profiles))
+
+    def searched(self) -> list[tuple[str, str, str]]:
         """Systems, evaluators, and profiles that were searched: one of who draws nothing."""
         return [
             (system, evaluator, p)
-            for system, evaluator, p in product(self.systems, self.evaluators, self.profiles)
+            for system, (evaluator, p) in product(self.systems, self.places)
             if (system, f"leakage_p{p}", evaluator, "p_cos") in self.found
         ]
 
-    def above_chance(self, system: str, evaluator: str, profile: str, metric: str) -> float:
-        """Share of what is possible above chance."""
-        value, chance = (
-            self.leakage(system, evaluator, profile, prefix + metric).value
-            for prefix in ("", "chance_")
-        )
-        return _above(value, chance)
+    def searches(self, columns: Iterable[Measure]) -> Table:
+        """A row a search: figures, with a dash where there is none."""
+        rows = [((s, e, f"P{p}"), (s, e, p)) for s, e, p in self.searched()]
+        names = ["system", "evaluator", "profile"]
+        return pivot(names, rows, headed(columns), self.cell)
+
+    def cell(self, search: tuple[str, str, str], column: Measure) -> str:
+        """A figure of a search or its spaces."""
+        return dashed(self.leakage(*search, column.name), column)
 
 
 def _above(value: float, chance: float) -> float:
@@ -100,245 +139,180 @@ def _above(value: float, chance: float) -> float:
     return (value - chance) / (1 - chance) if chance < CERTAIN else math.nan
 
 
-def _theirs(table: str, *kinds: str) -> dict[str, list[Published]]:
-    """Figures of a table of 003 by system, in its order; kinds: how their attackers begin."""
-    found: dict[str, list[Published]] = {}
-    for figure in of_table("003", table):
-        if figure.ours != ORIGINAL and figure.attacker.startswith(kinds):
-            found.setdefault(figure.system, []).append(figure)
-    return found
+def _theirs(table: str, kind: str = "") -> dict[str, DataFrame]:
+    """Figures of a table of 003 by system, in its order; kind: how their attackers begin."""
+    found = of_table("003", table)
+    found = found[(found["ours"] != ORIGINAL) & found["attacker"].str.startswith(kind)]
+    return dict(iter(found.groupby("system", sort=False)))
 
 
-def _published(name: str, cells: Sequence[str]) -> list[str]:
-    return [Marked(f"*{THEIRS}: {name}*"), *cells]
+def _printed(head: Sequence[str], table: str, kind: str = "") -> Table:
+    """A table as 003 prints it, with a dash for what is not printed."""
+    rows = [_published(name, own["value"], len(head)) for name, own in _theirs(table, kind).items()]
+    return Table(["system", *head], rows, 1)
 
 
-def trial_table(study: Study, trial: str) -> Table:
-    """Of Table 5: EER (%) of a trial set, trial1 or trial2, by evaluator and profile."""
-    head = ["system", *(f"{e}, P{p}" for e, p in product(study.evaluators, study.profiles))]
-    original = [study.value(ORIGINAL, "trial2", e, "eer").text(100) for e in study.evaluators]
-    rows = [[WITHOUT, *(cell for cell in original for _ in study.profiles)]]
-    for system in study.systems:
-        cells = [
-            study.value(system, f"{trial}_p{p}", e, "eer").text(100)
-            for e, p in product(study.evaluators, study.profiles)
-        ]
-        rows.append([system, *cells])
-    return Table(head, rows, 1)
+def _published(name: str, cells: Iterable[str], width: int) -> list[str]:
+    cells = [*cells]
+    return [Marked(f"*{THEIRS}: {name}*"), *cells, *["–"] * (width - len(cells))]
+
+
+def trial_table(study: Searches, trial: str) -> Table:
+    """Table 5: EER (%) of a trial set, trial1 or trial2, by evaluator and profile."""
+    rows = [([WITHOUT], (ORIGINAL, "trial2"))]
+    rows += [([system], (system, trial + "_p{}")) for system in study.systems]
+    columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in study.places]
+    return pivot(["system"], rows, columns, lambda row, at: dashed(
+        study.value(row[0], row[1].format(at[1]), at[0], "eer"), EER
+    ))  # fmt: skip
 
 
 def printed_trials(trial: str) -> Table:
-    """The same of 003."""
-    head = ["system", *(f"{e} P{p}" for e in ("TitaNet", "ECAPA", "Olive") for p in (1, 2))]
-    rows = [_published(name, [f.value for f in own]) for name, own in _theirs("5", trial).items()]
+    """Table 5 as 003 prints it."""
+    head = [f"{e} P{p}" for e in ("TitaNet", "ECAPA", "Olive") for p in (1, 2)]
+    table = _printed(head, "5", trial)
     if trial == "trial1":  # under trial set 2 the paper has a dash
-        printed = [f.value for f in of_table("003", "5, unprotected")]
-        rows.insert(0, _published(WITHOUT, [value for value in printed for _ in (1, 2)]))
-    return Table(head, rows, 1)
+        bare = [value for value in of_table("003", "5, unprotected")["value"] for _ in (1, 2)]
+        table.rows.insert(0, _published(WITHOUT, bare, len(head)))
+    return table
 
 
-def search_table(study: Study) -> Table:
+def search_table(study: Searches) -> Table:
     """Table 6: AUC-CMC, mean ranks, cross-profile EER."""
-    head = ["system", "evaluator", "profile", "AUC-CMC", "its chance", "clustered", "mean rank"]
-    head += ["chance", "mean rank of all mates", "chance", "cross-profile EER (%)"]
-    rows = []
-    for system, evaluator, p in study.all():
-        first = p == study.profiles[0]
-        cross = study.value(system, "cross", evaluator, "eer").text(100) if first else ""
-        own = [study.leakage(system, evaluator, p, name).text(1, n) for name, n in SEARCH]
-        rows.append([system, evaluator, f"P{p}", *own, cross])
-    return Table(head, rows, 3)
+    table = study.searches(SEARCH)
+    table.header.append("cross-profile EER (%)")
+    for row, (system, evaluator, p) in zip(table.rows, study.searched(), strict=True):
+        cross = study.value(system, "cross", evaluator, "eer")
+        row.append(dashed(cross, EER) if p == study.profiles[0] else "")
+    return table
 
 
-def printed_search() -> Table:
-    """The same of 003."""
-    head = ["system", "AUC-CMC", "mean rank", "cross-profile EER: TitaNet", "ECAPA"]
-    rows = [
-        _published(name, [*(f.value for f in own), *["–"] * (len(head) - 1 - len(own))])
-        for name, own in _theirs("6", "").items()
-    ]
-    return Table(head, rows, 1)
-
-
-def hits_table(study: Study) -> Table:
+def hits_table(study: Searches) -> Table:
     """Table 7: CMC (%) at the ranks, mean over profiles and evaluators."""
-    rows = []
-    for system in study.systems:
-        every = [
-            [study.leakage(system, e, p, f"cmc_{k}").value for k in RANKS]
-            for e, p in product(study.evaluators, study.profiles)
-        ]
-        there = [row for row in every if not math.isnan(row[0])]
-        mean = [100 * sum(column) / len(column) for column in zip(*there, strict=True)]
-        cells = [number(value, 2) for value in mean] or ["–"] * len(RANKS)
-        rows.append([system, str(len(there)), *cells])
-    return Table(["system", "mean of", *(f"@{k}" for k in RANKS)], rows, 1)
+
+    def found(system: str, column: Measure) -> list[float]:
+        values = (study.leakage(system, *at, column.name).value for at in study.places)
+        return [value for value in values if not math.isnan(value)]
+
+    rows = [([s, str(len(found(s, HITS[0][1])))], s) for s in study.systems]
+    return pivot(["system", "mean of"], rows, HITS, lambda system, column: dashed(
+        _mean(found(system, column)), column.but(digits=2)
+    ))  # fmt: skip
 
 
-def all_hits_table(study: Study) -> Table:
-    """Each by itself, with both chance levels."""
-    rows = []
-    for system, evaluator, p in study.all():
-        for prefix, name in CHANCES.items():
-            cells = [
-                study.leakage(system, evaluator, p, f"{prefix}cmc_{k}").text(100) for k in RANKS
-            ]
-            rows.append([system, f"{evaluator}, P{p}{name}", *cells])
-    return Table(["system", "evaluator, profile", *(f"@{k}" for k in RANKS)], rows, 2)
+def all_hits_table(study: Searches) -> Table:
+    """CMC (%) of each search by itself, with both chance levels."""
+    chances = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
+    rows = [
+        ([s, f"{e}, P{p}{name}"], ((s, e, p), prefix))
+        for s, e, p in study.searched()
+        for prefix, name in chances.items()
+    ]
+    return pivot(["system", "evaluator, profile"], rows, HITS, lambda row, column: study.cell(
+        row[0], column.but(name=row[1] + column.name)
+    ))  # fmt: skip
 
 
-def printed_hits() -> Table:
-    """The same of 003."""
-    rows = [_published(name, [f.value for f in own]) for name, own in _theirs("7", "").items()]
-    return Table(["system", *(f"@{k}" for k in RANKS)], rows, 1)
-
-
-def space_table(study: Study) -> Table:
+def space_table(study: Searches) -> Table:
     """Table 8: canonical correlation and Procrustes, beside their chance levels.
 
     Chance depends on the number of segments and dimensions (0.459 and 0.212 hold for 003's only).
     What is above it is also given as a share of what could be: (value - chance) / (1 - chance).
     Canonical correlation is left out where too few segments make it 1 by construction.
     """
-    metrics = (("cca_top10", 3), ("p_mse", 4), ("p_cos", 3), ("p_cos_held_out", 3))
-    titles = ("CCA top 10", "P-MSE", "P-cosine", "P-cosine held out")
-    head = ["system", "evaluator", "profile", "segments"]
-    head += [word for title in titles for word in (title, "chance")] + ABOVE
-    rows = []
-    for system, evaluator, p in study.all():
-        cells = []
-        for metric, digits in metrics:
-            both = [
-                study.leakage(system, evaluator, p, prefix + metric) for prefix in ("", "chance_")
-            ]
-            if metric == "cca_top10" and both[1].value > CERTAIN:  # too few segments
-                both = [Value(math.nan)] * 2
-            cells += [value.text(1, digits) for value in both]
-        figure = study.found.get((system, f"leakage_p{p}", evaluator, "p_cos"))
-        cells += [
-            Value(study.above_chance(system, evaluator, p, metric)).text(100)
-            for metric in ("cca_top10", "p_cos")
-        ]
-        rows.append([system, evaluator, f"P{p}", figure.n_segments if figure else "–", *cells])
-    if all(row[4] == "–" for row in rows):  # canonical correlation says nothing anywhere
-        keep = [i for i, title in enumerate(head) if i not in (4, 5) and title != ABOVE[0]]
-        head, rows = [head[i] for i in keep], [[row[i] for i in keep] for row in rows]
-    return Table(head, rows, 3)
+    some = any(study.leakage(*at, "cca_top10").defined for at in study.searched())
+    columns = (Measure("segments", "segments", digits=0), *SPACE, *ABOVE)
+    return study.searches(column for column in columns if some or "cca" not in column.name)
 
 
 def printed_space() -> Table:
-    """The same of 003."""
-    printed = _theirs("8", "")
-    chances = {f.metric: f.number for f in printed["Random"]}
-    rows = []
-    for name, own in printed.items():
-        above = [
-            number(100 * _above(f.number, chances[f.metric]), 1) for f in own if f.metric != "p_mse"
+    """Table 8 as 003 prints it, with shares above the chance that it prints."""
+    table = _printed(["CCA top 10", "P-MSE", "P-cosine", *(made.heading for made in ABOVE)], "8")
+    printed = _theirs("8")
+    chances = dict(zip(printed["Random"]["metric"], printed["Random"]["number"], strict=True))
+    for row, own in zip(table.rows, printed.values(), strict=True):
+        spaces = own[own["metric"] != "p_mse"]
+        row[4:] = [
+            dashed(_above(f.number, chances[f.metric]), PERCENT) for f in spaces.itertuples()
         ]
-        rows.append(_published(name, [*(f.value for f in own), *above]))
-    return Table(["system", "CCA top 10", "P-MSE", "P-cosine", *ABOVE], rows, 1)
+    return table
 
 
-def significance_table(study: Study) -> Table:
+def significance_table(study: Searches) -> Table:
     """p values of the searches against the clustered chance, corrected over the systems (Holm)."""
-    head = ["system", "evaluator", "profile", *(title for _, title in TESTED)]
-    corrected: dict[tuple[str, str, str, str], float] = {}
-    for evaluator, p, (metric, _) in product(study.evaluators, study.profiles, TESTED):
-        values = [
-            study.leakage(system, evaluator, p, f"p_value_{metric}").value
-            for system in study.systems
-        ]
-        for system, one in zip(study.systems, holm(values), strict=True):
-            corrected[system, evaluator, p, metric] = one
-    rows = []
-    for system, evaluator, p in study.all():
-        cells = [Value(corrected[system, evaluator, p, name]).text(1, 4) for name, _ in TESTED]
-        rows.append([system, evaluator, f"P{p}", *cells])
-    return Table(head, rows, 3)
+    plain = {"unit": "", "scale": 1, "digits": 4}
+    return study.searches(frame.measure(m).but(name=f"holm_{m}", **plain) for m in TESTED)
 
 
-def _mine(study: Study, theirs: Published) -> str:
+def _mine(study: Searches, theirs: DataFrame) -> str:
     """The system here that is like one of 003; empty: none was studied."""
-    for name in (theirs.ours, theirs.ours.partition("_wavlm")[0]):
-        if name in study.systems:
-            return name
-    return ""
+    ours = str(theirs["ours"].iloc[0])
+    names = (name for name in (ours, ours.partition("_wavlm")[0]) if name in study.systems)
+    return next(names, "")
 
 
-def patterns_table(study: Study) -> Table:
-    """What 003 prints of each system as a range over its evaluators and profiles, and ours. An
-    evaluator holds it where the intervals of all profiles meet the range."""
-    head = ["their system, ours", "figure", THEIRS, *study.evaluators, "held by"]
+def _own(study: Searches, figure: str, evaluator: str, system: str, first: bool) -> list[Value]:
+    """Figures of a system by an evaluator, by profile, where they are defined: EERs, with `first`
+    those of the first profile alone; of shares above chance the mean."""
+    profiles = study.profiles[:1] if first or figure == "cross" else study.profiles
+    if figure == "p_cos":
+        shares = (study.leakage(system, evaluator, p, "above_p_cos") for p in study.profiles)
+        values = [_mean(share.value for share in shares)]
+    else:
+        lists = (figure if figure == "cross" else f"{figure}_p{p}" for p in profiles)
+        values = [study.value(system, one, evaluator, "eer") for one in lists]
+    return [value for value in values if not math.isnan(value.value)]
+
+
+def patterns_table(study: Searches) -> Table:
+    """Ranges of 003's figures of each system over its evaluators and profiles, and ours beside. An
+    evaluator holds one where the intervals of all profiles meet the range."""
     rows = []
     for trial, table, title in RANKED[:3]:
         for name, own in _theirs(table, trial).items():
-            printed = [f.number for f in own if f.metric == "eer"]
-            if not printed or not (mine := _mine(study, own[0])):
+            printed = frame.where(own, metric="eer")["number"]
+            if printed.empty or not (mine := _mine(study, own)):
                 continue
-            low, high = min(printed), max(printed)
-            lists = [trial] if trial == "cross" else [f"{trial}_p{p}" for p in study.profiles]
-            cells, held = [], []
-            for evaluator in study.evaluators:
-                values = [study.value(mine, one, evaluator, "eer") for one in lists]
-                there = [value for value in values if not math.isnan(value.value)]
-                cells.append("; ".join(value.text(100) for value in there) or "–")
-                if there and all(v.low <= high and v.high >= low for v in there):
-                    held.append(evaluator)
+            low, high = printed.min(), printed.max()
+            found = {by: _own(study, trial, by, mine, False) for by in study.evaluators}
+            held = [by for by, values in found.items() if values
+                    and all(v.low <= high and v.high >= low for v in values)]  # fmt: skip
+            cells = ("; ".join(dashed(v, EER) for v in values) or "–" for values in found.values())
             told = f"{number(100 * low, 1)} to {number(100 * high, 1)}"
-            rows.append([f"{name}, {mine}", f"{title} (%)", told, *cells, _some(held)])
-    return Table(head, rows, 2)
+            by = ", ".join(held) or "none"
+            rows.append([f"{name}, {mine}", f"{title} (%)", told, *cells, by])
+    return Table(["their system, ours", "figure", THEIRS, *study.evaluators, "held by"], rows, 2)
 
 
-def _some(held: Sequence[str]) -> str:
-    return ", ".join(held) or "none"
-
-
-Ranked = dict[str, Value]
-
-
-def _mean(values: Sequence[float]) -> Value:
+def _mean(values: Iterable[float]) -> Value:
     there = [value for value in values if not math.isnan(value)]
-    return Value(sum(there) / len(there) if there else math.nan)
+    return Value(sum(there) / len(there)) if there else NOTHING
 
 
-def _ranked(study: Study, figure: str, own: Mapping[str, Sequence[Published]]) -> dict[str, Ranked]:
-    """Of systems here that are like 003's: what 003 prints and each evaluator found. EERs are of
-    the first profile; P-cosine, which has no interval, is above chance and a mean of profiles."""
-    mine = {_mine(study, rows[0]): rows for rows in own.values()}
+def _ranked(study: Searches, figure: str, table: str) -> dict[str, dict[str, Value]]:
+    """Figures of the systems here that are like 003's, as 003 prints them and as each evaluator
+    found them. EERs are those of the first profile; P-cosine, which has no interval, is above
+    chance and a mean of profiles."""
+    spaces = figure == "p_cos"
+    own = _theirs(table, "" if spaces else figure)
+    of = {name: frame.where(rows, metric=figure if spaces else "eer")["number"]
+          for name, rows in own.items()}  # fmt: skip
+    mine = {_mine(study, rows): of[name] for name, rows in own.items()}
     mine.pop("", None)
-    if figure == "p_cos":
-        (random,) = [f.number for f in own["Random"] if f.metric == figure]
-        printed = {
-            system: _mean([_above(f.number, random) for f in rows if f.metric == figure])
-            for system, rows in mine.items()
-        }
-    else:
-        printed = {
-            system: _mean([f.number for f in rows if f.metric == "eer"])
-            for system, rows in mine.items()
-        }
-    found: dict[str, Ranked] = {THEIRS: printed}
-    for evaluator in study.evaluators:
-        found[evaluator] = {}
-        for system in mine:
-            if figure == "p_cos":
-                above = [study.above_chance(system, evaluator, p, figure) for p in study.profiles]
-                value = _mean(above)
-            else:
-                one = figure if figure == "cross" else f"{figure}_p{study.profiles[0]}"
-                value = study.value(system, one, evaluator, "eer")
-            if not math.isnan(value.value):
-                found[evaluator][system] = value
+    chance = of["Random"].iloc[0] if spaces else 0.0
+    found = {THEIRS: {name: _mean(_above(n, chance) for n in mine[name]) for name in mine}}
+    for by in study.evaluators:
+        values = {system: _own(study, figure, by, system, True) for system in mine}
+        found[by] = {system: one[0] for system, one in values.items() if one}
     return found
 
 
-def order_table(study: Study) -> Table:
+def order_table(study: Searches) -> Table:
     """Systems, the highest figure first; of their pairs, how many stand as in 003 with intervals
     apart, how many the other way round, and of how many the intervals overlap."""
     rows = []
     for figure, table, title in RANKED:
-        kind = "" if figure == "p_cos" else figure
-        found = _ranked(study, figure, _theirs(table, kind))
+        found = _ranked(study, figure, table)
         printed = found[THEIRS]
         if len(printed) < 2:
             continue
@@ -350,13 +324,12 @@ def order_table(study: Study) -> Table:
                 decided = not of[one].bounded or of[one].apart(of[other])
                 alike = printed[one].value > printed[other].value
                 counts[2 if not decided else 0 if alike else 1] += 1
-            cells = ["", "", ""] if by == THEIRS else [str(count) for count in counts]
-            rows.append([title, by, told, *cells])
+            rows.append([title, by, told, *("" if by == THEIRS else str(n) for n in counts)])
     head = ["figure", "evaluator", "highest first (%)", "pairs as there", "reversed", "overlap"]
     return Table(head, rows, 2)
 
 
-TABLES: dict[str, Callable[[Study], Table]] = {
+TABLES: dict[str, Callable[[Searches], Table]] = {
     "patterns": patterns_table,
     "order": order_table,
     "trial1": lambda study: trial_table(study, "trial1"),
@@ -366,6 +339,22 @@ TABLES: dict[str, Callable[[Study], Table]] = {
     "space": space_table,
     "significance": significance_table,
 }
+COUNTED = ["list", "speakers", "segments", "target", "nontarget"]
+PAGE: dict[str, Callable[[Searches], Table]] = {
+    **TABLES,
+    "counts": lambda study: Table(COUNTED, [[*row] for row in study.counts]),
+    "all_hits": all_hits_table,
+    "printed_trial1": lambda _: printed_trials("trial1"),
+    "printed_trial2": lambda _: printed_trials("trial2"),
+    "printed_search": lambda _: _printed(
+        ["AUC-CMC", "mean rank", "cross-profile EER: TitaNet", "ECAPA"], "6"
+    ),
+    "printed_hits": lambda _: _printed([f"@{k}" for k in RANKS], "7"),
+    "printed_space": lambda _: printed_space(),
+}
+
+
+STUDY = Study("local/report/templates/nist.md.jinja", PAGE, Searches.of, table="metrics.csv")
 
 
 def nist_table(words: Sequence[str], page: Path) -> Table:
@@ -374,58 +363,5 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
     *folders, name = words or ("",)
     if not folders or name not in TABLES:
         raise UserError(f"{page}: table: nist takes FOLDER... and one of {', '.join(TABLES)}")
-    tables = [page.parent / folder / "metrics.csv" for folder in folders]
-    return TABLES[name](Study.of([f for path in tables for f in read_table(path, Figure)]))
-
-
-def render(corpus: str, figures: Sequence[Figure], origin: Mapping[str, str]) -> str:
-    """RESULTS.md."""
-    study = Study.of(figures)
-    counted = sorted(
-        {
-            (f.attacker.split("_p")[0], f.n_speakers, f.n_segments, f.n_target, f.n_nontarget)
-            for f in figures
-            if f.metric == "eer"
-        }
-    )
-    counts = markdown_table(["list", "speakers", "segments", "target", "nontarget"], counted)
-    chosen = " and ".join(f"P{p}" for p in study.profiles)
-    parts = [
-        f"# Identity leakage after NIST's study ({THEIRS}): {corpus}",
-        f"{NOTES.strip()}\nProfiles tested: {chosen}.",
-        counts,
-        "## Patterns",
-        "Held by: the evaluators for whom the intervals of all profiles meet the printed range.",
-        patterns_table(study).markdown(),
-        "Pairs of systems: as there with intervals apart, the other way round, intervals overlap. "
-        "EERs are those of the first profile.",
-        order_table(study).markdown(),
-        "## EER of trial sets (Table 5)",
-        "### Trial set 1: original against protected, EER (%)",
-        trial_table(study, "trial1").markdown(),
-        printed_trials("trial1").markdown(),
-        "### Trial set 2: consistency and collision, EER (%)",
-        trial_table(study, "trial2").markdown(),
-        printed_trials("trial2").markdown(),
-        "## Identity search and cross-profile (Table 6)",
-        search_table(study).markdown(),
-        printed_search().markdown(),
-        "## CMC in % (Table 7)",
-        hits_table(study).markdown(),
-        all_hits_table(study).markdown(),
-        printed_hits().markdown(),
-        "## Embedding spaces (Table 8)",
-        space_table(study).markdown(),
-        printed_space().markdown(),
-        "## More than chance?",
-        "One-sided permutation tests against the clustered chance level: the names under which the "
-        "speakers are looked for are permuted. Corrected: over the systems of the table, by Holm, "
-        "within evaluator, profile and figure.",
-        significance_table(study).markdown(),
-        f"The random AUC-CMC of {THEIRS} (0.015) does not fit its Table 7, which implies 0.115; "
-        "its mean rank 736 counts all mates. Chance of CCA depends on segments and dimensions, so "
-        "0.6 is no absolute threshold (docs/metrics); with too few segments it is 1 by "
-        "construction, and is left out.",
-        "## Origin\n\n" + "\n".join(f"- {name}: {value}" for name, value in origin.items()),
-    ]
-    return "\n\n".join(parts) + "\n"
+    tables: list[Any] = [frame.read_metrics(page.parent / at / "metrics.csv") for at in folders]
+    return TABLES[name](Searches.of(concat(tables)))

@@ -2,6 +2,7 @@
 """Where the figures came from: command, commit, machine, versions, settings."""
 
 import json
+import logging
 import os
 import platform
 import re
@@ -11,15 +12,31 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from local.report.results import Json, Missing, lacks
-from utils.cli import UserError
+from utils.cli import LossError, UserError
 from utils.digests import sha256
 from utils.jsonfiles import read_json_object
 from utils.stamps import provenance, read_stamp
 from utils.tables import atomic_write, is_there, read_bytes, read_map
 
+Json = dict[str, object]
+Missing = dict[str, str]  # what: a folder or file; why
+logger = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
+
+
+def lacks(what: object, error: UserError) -> Missing:
+    """Note, and warn of, what is left out."""
+    logger.warning("left out: %s", error)
+    return {"what": str(what), "why": str(error)}
+
+
+def check_losses(missing: Sequence[Missing], allowed: int) -> None:
+    """LossError where more is left out than allowed; it names the first."""
+    if len(missing) > allowed:
+        raise LossError(
+            f"{missing[0]['why']} ({len(missing)} left out in all; --allow-loss is {allowed})"
+        )
 
 
 def _commit() -> str:
@@ -84,16 +101,8 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
         words = [str(word) for word in command] if isinstance(command, list) else []
         if words[:1] == ["job"]:  # the recipe's own wrapper: `job OUT PROGRAM ...`
             words = words[2:]
-        finished, host = (str(stamp.get(name) or "") for name in ("finished", "host"))
-        found.append(
-            {
-                "folder": str(folder),
-                "settings": digest[:12],
-                "command": " ".join(words),
-                "finished": finished,
-                "host": host,
-            }
-        )
+        made = {"folder": str(folder), "settings": digest[:12], "command": " ".join(words)}
+        found.append(made | {name: str(stamp.get(name) or "") for name in ("finished", "host")})
     return found
 
 

@@ -1,48 +1,184 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: one HTML file with everything in it, no network, no server."""
+"""The page, one HTML file with everything in it, and RESULTS.md, both from templates/."""
 
+import base64
 import json
-from collections.abc import Sequence
-from html import escape
-from pathlib import Path
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from local.report import doubts, html, strongest, summary, systems, tables
-from local.report.cards import cards
+from markupsafe import Markup
+
+from local.report import draw, findings, select, tables
+from local.report.cards import cards, terms_in
 from local.report.draw import Picture
-from local.report.html import Contents, element, raw
-from local.report.load import Results
-from local.report.markdown import SECTIONS as TABLES
-from local.report.players import Players
+from local.report.frame import COUNTS, UTILITY_MEASURES, number, percent, where
+from local.report.load import Group, Person, Results, part
+from local.report.pictures import Section
 from local.report.recognisers import opinions
-from local.report.screen import NO_ATTACK, screen
-from local.report.sections import Section
-from local.report.style import CSS, JS
-from local.report.words import attacker
-from local.report.worst import worst
+from local.report.tables import Table
+from local.report.verdict import ICONS, RULES, Level
+from local.report.words import HEARD, Marked, absent, attacker, enumerate_words, render
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "img-src data:; media-src data:"
-)
+SIDES = ("original", "protected")
+N_WORST = 10
+_INTERVAL = re.compile(r"(.*?) (\[.*\])")
+_WIDE = 7  # columns beyond which those that hold one value in all rows are told above the table
+_LONG = 130  # letters of what a system says of itself on the first screen; the details have all
+
+
+@dataclass
+class Entry:
+    """A heading: what stands beneath it, and how it is called on the first screen."""
+
+    level: int
+    title: str
+    anchor: str
+    beneath: list["Entry"] = field(default_factory=list)
+
+    @property
+    def short(self) -> str:
+        """The title without what explains it."""
+        return self.title.partition(":")[0]
+
+
+@dataclass
+class Contents:
+    """Headings as they come, for the table of contents; gives each an anchor."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, title: str, level: int) -> str:
+        """The anchor of a new heading of `level` (2 to 4)."""
+        self.entries.append(Entry(level, title, f"s{len(self.entries) + 1}"))
+        return self.entries[-1].anchor
+
+    def first(self, title: str) -> str:
+        """The anchor of the first heading of this title."""
+        return next((e.anchor for e in self.entries if e.title == title), "")
+
+    def overview(self) -> list[Entry]:
+        """Headings that are not of one evaluator of several, and the criteria that regulators
+        name; each once."""
+        found: dict[str, Entry] = {}
+        for e in self.entries:
+            if (e.level == 2 and "(" not in e.title) or e.title == tables.LEGAL.title:
+                found.setdefault(e.short, e)
+        return list(found.values())
+
+    def tree(self) -> list[Entry]:
+        """The headings of level 2, each with those beneath it."""
+        top = Entry(1, "", "")
+        path = [top]
+        for e in (Entry(e.level, e.title, e.anchor) for e in self.entries):
+            while path[-1].level >= e.level:
+                path.pop()
+            path[-1].beneath.append(e)
+            path.append(e)
+        return top.beneath
+
+
+class Players:
+    """Clips of the worst-protected speakers, the worst of every group first, up to a budget.
+
+    budget: bytes that the clips may take in the page. An original is shared by all systems and
+    evaluators. left_out: pairs of clips that did not fit, by group.
+    """
+
+    def __init__(self, results: Results, budget: int) -> None:
+        self.left_out: dict[Group, int] = {}
+        self.data: dict[str, str] = {}  # base64, by the name of the file
+        self._results, self._room = results, budget
+        self._broken: set[str] = set()
+        self._fits: list[tuple[Group, Person]] = []
+        self._clips = {
+            (*(str(c.get(k)) for k in ("system", "evaluator", "split", "speaker")),): c
+            for c in results.clips
+        }
+        groups = {group: results.people[group][:N_WORST] for group in results.groups()}
+        for rank in range(N_WORST):  # the worst of every group, then the second worst, ...
+            for group, people in groups.items():
+                if rank < len(people):
+                    self._add(group, people[rank])
+
+    def _add(self, group: Group, person: Person) -> None:
+        clip = self._clips.get((*group, person.name))
+        if clip is None:
+            return
+        found = {name: self._read(name) for name in (str(clip.get(side)) for side in SIDES)}
+        new = {name: data for name, data in found.items() if data and name not in self.data}
+        size = sum(map(len, new.values()))
+        if size > self._room:
+            self.left_out[group] = self.left_out.get(group, 0) + 1
+            return
+        self._room -= size
+        self.data |= new
+        self._fits.append((group, person))
+
+    def _read(self, name: str) -> str:
+        """A file as base64; empty, and named among what is missing, where it cannot be had."""
+        if name in self.data or name in self._broken:
+            return self.data.get(name, "")
+        try:
+            if not re.fullmatch(r"clips/\d+\.mp3", name):
+                raise OSError(0, "not the name of a clip")
+            return base64.b64encode((self._results.folder / name).read_bytes()).decode("ascii")
+        except OSError as error:
+            self._results.note(name, f"{name}: cannot be read: {error.strerror}; run stage 11")
+            self._broken.add(name)
+            return ""
+
+    def worst(self) -> tuple[Group, Person] | None:
+        """Who of all that can be heard is protected worst, and in which group."""
+        return min(self._fits, key=lambda pair: (pair[1].order(), pair[0]), default=None)
+
+    def heard(self, group: Group, person: Person) -> list[dict[str, str]]:
+        """The original and its protected version: `clip`, a name in the store, and `text`, what is
+        heard; without a clip, why there is none."""
+        clip = self._clips.get((*group, person.name))
+        if clip is None or (group, person) not in self._fits:
+            return [{"text": "no clip" if clip is None else "left out"}] * 2
+        told = []
+        for side, by in zip(SIDES, ("", f" by {group[0]}"), strict=True):
+            name, said = str(clip.get(side)), f"{side.capitalize()} speech of {clip['speaker']}{by}"
+            heard = {"clip": name, "text": f"{said}, utterance {clip['utterance']}"}
+            told.append(heard if name in self.data else {"text": "missing"})
+        return told
+
+    def store(self) -> str:
+        """The clips themselves, for the end of the page; its script gives them to the players."""
+        return json.dumps(self.data, sort_keys=True)
 
 
 def page(
     results: Results,
     first: Sequence[Picture],
-    sections: dict[str, list[Section]],
+    sections: Mapping[str, Sequence[Section]],
     utility: Section,
     *,
     with_audio: bool,
 ) -> str:
     """The whole page. first: pictures of the first screen; sections: pictures by evaluator;
     utility: those of no one evaluator. Clips get the room that the rest leaves."""
+    given = {"first": first, "sections": sections, "utility": utility, **_shared(results)}
+    light, dark = draw.css()
+    given |= {
+        "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
+        "UTILITY_MEASURES": UTILITY_MEASURES, "select": select, "tables": tables,
+        "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
+        "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
+        "people": findings.people(results), "too_weak": findings.too_weak(results),
+        "counts": _counts(results), "settings": _settings(results), "records": _attacks(results),
+        "steps": _steps(results), "own": lambda system: _own(results, system),
+        "groups_of": lambda *of: _groups(results, *of),
+    }  # fmt: skip
 
     def whole(players: Players | None) -> str:
-        contents = Contents()
-        details = _details(results, sections, utility, players, contents)
-        return _page(results, screen(results, first, players, contents), details, players)
+        more = {"players": players, "contents": Contents()}
+        return render("local/report/templates/report.html.jinja", {"cell": cell}, **given, **more)
 
     silent = whole(None)
     if not with_audio or not results.clips:
@@ -50,295 +186,131 @@ def page(
     return whole(Players(results, min(MOST_AUDIO, MOST - len(silent.encode()))))
 
 
-def _page(results: Results, front: str, details: str, players: Players | None) -> str:
-    title = f"Privacy report: {results.corpus or 'no corpus named'}"
-    store = players.store() + "\n" if players else ""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n{element("title", title)}\n<style>{CSS}</style>\n'
-        f'</head>\n<body>\n<main id="main">\n{element("h1", title)}\n{front}\n{details}\n'
-        f"</main>\n{store}<script>{JS}</script>\n</body>\n</html>\n"
-    )
+def markdown(results: Results) -> str:
+    """The whole report in Markdown."""
+    told = _shared(results)
+    n = results.metrics["settings"].nunique()
+    settings = Marked(f"{n} digests, in the column `settings` of metrics.csv")
+    fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
+    unmeasured = [] if told["useful"].rows else ["Utility (word error rate, emotion, quality)."]
+    unmeasured += [] if told["times"].rows else ["Real-time factors."]
+    privacy = where(results.metrics, evaluator=results.evaluators())
+    if missing := absent(set(privacy["attacker"])):
+        unmeasured.append(f"No {enumerate_words([attacker(name) for name in missing])} attacker.")
+    return render(
+        "local/report/templates/report.md.jinja", {}, **told, corpus=results.corpus, fronts=fronts,
+        origin={**results.origin, "settings": settings}, not_measured=" ".join(unmeasured),
+    )  # fmt: skip
 
 
-def _details(
-    results: Results,
-    sections: dict[str, list[Section]],
-    utility: Section,
-    players: Players | None,
-    contents: Contents,
-) -> str:
-    """All that the first screen leaves out, folded; its headings come to `contents`."""
-    body = [_summary(results, contents)]
-    for evaluator, drawn in sections.items():
-        body += _evaluator(results, evaluator, drawn, contents, players)
-    body.append(_utility(results, utility, contents))
-    prosody = tables.prosody_table(results.figures)
-    if prosody.rows:
-        name = tables.PROSODY_TITLE
-        table = html.sheet(name, prosody.header, prosody.rows)
-        body.append(html.section(name, contents.add(name), table))
-    body.append(_times(results, contents))
-    body.append(_terms(contents))
-    body += [_missing(results, contents), _origin(results, contents)]
-    toc = raw("details", element("summary", "Contents") + contents.html(), open="")
-    nav = raw("nav", toc, aria_label="Contents")
-    head = element("summary", "Details for specialists", id="specialists")
-    inside = raw("div", "\n".join((nav, *body)), class_="inside")
-    return raw("details", head + inside, class_="specialists")
+def _shared(results: Results) -> dict[str, Any]:
+    """What both the page and RESULTS.md show."""
+    of_evaluators = {name: where(results.metrics, evaluator=name) for name in results.evaluators()}
+    return {
+        "results": results, "findings": findings, "HEARD": HEARD, "RULES": RULES,
+        "evaluators": results.evaluators(), "notes": findings.notes(results),
+        "doubts": findings.doubts(results), "verdicts": tables.verdict_table(results),
+        "strongest": tables.strongest_table(results.metrics),
+        "useful": tables.utility_table(results.metrics),
+        "has_mos": "mos" in set(results.metrics["metric"]),
+        "opinions": opinions(results.metrics),
+        "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
+        "times": tables.rtf_table(results.timings),
+        "tables_of": lambda evaluator: [
+            (spec.title, tables.tabulate(spec, of_evaluators[evaluator])) for spec in tables.SPECS
+        ],
+    }  # fmt: skip
 
 
-def _summary(results: Results, contents: Contents) -> str:
-    anchor = contents.add("Summary")
-    parts = []
-    if warnings := doubts.doubts(results.figures):
-        box = element("h3", doubts.TITLE) + html.items(warnings)
-        parts.append(raw("div", box, class_="box warn alarm prose"))
-    parts += _strongest(results)
-    for evaluator in results.evaluators():
-        rows = summary.rows(results, evaluator)
-        if not rows:
-            continue
-        parts.append(element("h3", f"Measured by evaluator {evaluator}"))
-        parts += _findings(summary.findings(results, evaluator), _summary_table(rows, evaluator))
-        parts += _vocoder(results, evaluator)
-    parts += _notes(results)
-    if results.evaluators():
-        used = [m for m in summary.USES if results.recognisers(m.metric)]
-        meanings = [f"{m.title}: {m.meaning}." for m in (*summary.MEASURES, *used)]
-        parts.append(raw("div", element("h3", "What the figures mean") + html.items(meanings)
-            + element("p", _MARKS), class_="box prose"))  # fmt: skip
-    else:
-        parts.append(element("p", NO_ATTACK))
-    missing = summary.not_measured(results)
-    if results.missing:
-        missing.append(f"{len(results.missing)} results are missing or broken: see Missing.")
-    box = element("h3", "What was not measured") + html.items(missing)
-    parts.append(raw("div", box, class_="box warn prose"))
-    return html.section("Summary", anchor, *parts)
+def cell(text: str) -> Markup:
+    """A cell of a text; an interval in brackets may stand beneath its value."""
+    if text[:1] not in {*"0123456789−∞"}:
+        return Markup("<td>{}</td>").format(text)
+    if found := _INTERVAL.fullmatch(text):
+        return Markup('<td class="n">{} <span>{}</span></td>').format(*found.groups())
+    return Markup('<td class="n">{}</td>').format(text)
 
 
-def _strongest(results: Results) -> list[str]:
-    """The report's first table."""
-    found = strongest.strongest_table(results.figures)
-    if not found.rows:
-        return []
-    return [
-        element("h3", strongest.TITLE),
-        html.sheet(strongest.TITLE, found.header, found.rows),
-        element("p", strongest.READING, class_="soft"),
-    ]
+def without_constants(
+    header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[str, list[str], list[list[str]]]:
+    """Of a wide table, columns with one value in all rows, in words, and the rest of it. Columns
+    that only their place explains stay: chance levels, and headings that occur twice."""
+    same = {
+        i: rows[0][i]
+        for i in range(1, len(header))
+        if len(header) > _WIDE
+        and len(rows) > 1
+        and header.count(header[i]) == 1
+        and not header[i].startswith("chance")
+        and len({own[i] for own in rows}) == 1
+    }
+    kept = [i for i in range(len(header)) if i not in same]
+    said = "; ".join(f"{header[i]}: {value}" for i, value in same.items())
+    return said, [header[i] for i in kept], [[own[i] for i in kept] for own in rows]
 
 
-def _vocoder(results: Results, evaluator: str) -> list[str]:
-    """What of each conversion's protection copy synthesis has, too."""
-    found = systems.vocoder_table(results, evaluator)
-    if not found.rows:
-        return []
-    return [
-        element("h4", systems.VOCODER_TITLE),
-        html.sheet(f"{systems.VOCODER_TITLE}, {evaluator}", found.header, found.rows),
-        element("p", systems.VOCODER_READING, class_="soft"),
-    ]
+def colour(said: str) -> str:
+    """`bad`, `good` or `open`: the class of a verdict in words, which begins with its icon."""
+    if said.startswith(ICONS[Level.NOTHING]):
+        return "bad"
+    return "good" if said.startswith(ICONS[Level.HIDDEN]) else "open"
 
 
-def _findings(said: Sequence[str], table: str) -> list[str]:
-    """Few sentences stand before the table, many are folded beneath it."""
-    if len(said) <= _FEW:
-        return [html.items(said), table]
-    folded = element("summary", f"In words: {len(said)} findings") + html.items(said)
-    return [table, raw("details", folded)]
+def _own(results: Results, system: str) -> str:
+    """What a system says of itself on the first screen, or else the name of its anonymiser."""
+    for of, note in findings.notes(results):
+        if of == system:
+            return note if len(note) <= _LONG else f"{note[: _LONG - 1].rstrip()}…"
+    return str(results.settings(system).get("anonymiser") or "").replace("_", " ")
 
 
-def _notes(results: Results) -> list[str]:
-    """The systems in their own words, where they have some."""
-    told = systems.notes(results)
-    return (
-        [element("h3", "What systems say of themselves") + html.definitions(told)] if told else []
-    )
+def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, list[Person]]]:
+    """The worst-protected speakers of each system, where any was measured."""
+    groups = [(system, evaluator, split) for system in results.systems()]
+    return [(group, own[:N_WORST]) for group in groups if (own := results.people.get(group))]
 
 
-_FEW = 6  # findings that are read before the table
-_MARKS = (
-    "In brackets: 95 % interval by resampling speakers. Best and worst are marked among the "
-    "systems of a split, utility within a recogniser; * means that the interval overlaps that of "
-    "another system, so that the order may be chance. A dash: not measured by this recogniser."
-)
+def _counts(results: Results) -> list[tuple[str, str]]:
+    """What was compared, by split: the most that any figure rests on."""
+    names = dict(zip(COUNTS, ("speakers", "segments", "target trials", "nontarget trials"),
+                     strict=True))  # fmt: skip
+    found: dict[str, dict[str, int]] = {}
+    for f in results.metrics.itertuples():
+        for column, name in names.items():
+            if (count := getattr(f, column)).isdecimal():
+                own = found.setdefault(f.split, {})
+                own[name] = max(own.get(name, 0), int(count))
+    return [(split, ", ".join(f"{count} {name}" for name, count in own.items()))
+            for split, own in found.items()]  # fmt: skip
 
 
-def _summary_table(rows: Sequence[summary.Row], evaluator: str) -> str:
-    columns = list(rows[0].cells)
-    without = [] if any(m.recogniser for m in columns) else ["utility"]
-    header = ["system", "split", *(m.title for m in columns), *without]
-    header += ["strongest attacker", "speakers"]
-    lines = []
-    for r in rows:
-        cells = [html.cell(_marked(c), number=True) for c in r.cells.values()]
-        who = attacker(r.attacker) if r.attacker else tables.MISSING
-        cells += map(html.plain, (*(tables.MISSING for _ in without), who, r.speakers))
-        lines.append(html.row([r.system, r.split], cells))
-    return html.table(f"Summary, evaluator {evaluator}", header, lines)
+def _settings(results: Results) -> list[tuple[str, str]]:
+    """The settings of each system as JSON."""
+    systems = part(results.run, "systems").items()
+    return [(name, json.dumps(s, ensure_ascii=False, sort_keys=True)) for name, s in systems]
 
 
-def _marked(cell: summary.Cell) -> str:
-    text = escape(cell.text)
-    if cell.mark:
-        sign = "▲" if cell.mark == "best" else "▼"
-        words = f"{sign} {cell.mark}" + ("" if cell.sure else "*")
-        text += element("span", words, class_=cell.mark)
-    return text
+def _steps(results: Results) -> Table:
+    """How each figure was made."""
+    header = ["folder", "settings", "command", "finished", "host"]
+    return Table(header, [[str(s.get(f)) for f in header] for s in results.listed("steps")])
 
 
-def _evaluator(
-    results: Results,
-    evaluator: str,
-    drawn: Sequence[Section],
-    contents: Contents,
-    players: Players | None,
-) -> list[str]:
-    """Pictures, the worst-protected speakers and the tables of one evaluator."""
-    parts = []
-    name = f" ({evaluator})" if len(results.evaluators()) > 1 else ""
-    pictures = []
-    contents_at = contents.add(f"Pictures{name}")
-    for section in drawn:
-        if not section.pictures:
-            continue
-        anchor = contents.add(section.title, 3)
-        figures = "".join(html.figure(picture) for picture in section.pictures)
-        pictures.append(
-            html.section(section.title, anchor, element("p", section.text),
-                         raw("div", figures, class_="pictures"), level=3)
+def _attacks(results: Results) -> Table:
+    """Sets, draws and models of each attack."""
+    rows = []
+    for r in results.listed("attacks"):
+        pairs = r.get("pairs")  # that the attacker aligned the sides with
+        learnt = f"pairs before and after protection: {_set_of(pairs)}" if pairs else ""
+        rows.append(
+            [str(r.get("scores")), _set_of(r.get("enrolment_set")), _set_of(r.get("trial_set")),
+             str((r.get("comparison") or {}).get("draws")),
+             learnt or _set_of(r.get("training_set")),
+             str((r.get("encoder") or {}).get("encoder")), str(r.get("backend"))]
         )  # fmt: skip
-    empty = [section.title for section in drawn if not section.pictures]
-    if empty:
-        text = (
-            f"Not drawn, as it was not measured or is not defined on this data: {'; '.join(empty)}."
-        )
-        pictures.append(element("p", text, class_="soft"))
-    parts.append(html.section(f"Pictures{name}", contents_at, *pictures))
-    parts.append(worst(results, evaluator, name, contents, players))
-    own = tables.group(f for f in results.figures if f.evaluator == evaluator)
-    at = contents.add(f"Tables{name}")
-    shown = [_table(title, make(own), contents) for title, make in TABLES]
-    parts.append(html.section(f"Tables{name}", at, element("p", _SORT, class_="soft"), *shown))
-    return parts
-
-
-_SORT = "A click (or Enter) on a heading sorts the table. Brackets: 95 % interval over speakers."
-
-
-def _table(title: str, table: tables.Table, contents: Contents) -> str:
-    anchor = contents.add(title, 3)
-    if not table.rows:
-        return html.section(title, anchor, element("p", "Not measured."), level=3)
-    return html.section(title, anchor, html.sheet(title, table.header, table.rows), level=3)
-
-
-def _utility(results: Results, drawn: Section, contents: Contents) -> str:
-    """Word error rates and recalls: against privacy, and the table."""
-    at, rows = contents.add(drawn.title), tables.utility_table(results.figures).rows
-    if not rows:
-        return html.section(drawn.title, at, element("p", "Not measured."))
-    parts = [element("p", _NO_TRADE, class_="soft")]
-    if drawn.pictures:
-        figures = "".join(html.figure(picture) for picture in drawn.pictures)
-        parts = [element("p", drawn.text), raw("div", figures, class_="pictures")]
-    if said := opinions(results.figures):
-        parts.append(element("h3", "Second opinion") + html.items(said))
-    parts.append(html.sheet(drawn.title, tables.UTILITY_HEADER, rows))
-    if reading := tables.utility_reading(results.figures):
-        parts.append(element("p", reading, class_="soft"))
-    return html.section(drawn.title, at, *parts)
-
-
-_NO_TRADE = "No picture of privacy against utility: no system has both on one split."
-
-
-def _times(results: Results, contents: Contents) -> str:
-    name = tables.RTF_TITLE
-    at, found = contents.add(name), tables.rtf_table(results.timings)
-    if not found.rows:
-        return html.section(name, at, element("p", "Not measured."))
-    reading = element("p", tables.RTF_READING, class_="soft")
-    return html.section(name, at, reading, html.sheet(name, found.header, found.rows))
-
-
-def _terms(contents: Contents) -> str:
-    """The cards that tables link to."""
-    name = "What the terms mean"
-    at = contents.add(name)
-    told = "".join(
-        element("dt", card.title, id=f"card-{card.name}")
-        + raw("dd", "".join(element("p", text) for text in card.paragraphs))
-        for card in cards()
-    )
-    return html.section(name, at, raw("dl", told, class_="cards"))
-
-
-def _missing(results: Results, contents: Contents) -> str:
-    anchor = contents.add("Missing")
-    if not results.missing:
-        return html.section("Missing", anchor, element("p", "Nothing of what was run is missing."))
-    table = html.sheet("Missing", ["what", "why"], results.missing)
-    return html.section("Missing", anchor, table)
-
-
-def _origin(results: Results, contents: Contents) -> str:
-    anchor = contents.add("Where this comes from")
-    told = results.run.get("origin")
-    known = {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
-    corpus = ("corpus", results.corpus or "not named")
-    parts = [html.definitions([corpus, *_counts(results), *known.items()])]
-    if not known:
-        parts.append(element("p", "run.json is missing: command, commit and versions are unknown."))
-    systems = results.run.get("systems")
-    for name, settings in (systems if isinstance(systems, dict) else {}).items():
-        text = json.dumps(settings, ensure_ascii=False, sort_keys=True)
-        parts.append(element("h3", f"Settings of {name}") + raw("p", element("code", text)))
-    parts += _attacks(results)
-    steps = results.run.get("steps")
-    fields = ("folder", "settings", "command", "finished", "host")
-    lines = [
-        [str(s.get(f)) for f in fields]
-        for s in (steps if isinstance(steps, list) else [])
-        if isinstance(s, dict)
-    ]
-    if lines:
-        table = html.sheet("How each figure was made", fields, lines)
-        note = element("p", _DIGESTS, class_="soft")
-        head = element("summary", f"How each of {len(lines)} comparisons was made")
-        parts.append(raw("details", head + note + table, class_="paths"))
-    return html.section("Where this comes from", anchor, *parts)
-
-
-def _attacks(results: Results) -> list[str]:
-    """Sets, draws and models of each attack, folded."""
-    told = results.run.get("attacks")
-    records = [r for r in (told if isinstance(told, list) else []) if isinstance(r, dict)]
-    if not records:
-        return []
     header = ["scores", "enrolment", "trials", "draws", "learnt from", "encoder", "back end"]
-    lines = []
-    for r in records:
-        sides = [_set_of(r.get(side)) for side in ("enrolment_set", "trial_set")]
-        compared, encoder = r.get("comparison") or {}, r.get("encoder") or {}
-        texts = [*sides, str(compared.get("draws")), _learnt_from(r),
-                 str(encoder.get("encoder")), str(r.get("backend"))]  # fmt: skip
-        lines.append([str(r.get("scores")), *texts])
-    head = element("summary", f"What each of {len(lines)} attacks was")
-    return [
-        raw("details", head + html.sheet("What each attack was", header, lines), class_="paths")
-    ]
-
-
-def _learnt_from(record: dict[str, object]) -> str:
-    """The training set of an attack, or the pairs that it was aligned with."""
-    if record.get("pairs"):
-        return f"pairs before and after protection: {_set_of(record['pairs'])}"
-    return _set_of(record.get("training_set"))
+    return Table(header, rows)
 
 
 def _set_of(record: object) -> str:
@@ -350,31 +322,3 @@ def _set_of(record: object) -> str:
         text += f", level {record.get('key_level')}, seed {record.get('seed')}"
         text += f", draw {record.get('draw')}"
     return text
-
-
-def _counts(results: Results) -> list[tuple[str, str]]:
-    """What was compared, by split: the most that any figure rests on."""
-    names = {"n_speakers": "speakers", "n_segments": "segments",
-             "n_target": "target trials", "n_nontarget": "nontarget trials"}  # fmt: skip
-    found: dict[str, dict[str, int]] = {}
-    for f in results.figures:
-        for field_, name in names.items():
-            count = getattr(f, field_)
-            if count.isdecimal():
-                own = found.setdefault(f.split, {})
-                own[name] = max(own.get(name, 0), int(count))
-    return [
-        (split, ", ".join(f"{count} {name}" for name, count in own.items()))
-        for split, own in found.items()
-    ]
-
-
-_DIGESTS = (
-    "settings: digest of the command, of the content of all its inputs, and of its code; the same "
-    "digest stands in every row of metrics.csv."
-)
-
-
-def write_size(path: Path) -> str:
-    """Size of a file for people."""
-    return f"{path.stat().st_size / 1e6:.1f} MB"

@@ -1,85 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers table by table: printed figures beside ours, and what became of each claim."""
+"""The papers table by table: printed figures beside ours, and what became of each claim.
+
+What the papers print is docs/published/<paper>.tsv, one figure a row, as its table has it:
+`system`, `set`, `evaluator` and `value` are as printed; `ours` is the system here like theirs;
+`attacker` and `metric` are the words of metrics.csv; `spread` is what stands behind ±.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from local.report.published import CITED, FOLDER, Published, of_table
-from local.report.results import Figure, read_table
-from local.report.tables import (
-    ATTACK_COLUMNS,
-    CALIBRATION_COLUMNS,
-    LEAKAGE_COLUMNS,
-    SIMILARITY_COLUMNS,
-    Column,
-    Table,
-    cell,
-)
-from local.report.words import UTILITY, Marked, code
+from pandas import DataFrame, to_numeric
+
+from local.report import frame
+from local.report.frame import MEASURES, Measure, Value, read_frame, show
+from local.report.tables import Table
+from local.report.words import Marked, code
 from utils.cli import UserError
 
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "published"
+CITED = {
+    "000": "Noé et al. 2020",
+    "001": "Champion et al. 2021",
+    "002": "Noé et al. 2022",
+    "003": "Seo et al. 2025",
+    "004": "Liu et al. 2025",
+}  # as pages cite them, by the name of the file
+PUBLISHED = (
+    "table", "system", "ours", "set", "attacker", "evaluator", "metric", "value", "spread", "unit",
+)  # fmt: skip
+_OF_ONE = {"%": 100, "dB": 1, "bit": 1, "": 1}
+# place: where a statement stands in the paper; why: what was seen here, or what is missing, with a
+# link to the row that carries it (relative to docs/papers).
+CLAIM = ("paper", "place", "claim", "verdict", "why")
 VERDICTS = ("holds", "holds in kind", "does not hold", "not decided here", "cannot be run here")
-# Of a metric in two tables the first has the title.
-_TITLES = {
-    column.metric: column.title.rpartition(" (")[0] or column.title
-    for column in reversed(
-        tuple(
-            chain(ATTACK_COLUMNS, SIMILARITY_COLUMNS, CALIBRATION_COLUMNS, LEAKAGE_COLUMNS)
-        )
-    )
-} | {
-    "d_ece_oa_oo": "D_ECE avoided", "cllr_min_oa_oo": "min Cllr avoided",
-    "g_d_ece_lists": "gain of D_ECE", "g_cllr_min_lists": "gain of min Cllr",
-    "deid_2020": "DeID, 2020 formula", "g_vd_2020": "G_VD, 2020 formula", "wer": "WER",
-    "uar": "UAR", "p_mse": "P-MSE", "eer_fall": "fall of the EER", "rtf": "RTF",
-    "cosine_x": "cosine of x", "cosine_phi_1": "of φ1", "cosine_phi_2": "of φ2",
+_TITLES = {name: made.title for name, made in MEASURES.items()} | {
+    "p_cos": "Procrustes cosine", "deid_2020": "DeID, 2020 formula",
+    "g_vd_2020": "G_VD, 2020 formula", "p_mse": "P-MSE", "eer_fall": "fall of the EER",
+    "rtf": "RTF", "cosine_x": "cosine of x", "cosine_phi_1": "of φ1", "cosine_phi_2": "of φ2",
     "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
     "max_cosine": "largest",
 } | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
-_OPTIONS = ("sets", "evaluators", "systems", "attackers", "prefix", "rows")
+Ours = Mapping[str, Value | None]  # by our set
+_OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of a paper. place: where it stands there; verdict: one of VERDICTS; why: what was
-    seen here, or what is missing, with a link to the row that carries it (relative to docs/papers).
-    """
-
-    paper: str
-    place: str
-    claim: str
-    verdict: str
-    why: str
-
-
-def claims() -> list[Claim]:
-    """All of docs/published/claims.tsv; UserError for a verdict that is none."""
-    path = FOLDER / "claims.tsv"
-    found = list(read_table(path, Claim, delimiter="\t"))
-    for line, claim in enumerate(found, 2):
-        if claim.verdict not in VERDICTS:
-            raise UserError(
-                f"{path}:{line}: {claim.verdict} is no verdict; known: {', '.join(VERDICTS)}"
-            )
+@cache
+def published(paper: str) -> DataFrame:
+    """All figures of a paper (000 to 004), in the order of its tables; `number` is the value as
+    metrics.csv would have it: fractions, dB, bit (NaN: a tag). UserError if unknown."""
+    path = FOLDER / f"{paper}.tsv"
+    if not path.is_file():
+        known = " ".join(sorted(p.stem for p in FOLDER.glob("00*.tsv")))
+        raise UserError(f"{path}: no published figures of {paper}; known: {known}")
+    found = read_frame(path, PUBLISHED, "\t")
+    found["number"] = to_numeric(found["value"], errors="coerce") / found["unit"].map(_OF_ONE)
     return found
+
+
+def of_table(paper: str, table: str) -> DataFrame:
+    """The figures of one table; UserError if the paper has none of that name."""
+    every = published(paper)
+    if (found := frame.where(every, table=table)).empty:
+        names = ", ".join(frame.each(every, "table"))
+        raise UserError(f"{FOLDER / paper}.tsv: no table {table}; known: {names}")
+    return found
+
+
+def claims() -> DataFrame:
+    """The rows of docs/published/claims.tsv; UserError for a verdict that is none."""
+    path = FOLDER / "claims.tsv"
+    found = read_frame(path, CLAIM, "\t")
+    if not (bad := found[~found["verdict"].isin(VERDICTS)]).empty:
+        line, verdict = bad.index[0] + 2, bad["verdict"].iloc[0]
+        raise UserError(f"{path}:{line}: {verdict} is no verdict; known: {', '.join(VERDICTS)}")
+    return found
+
+
+def _paper(name: str) -> Marked:
+    return Marked(f"[{CITED[name]}]({name}.md)")
 
 
 def claims_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: claims 002 -->`: a row a claim of the paper; `claims` alone: of all papers,
     without the reasons."""
+    found = claims()
     if not words:
-        every = [
-            [Marked(f"[{CITED[c.paper]}]({c.paper}.md)"), Marked(c.claim), c.verdict]
-            for c in claims()
-        ]
+        every = [[_paper(c.paper), Marked(c.claim), c.verdict] for c in found.itertuples()]
         return Table(["paper", "claim", "here"], every, 2)
-    own = [claim for claim in claims() if [claim.paper] == list(words)]
-    if not own:
+    own = found[found["paper"] == words[0]]
+    if len(words) > 1 or own.empty:
         raise UserError(f"{page}: a table of claims names one paper, 000 to 004, or none")
     rows: list[list[str]] = [
-        [Marked(c.claim), c.place, Marked(f"**{c.verdict}**"), Marked(c.why)] for c in own
+        [Marked(c.claim), c.place, Marked(f"**{c.verdict}**"), Marked(c.why)]
+        for c in own.itertuples()
     ]
     return Table(["claim", "where", "here", "why"], rows, 2)
 
@@ -88,62 +103,11 @@ def verdicts_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: verdicts -->`: how many claims of each paper have which verdict."""
     if words:
         raise UserError(f"{page}: a table of verdicts takes no words")
-    found = claims()
     rows: list[list[str]] = [
-        [
-            Marked(f"[{CITED[paper]}]({paper}.md)"),
-            *(str(sum((c.paper, c.verdict) == (paper, v) for c in found)) for v in VERDICTS),
-        ]
-        for paper in sorted({claim.paper for claim in found})
+        [_paper(paper), *(str((own["verdict"] == verdict).sum()) for verdict in VERDICTS)]
+        for paper, own in claims().groupby("paper")
     ]
     return Table(["paper", *VERDICTS], rows, 1)
-
-
-Key = tuple[str, str, str]  # metric, and evaluator and attacker where a table has several
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """What stands beside printed figures. splits: ours, by the paper's name of a set; attackers:
-    ours, by the paper's, where they are others; prefix: of our systems' names.
-    """
-
-    figures: Sequence[Figure]
-    splits: Mapping[str, Sequence[str]]
-    evaluators: Sequence[str]
-    attackers: Mapping[str, str]
-    prefix: str
-
-    def find(self, row: Published, split: str) -> Figure | None:
-        names = (self.prefix + row.ours, "" if self.prefix else row.system)
-        attacker = self.attackers.get(row.attacker, row.attacker)
-        own = [
-            f
-            for f in self.figures
-            if (f.attacker, f.split, f.metric) == (attacker, split, row.metric)
-            and f.system in names
-            and (row.attacker == UTILITY or f.evaluator in self.evaluators)
-        ]
-        return own[0] if own else None
-
-    def ours(self, row: Published) -> list[str]:
-        """Our sets that stand beside the row's, whether or not there is a figure of it."""
-        return [*self.splits.get(row.set.replace(" ", "_"), ())]
-
-
-def _keys(rows: Sequence[Published]) -> dict[Published, Key]:
-    """The column of each figure: its metric, and what else is needed to tell it from others."""
-    evaluators = {row.evaluator for row in rows}
-    by_evaluator = {r: (r.metric, r.evaluator if len(evaluators) > 1 else "") for r in rows}
-    seen: dict[tuple[str, ...], set[str]] = {}
-    for row, key in by_evaluator.items():
-        seen.setdefault((row.system, row.set, *key), set()).add(row.attacker)
-    several = any(len(attackers) > 1 for attackers in seen.values())
-    return {r: (*key, r.attacker if several else "") for r, key in by_evaluator.items()}
-
-
-def _decimals(text: str) -> int:
-    return 0 if "e" in text else len(text.partition(".")[2])
 
 
 def paper_table(words: Sequence[str], page: Path) -> Table:
@@ -159,31 +123,50 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     options = dict(word.split("=", 1) for word in words if "=" in word)
     named, *folders = [word for word in words if "=" not in word] or [""]
     paper, _, table = named.partition(":")
-    if options.keys() - set(_OPTIONS) or (folders and not {"sets", "evaluators"} <= options.keys()):
+    if options.keys() - _OPTIONS or (folders and not {"sets", "evaluators"} <= options.keys()):
         raise UserError(
             f"{page}: table: paper takes PAPER:TABLE, folders with sets= and evaluators=, "
             "systems=, attackers=, prefix=, rows=systems"
         )
     rows = of_table(paper, table.replace("_", " "))
     if "systems" in options:
-        wanted = options["systems"].split(",")
-        rows = [row for row in rows if row.system.replace(" ", "_") in wanted]
-    tables = [page.parent / folder / "metrics.csv" for folder in folders]
+        names = rows["system"].str.replace(" ", "_")
+        rows = rows[names.isin(options["systems"].split(","))]
     splits: dict[str, list[str]] = {}
     for theirs, own in _pairs(options.get("sets", "")):
         splits.setdefault(theirs, []).append(own)
-    beside = _Beside(
-        list(chain.from_iterable(read_table(path, Figure) for path in tables)),
-        splits,
-        options.get("evaluators", "").split(","),
-        dict(_pairs(options.get("attackers", ""))),
-        options.get("prefix", ""),
-    )
-    if options.get("rows") == "systems":
-        return _by_system(paper, rows, beside)
-    if several := [theirs for theirs, own in splits.items() if len(own) > 1]:
+    by_system = options.get("rows") == "systems"
+    several = [theirs for theirs, own in splits.items() if len(own) > 1]
+    if several and not by_system:
         raise UserError(f"{page}: table: paper: several sets beside {several[0]} need rows=systems")
-    return _render(paper, rows, beside)
+    figures = _figures([page.parent / at for at in folders], options.get("evaluators", ""))
+    attackers, prefix = dict(_pairs(options.get("attackers", ""))), options.get("prefix", "")
+
+    def ours(row: Any) -> Ours:
+        names = (prefix + row.ours, "" if prefix else row.system)
+        who = attackers.get(row.attacker, row.attacker)
+        found = {}
+        for split in splits.get(row.set.replace(" ", "_"), ()):
+            own = figures.get((who, split, row.metric), [])
+            found[split] = next((value for system, value in own if system in names), None)
+        return found
+
+    beside = [ours(row) for row in rows.itertuples()]
+    return _render(paper, rows.assign(ours_here=beside), by_system)
+
+
+def _figures(
+    folders: Sequence[Path], evaluators: str
+) -> dict[tuple[str, str, str], list[tuple[str, Value]]]:
+    """Figures of use, and of privacy by these evaluators: by attacker, split and metric, systems
+    with their values."""
+    found: dict[tuple[str, str, str], list[tuple[str, Value]]] = {}
+    for folder in folders:
+        for f in frame.read_metrics(folder / "metrics.csv").itertuples():
+            if f.attacker == frame.UTILITY or f.evaluator in evaluators.split(","):
+                own = found.setdefault((f.attacker, f.split, f.metric), [])
+                own.append((f.system, frame.value_of(f)))
+    return found
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -192,71 +175,52 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(theirs, ours) for theirs, colon, ours in parts if colon]
 
 
-def _title(key: Key, unit: str, more: str = "") -> str:
-    words = filter(None, (_TITLES.get(key[0], key[0]), *key[1:], more))
-    return ", ".join(words) + (f" ({unit})" if unit else "")
+def _title(words: Sequence[str], unit: str) -> str:
+    told = ", ".join(filter(None, (_TITLES.get(words[0], words[0]), *words[1:])))
+    return told + (f" ({unit})" if unit else "")
 
 
-def _printed(row: Published) -> str:
+def _printed(row: Any) -> str:
     text = row.value.replace("-", "−", 1) if row.value.startswith("-") else row.value
     return f"{text} ± {row.spread}" if row.spread else text
 
 
-def _column(rows: Sequence[Published], metric: str) -> Column:
-    """Of ours beside these figures, in the paper's unit and as many decimals."""
-    digits = min(max(_decimals(row.value) for row in rows), 3)
-    return Column("here", metric, 100 if rows[0].unit == "%" else 1, digits)
+def _beside(rows: DataFrame) -> Measure:
+    """Measure of ours beside these figures, in the paper's unit and as many decimals."""
+    decimals = [0 if "e" in text else len(text.partition(".")[2]) for text in rows["value"]]
+    scale = 100 if rows["unit"].iloc[0] == "%" else 1
+    return Measure("", "here", scale=scale, digits=min(max(decimals), 3))
 
 
-def _by_system(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
-    """A row a system, a column a figure and set; after it one for each set of ours."""
-    keys = _keys(rows)
-    several = len({row.set for row in rows}) > 1
-    places: dict[tuple[Key, str, str], list[Published]] = {}
-    for row in rows:
-        places.setdefault((keys[row], row.set if several else "", row.unit), []).append(row)
-    header = [f"system of {CITED[paper]}"]
-    lines: dict[str, list[str]] = {row.system: [row.system] for row in rows}
-    for (key, of, unit), own in places.items():
-        header.append(_title(key, unit, of))
-        printed = {row.system: _printed(row) for row in own}
-        for system, line in lines.items():
-            line.append(printed.get(system, ""))
-        column, ours = _column(own, key[0]), beside.ours(own[0])
-        for split in ours:
-            found = {row.system: beside.find(row, split) for row in own}
-            if not any(found.values()):
-                continue
-            header.append("here" if len(ours) == 1 else f"here, {split}")
-            for system, line in lines.items():
-                figure = found.get(system)
-                line.append(cell(figure, column) if figure else "")
-    return Table(header, [*lines.values()], 1)
+def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
+    """A row a system and set, or a system; a column a figure; ours after each that we have any of.
+
+    The column of a figure is its metric, and what else is needed to tell it from others. Without
+    any of ours a row is a system.
+    """
+    by_system |= not any(value for ours in rows["ours_here"] for value in ours.values())
+    rows = rows.assign(by=rows["evaluator"] if rows["evaluator"].nunique() > 1 else "")
+    attackers = rows.groupby(["system", "set", "metric", "by"])["attacker"].nunique()
+    rows["who"] = rows["attacker"] if (attackers > 1).any() else ""
+    rows["of"] = rows["set"] if by_system and rows["set"].nunique() > 1 else ""
+    names = ["system"] if by_system else ["system", "set"]
+    rows["row"] = [*zip(*(rows[name] for name in names), strict=True)]
+    lines = {name: [name[0], *map(code, name[1:])] for name in rows["row"]}
+    header = [f"system of {CITED[paper]}", *names[1:]]
+    columns = ["metric", "by", "who", "of", *(["unit"] if by_system else [])]
+    for key, own in rows.groupby(columns, sort=False):
+        header.append(_title(key[:4], own["unit"].iloc[0]))
+        _add(lines, {row.row: _printed(row) for row in own.itertuples()})
+        for place in range(max(map(len, own["ours_here"]))):
+            ours = [[*found.items()][place : place + 1] for found in own["ours_here"]]
+            found = {n: v for n, beside in zip(own["row"], ours, strict=True) for _, v in beside}
+            if any(found.values()):
+                several = by_system and len(own["ours_here"].iloc[0]) > 1
+                header.append(f"here, {ours[0][0][0]}" if several else "here")
+                _add(lines, {name: show(v, _beside(own), missing="") for name, v in found.items()})
+    return Table(header, [*lines.values()], len(names))
 
 
-def _render(paper: str, rows: Sequence[Published], beside: _Beside) -> Table:
-    """A row a system and set, a column a figure; ours after each column that we have any of."""
-    keys = _keys(rows)
-    ours = {row: next((beside.find(row, s) for s in beside.ours(row)), None) for row in rows}
-    if not any(ours.values()):
-        return _by_system(paper, rows, beside)
-    header = [f"system of {CITED[paper]}", "set"]
-    columns: list[tuple[Key, Column | None]] = []
-    for key in dict.fromkeys(keys.values()):
-        own = [row for row in rows if keys[row] == key]
-        header.append(_title(key, own[0].unit))
-        columns.append((key, None))
-        if any(ours[row] for row in own):
-            header.append("here")
-            columns.append((key, _column(own, key[0])))
-    lines: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        named: list[str] = [row.system, code(row.set)]
-        line = lines.setdefault((row.system, row.set), [*named, *[""] * len(columns)])
-        for place, (key, column) in enumerate(columns, 2):
-            if key == keys[row]:
-                found = ours[row]
-                line[place] = (
-                    _printed(row) if column is None else cell(found, column) if found else ""
-                )
-    return Table(header, list(lines.values()), 2)
+def _add(lines: Mapping[tuple[str, ...], list[str]], cells: Mapping[tuple[str, ...], str]) -> None:
+    for name, line in lines.items():
+        line.append(cells.get(name, ""))

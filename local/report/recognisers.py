@@ -1,63 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where two recognisers say something else of the same systems: a second opinion, in words."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from local.report.load import Value
-from local.report.results import Figure
-from local.report.words import UTILITY, enumerate_words, parse, percent
+from pandas import DataFrame
+
+from local.report import frame
+from local.report.frame import UTILITY, Value, percent
+from local.report.words import enumerate_words
 
 _MOST = 6  # pairs of systems that are named
+Heard = Mapping[str, Mapping[str, Value]]  # by recogniser, then system
 
 
-def opinions(figures: Iterable[Figure], metric: str = "wer") -> list[str]:
+def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
     """A sentence for each split and two recognisers: whether they put the systems in one order.
 
     Original speech is among the systems. Of each pair that they order the other way round it is
     told whether either is sure, that is whether the intervals of the two systems are apart.
     """
+    own = frame.where(figures, attacker=UTILITY, metric=metric)
     values: dict[str, dict[str, dict[str, Value]]] = {}
-    for f in figures:
-        if (f.attacker, f.metric) == (UTILITY, metric) and math.isfinite(parse(f.value)):
-            own = values.setdefault(f.split, {}).setdefault(f.evaluator, {})
-            own[f.system] = Value(parse(f.value), parse(f.low), parse(f.high))
+    for (split, by, system), value in frame.values(own, "split", "evaluator", "system").items():
+        if value.defined:
+            values.setdefault(split, {}).setdefault(by, {})[system] = value
     return [
-        _compare(f"{split}, {metric.upper()}", (a, b), values[split])
+        _compare(f"{split}, {metric.upper()}", {name: values[split][name] for name in pair})
         for split in sorted(values)
-        for a, b in combinations(values[split], 2)
-        if len(values[split][a].keys() & values[split][b].keys()) > 1
+        for pair in combinations(values[split], 2)
+        if len(set.intersection(*(set(values[split][name]) for name in pair))) > 1
     ]
 
 
-def _compare(what: str, names: tuple[str, str], values: dict[str, dict[str, Value]]) -> str:
-    """What two recognisers say of the systems that both heard."""
-    first, second = (values[name] for name in names)
+def _compare(what: str, heard: Heard) -> str:
+    """A sentence on the systems that two recognisers heard."""
+    first, second = heard.values()
     systems = [system for system in first if system in second]
+    pairs = list(combinations(systems, 2))
     turned = [
-        (x, y)
-        for x, y in combinations(systems, 2)
-        if (first[x].value - first[y].value) * (second[x].value - second[y].value) < 0
-    ]
-    both = f"{what}: {names[0]} and {names[1]} put all {len(systems)} systems in the same order"
-    if not turned:
-        return f"{both}, original speech included." if "original" in systems else f"{both}."
-    pairs = [_pair(pair, names, (first, second)) for pair in turned]
-    count = len(systems) * (len(systems) - 1) // 2
-    return (
-        f"{what}: {names[0]} and {names[1]} disagree on {len(turned)} of {count} pairs of systems: "
-        f"{enumerate_words(pairs, _MOST)}."
-    )
+        _pair(pair, heard)
+        for pair in pairs
+        if (first[pair[0]].value - first[pair[1]].value)
+        * (second[pair[0]].value - second[pair[1]].value) < 0
+    ]  # fmt: skip
+    names = f"{what}: {enumerate_words([*heard])}"
+    if turned:
+        named = enumerate_words(turned, _MOST)
+        return f"{names} disagree on {len(turned)} of {len(pairs)} pairs of systems: {named}."
+    same = f"{names} put all {len(systems)} systems in the same order"
+    return f"{same}, original speech included." if "original" in systems else f"{same}."
 
 
-def _pair(pair: tuple[str, str], names: tuple[str, str], found: Sequence[dict[str, Value]]) -> str:
-    """Who is better by the first recogniser, and the figures of both."""
-    better, worse = sorted(pair, key=lambda system: found[0][system].value)
+def _pair(pair: Sequence[str], heard: Heard) -> str:
+    """The two systems, the one first that the first recogniser finds better, with their figures."""
+    first = next(iter(heard.values()))
+    better, worse = sorted(pair, key=lambda system: first[system].value)
     figures = [
         f"{percent(own[better].value)} against {percent(own[worse].value)} by {name}"
-        for name, own in zip(names, found, strict=True)
+        for name, own in heard.items()
     ]
-    sure = [name for name, own in zip(names, found, strict=True) if own[better].apart(own[worse])]
+    sure = [name for name, own in heard.items() if own[better].apart(own[worse])]
     doubt = f"only {sure[0]} is sure" if len(sure) == 1 else "both are sure" if sure else "chance?"
     return f"{better} and {worse} ({', '.join(figures)}; {doubt})"

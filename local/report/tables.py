@@ -1,156 +1,43 @@
-"""The tables that people read: percent, dB and bit, each with its interval."""
+# SPDX-License-Identifier: Apache-2.0
+"""The tables that people read: what each shows is data, and one function makes them of figures."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
-from local.report.results import Figure, Timing
-from local.report.words import (
-    MOS_READING,
+from local.report import select
+from local.report.frame import (
+    MEASURES,
+    MISSING,
+    NOTHING,
+    UNDEFINED,
     UTILITY,
-    UTILITY_METRICS,
-    attacker,
-    markdown_table,
+    UTILITY_MEASURES,
+    Measure,
+    Value,
+    measure,
     number,
+    percent,
+    show,
+    value_of,
+    values,
+    where,
 )
+from local.report.load import Person, Results
+from local.report.select import Judged
+from local.report.verdict import Attack
+from local.report.words import attacker, markdown_table
 
-MISSING = "not measured"
-UNDEFINED = "not defined"
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
-
-# What a row of a table speaks of: split, system, attacker, condition.
-Subject = tuple[str, str, str, str]
-Figures = dict[Subject, dict[str, Figure]]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of figures; with `attacker`, those of that attack, whatever the row speaks of."""
-
-    title: str
-    metric: str
-    scale: float = 1.0
-    digits: int = 3
-    attacker: str = ""
-
-
-ATTACK_COLUMNS = (
-    Column("EER (%)", "eer", 100, 2),
-    Column("ROCCH-EER (%)", "eer_rocch", 100, 2),
-    Column("D_ECE (bit)", "d_ece"),
-    Column("l_w (decades)", "l_w", digits=2),
-    Column("tag", "tag"),
-    Column("min Cllr (bit)", "cllr_min"),
-    Column("linkability D_sys", "linkability"),
-)
-SIMILARITY_COLUMNS = (
-    Column("DeID (%)", "deid", 100, 1),
-    Column("G_VD (dB)", "g_vd", digits=2),
-    Column("D_diag OO", "d_diag_oo"),
-    Column("D_diag OP", "d_diag_op"),
-    Column("D_diag PP", "d_diag_pp"),
-)
-SUMMARY_COLUMNS = (
-    *SIMILARITY_COLUMNS[:2],
-    Column("EER unprotected (%)", "eer", 100, 1, "unprotected"),
-    Column("EER ignorant (%)", "eer", 100, 1, "ignorant"),
-    Column("EER lazy-informed (%)", "eer", 100, 1, "lazy_informed"),
-    Column("D_ECE lazy-informed (bit)", "d_ece", 1, 3, "lazy_informed"),
-    Column("linkability lazy-informed", "linkability", 1, 3, "lazy_informed"),
-)
-CALIBRATION_COLUMNS = (
-    Column("D_ECE run 0 (bit)", "d_ece_f0"),
-    Column("D_ECE run 1 (bit)", "d_ece_f1"),
-    Column("C_ECE linear (bit)", "c_ece_linear"),
-    Column("C_ECE isotonic (bit)", "c_ece_isotonic"),
-    Column("C_ECE uncalibrated (bit)", "c_ece_uncalibrated"),
-)
-LEAKAGE_COLUMNS = (
-    Column("CMC@1 (%)", "cmc_1", 100, 1),
-    Column("chance", "chance_cmc_1", 100, 1),
-    Column("chance, clustered", "chance_clustered_cmc_1", 100, 1),
-    Column("CMC@10 (%)", "cmc_10", 100, 1),
-    Column("chance", "chance_cmc_10", 100, 1),
-    Column("chance, clustered", "chance_clustered_cmc_10", 100, 1),
-    Column("AUC-CMC", "auc_cmc"),
-    Column("chance", "chance_auc_cmc"),
-    Column("chance, clustered", "chance_clustered_auc_cmc"),
-    Column("mean rank", "mean_rank", digits=1),
-    Column("CMC@1 without own utterance (%)", "cmc_1_no_same_utt", 100, 1),
-    Column("CCA top 10", "cca_top10"),
-    Column("Procrustes cosine", "p_cos"),
-)
-LEGAL_COLUMNS = tuple(
-    Column(f"{title}, {n} utterance{'s'[: n > 1]}{what}", f"{chance}legal_{metric}_l{n}", 100, 1)
-    for n in (1, 3)
-    for title, metric in (
-        ("legal linkability", "linkability"),
-        ("singling out", "singling_out"),
-    )
-    for what, chance in ((" (%)", ""), (": chance", "chance_"))
-)
-REID_COLUMNS = (
-    Column("named at first, an utterance (%)", "reid_top_1", 100, 1),
-    Column("chance", "chance_reid_top_1", 100, 1),
-    Column("among three (%)", "reid_top_3", 100, 1),
-    Column("chance", "chance_reid_top_3", 100, 1),
-    Column("named at first, all utterances of a speaker (%)", "reid_speaker_top_1", 100, 1),
-    Column("chance", "chance_reid_speaker_top_1", 100, 1),
-    Column("mean rank", "reid_mean_rank", digits=1),
-    Column("chance", "chance_reid_mean_rank", digits=1),
-)
-PROSODY_TITLE = "Prosody: protected speech beside its original"
-PROSODY_COLUMNS = (
-    Column("correlation of log F0", "f0_correlation", digits=2),
-    Column("voicing agreement (%)", "voicing_agreement", 100, 1),
-    Column("duration drift (%)", "duration_drift", 100, 2),
-    Column("level change (dB)", "level_change", digits=1),
-    Column("clipped samples (%)", "clipping", 100, 3),
-    Column("clipped, original (%)", "clipping_original", 100, 3),
-)
-GAINS_TITLE = (
-    "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
-    "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments"
-)
-GAINS_COLUMNS = tuple(
-    Column(f"{title}, {of}", metric, scale, digits, attacker)
-    for title, scale, digits, of_lists, of_pairs in (
-        ("D_ECE avoided (%)", 100, 1, "d_ece_oa_oo", "d_ece_op_oo"),
-        ("min Cllr avoided (%)", 100, 1, "cllr_min_oa_oo", "cllr_min_op_oo"),
-        ("gain of D_ECE (dB)", 1, 2, "g_d_ece_lists", "g_d_ece"),
-        ("gain of min Cllr (dB)", 1, 2, "g_cllr_min_lists", "g_cllr_min"),
-    )
-    for of, metric, attacker in (
-        ("lists (the paper's)", of_lists, "gains"),
-        ("all pairs", of_pairs, "similarity"),
-    )
-)
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
 }
 _CONDITION_OF = CONDITION | {"similarity": "OO-OP-PP", "gains": "OO-OA-AA"}
-
-
-def _number(text: str, scale: float, digits: int) -> str:
-    try:
-        value = float(text) * scale
-    except ValueError:
-        return text  # a tag
-    return number(value, digits)
-
-
-def cell(figure: Figure | None, column: Column) -> str:
-    """A value with its 95 % interval in brackets; plain words where there is none."""
-    if figure is None:
-        return MISSING
-    if figure.value == "":
-        return UNDEFINED
-    value = _number(figure.value, column.scale, column.digits)
-    if not figure.low or not figure.high:
-        return value
-    low, high = (_number(t, column.scale, column.digits) for t in (figure.low, figure.high))
-    return f"{value} [{low}, {high}]"
+SUBJECT = ("split", "system", "attacker", "condition")
 
 
 @dataclass(frozen=True)
@@ -166,172 +53,322 @@ class Table:
         return markdown_table(self.header, self.rows) if self.rows else MISSING.capitalize() + "."
 
 
-def group(figures: Iterable[Figure]) -> Figures:
-    """Figures of one evaluator by what they speak of, then by metric."""
-    table: Figures = {}
-    for f in figures:
-        table.setdefault((f.split, f.system, f.attacker, f.condition), {})[f.metric] = f
-    return table
+@dataclass(frozen=True)
+class Spec:
+    """A table with a row for each subject of some attackers, by split and system.
+
+    attackers: those whose names follow `prefix`, or by default the one named by it. counts: its
+    last columns.
+    """
+
+    title: str
+    columns: Sequence[Measure]
+    prefix: str
+    counts: Mapping[str, str]
+    attackers: Mapping[str, str] = field(default_factory=dict)
 
 
-def _cells(table: Figures, subject: Subject, columns: Sequence[Column]) -> list[str]:
-    split, system, _, _ = subject
-    cells = []
-    for column in columns:
-        of = subject
-        if column.attacker:
-            who = "original" if column.attacker == "unprotected" else system
-            of = (split, who, column.attacker, _CONDITION_OF[column.attacker])
-        cells.append(cell(table.get(of, {}).get(column.metric), column))
-    return cells
+def _measures(*names: str) -> tuple[Measure, ...]:
+    return tuple(MEASURES[name] for name in names)
 
 
-def _table(
-    table: Figures,
-    attackers: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    names: Mapping[str, str] = MappingProxyType({}),
-    counts: Mapping[str, str] = MappingProxyType({}),
-) -> Table:
-    """A row a subject of one of `attackers`, by split and system; how they are called; counts."""
+def _with_chance(name: str, *prefixes: str, title: str = "") -> list[Measure]:
+    """A measure, then what guessing gives."""
+    whole = measure(name, title=title or MEASURES[name].title)
+    words = {"chance_": "chance", "chance_clustered_": "chance, clustered"}
+    return [whole, *(whole.but(name=p + name, title=words[p], unit="") for p in prefixes)]
+
+
+_BOTH = ("chance_", "chance_clustered_")
+ATTACK_COLUMNS = (
+    measure("eer", digits=2),
+    *_measures("eer_rocch", "d_ece", "l_w", "tag", "cllr_min", "linkability"),
+)
+SIMILARITY_COLUMNS = _measures("deid", "g_vd", "d_diag_oo", "d_diag_op", "d_diag_pp")
+SUMMARY_COLUMNS = (
+    *SIMILARITY_COLUMNS[:2],
+    *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}", attacker=a)
+      for a in ("unprotected", "ignorant", "lazy_informed")),
+    measure("d_ece", title="D_ECE lazy-informed", attacker="lazy_informed"),
+    measure("linkability", title="linkability lazy-informed", attacker="lazy_informed"),
+)  # fmt: skip
+CALIBRATION_COLUMNS = _measures(
+    "d_ece_f0", "d_ece_f1", "c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated"
+)
+LEAKAGE_COLUMNS = (
+    *(column for name in ("cmc_1", "cmc_10", "auc_cmc") for column in _with_chance(name, *_BOTH)),
+    *_measures("mean_rank", "cmc_1_no_same_utt", "cca_top10", "p_cos"),
+)
+LEGAL_COLUMNS = tuple(
+    Measure(f"{chance}legal_{metric}_l{n}", f"{title}, {n} utterance{'s'[: n > 1]}{what}", unit,
+            100, 1)
+    for n in (1, 3)
+    for title, metric in (("legal linkability", "linkability"), ("singling out", "singling_out"))
+    for what, unit, chance in (("", "%", ""), (": chance", "", "chance_"))
+)  # fmt: skip
+REID_COLUMNS = tuple(
+    column
+    for name in ("reid_top_1", "reid_top_3", "reid_speaker_top_1", "reid_mean_rank")
+    for column in _with_chance(name, "chance_")
+)
+PROSODY_COLUMNS = _measures("f0_correlation", "voicing_agreement", "duration_drift", "level_change",
+                            "clipping", "clipping_original")  # fmt: skip
+GAINS_COLUMNS = tuple(
+    measure(name, title=f"{MEASURES[name].heading}, {of}", unit="", attacker=who)
+    for lists, pairs in (
+        ("d_ece_oa_oo", "d_ece_op_oo"),
+        ("cllr_min_oa_oo", "cllr_min_op_oo"),
+        ("g_d_ece_lists", "g_d_ece"),
+        ("g_cllr_min_lists", "g_cllr_min"),
+    )
+    for name, of, who in (
+        (lists, "lists (the paper's)", "gains"),
+        (pairs, "all pairs", "similarity"),
+    )
+)
+PEOPLE = {"speakers": "n_speakers"}
+SPEECH = PEOPLE | {"segments": "n_segments"}
+TRIALS = SPEECH | {"target trials": "n_target", "nontarget trials": "n_nontarget"}
+PAIRS = SPEECH | {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
+SUMMARY = Spec("Summary", SUMMARY_COLUMNS, "similarity", SPEECH)
+ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, "", TRIALS, CONDITION)
+REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS, "reid_",
+            PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
+GAINS = Spec(
+    "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
+    "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments",
+    GAINS_COLUMNS, "similarity", SPEECH,
+)  # fmt: skip
+LEAKAGE = Spec("Identity leakage in embedding space, protected to original segments",
+               LEAKAGE_COLUMNS, "leakage", SPEECH)  # fmt: skip
+LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, "legal_",
+             PEOPLE, CONDITION)  # fmt: skip
+PROSODY = Spec("Prosody: protected speech beside its original", PROSODY_COLUMNS, UTILITY, SPEECH)
+SPECS = (
+    SUMMARY,
+    ATTACKS,
+    REID,
+    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS, "similarity", PAIRS),
+    Spec("Voice similarity, as heard by evaluators trained on protected speech (VoicePAT's G_VD)",
+         SIMILARITY_COLUMNS, "similarity_", SPEECH, CONDITION),
+    GAINS,
+    LEAKAGE,
+    Spec("Calibration by an ignorant attacker who has another protected run (not defined for a "
+         "deterministic system)", CALIBRATION_COLUMNS, "calibration", TRIALS),
+    LEGAL,
+)  # fmt: skip
+
+
+def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
+    """The table of a specification, of the figures of one evaluator."""
+    found = values(metrics, *SUBJECT, "metric")
+    names = {spec.prefix + name: attacker(name) for name in spec.attackers}
+    own = where(metrics, attacker=[*names] or spec.prefix).drop_duplicates([*SUBJECT])
     rows = []
-    for subject, figures in sorted(table.items(), key=lambda item: item[0][0]):
-        if subject[2] not in attackers:
-            continue
-        any_figure = next(iter(figures.values()))
-        split, system, attack, condition = subject
-        who = [names[attack], condition] if names else []
-        own = [getattr(any_figure, field) for field in counts.values()]
-        rows.append([split, system, *who, *_cells(table, subject, columns), *own])
+    for f in own.sort_values("split", kind="stable").itertuples():
+        who = [names[f.attacker], f.condition] if names else []
+        cells = (_cell(found, f, m) for m in spec.columns)
+        counts = (getattr(f, name) for name in spec.counts.values())
+        rows.append([f.split, f.system, *who, *cells, *counts])
     who = ["attacker", "condition"] if names else []
-    titles = [column.title for column in columns]
-    return Table(["split", "system", *who, *titles, *counts], rows, 2 + len(who))
+    titles = (m.heading for m in spec.columns)
+    return Table(["split", "system", *who, *titles, *spec.counts], rows, 2 + len(who))
 
 
-TRIALS = {"target trials": "n_target", "nontarget trials": "n_nontarget"}
+def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
+    """The figure of a column; canonical correlation is not defined where too few segments make it 1
+    by construction."""
+    of = (f.split, f.system, f.attacker, f.condition)
+    if m.attacker:
+        who = "original" if m.attacker == "unprotected" else f.system
+        of = (f.split, who, m.attacker, _CONDITION_OF[m.attacker])
+    chance = found.get((*of, "chance_cca_top10"), NOTHING)
+    if m.name == "cca_top10" and chance.value > CERTAIN:
+        return UNDEFINED
+    return show(found.get((*of, m.name)), m)
 
 
-def summary_table(table: Figures) -> Table:
-    """The figures a reader asks for first, a row a protected split."""
-    counts = {"speakers": "n_speakers", "segments": "n_segments"}
-    return _table(table, ["similarity"], SUMMARY_COLUMNS, counts=counts)
-
-
-def attack_table(table: Figures) -> Table:
-    """Detection, ZEBRA and linkability on the enrolment-trial lists, a row an attack."""
-    counts = {"speakers": "n_speakers", "segments": "n_segments", **TRIALS}
-    names = {name: attacker(name) for name in CONDITION}
-    return _table(table, list(CONDITION), ATTACK_COLUMNS, names=names, counts=counts)
-
-
-def similarity_table(table: Figures) -> Table:
-    """Voice similarity from all pairs of trial segments, a row a protected split."""
-    pairs = {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
-    counts = {"speakers": "n_speakers", "segments": "n_segments", **pairs}
-    return _table(table, ["similarity"], SIMILARITY_COLUMNS, counts=counts)
-
-
-def informed_similarity_table(table: Figures) -> Table:
-    """The same as evaluators hear it that were trained on protected speech (G_VD of VoicePAT)."""
-    names = {f"similarity_{name}": attacker(name) for name in CONDITION}
-    counts = {"speakers": "n_speakers", "segments": "n_segments"}
-    return _table(table, list(names), SIMILARITY_COLUMNS, names=names, counts=counts)
-
-
-def gains_table(table: Figures) -> Table:
-    """Noé et al. 2022, Eq. 17 to 20, in both forms, a row a protected split."""
-    counts = {"speakers": "n_speakers", "segments": "n_segments"}
-    return _table(table, ["similarity"], GAINS_COLUMNS, counts=counts)
-
-
-def calibration_table(table: Figures) -> Table:
-    """What a calibration learnt on one protected run is worth on another (random systems only)."""
-    counts = {"speakers": "n_speakers", "segments": "n_segments", **TRIALS}
-    return _table(table, ["calibration"], CALIBRATION_COLUMNS, counts=counts)
-
-
-def leakage_table(table: Figures) -> Table:
-    """Identity leakage in embedding space, with its chance levels; without canonical correlation
-    where too few segments make it 1 by construction."""
-    counts = {"speakers": "n_speakers", "segments": "n_segments"}
-    told = {subject: dict(figures) for subject, figures in table.items()}
-    for figures in told.values():
-        chance = figures.get("chance_cca_top10")
-        if chance and chance.value and float(chance.value) > CERTAIN:
-            figures["cca_top10"] = replace(chance, value="")
-    return _table(told, ["leakage"], LEAKAGE_COLUMNS, counts=counts)
+def prosody_table(metrics: pd.DataFrame) -> Table:
+    """What protection did to pitch, length and level (docs/utility.md), a row a protected split."""
+    return tabulate(PROSODY, where(metrics, evaluator="prosody"))
 
 
 UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
-USE_COLUMNS = {
-    metric: Column(use.titled(metric), metric, use.scale, use.digits)
-    for metric, use in UTILITY_METRICS.items()
-}
-_USEFUL = {
-    **USE_COLUMNS,
-    "cer": Column("CER (%)", "cer", 100, 1),
-    "hypotheses_cut": Column("hypotheses without end, cut (%)", "hypotheses_cut", 100, 1),
-    "mos_drop": Column("MOS lost", "mos_drop", digits=2),
-}
+_USEFUL = (*UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 
-def utility_table(figures: Iterable[Figure]) -> Table:
+def utility_table(metrics: pd.DataFrame) -> Table:
     """Words, characters, emotions and quality, a row a figure, original speech among them."""
+    own = where(metrics, metric=_USEFUL).sort_values("split", kind="stable")
     rows = [
-        [f.split, f.system, f.evaluator, f.condition,
-         _USEFUL[f.metric].title, cell(f, _USEFUL[f.metric]), f.n_speakers]
-        for f in sorted(figures, key=lambda f: f.split)
-        if f.metric in _USEFUL
+        [f.split, f.system, f.evaluator, f.condition, MEASURES[f.metric].heading,
+         show(value_of(f), MEASURES[f.metric]), f.n_speakers]
+        for f in own.itertuples()
     ]  # fmt: skip
     return Table(UTILITY_HEADER, rows, 5)
 
 
-def utility_reading(figures: Iterable[Figure]) -> str:
-    """What has to be said beside that table; nothing where it needs no word."""
-    return MOS_READING if any(f.metric == "mos" for f in figures) else ""
-
-
-RTF_TITLE = "Real-time factors"
-RTF_READING = (
-    "Seconds of computing for a second of audio: the wall time of all jobs of a stage, added up, "
-    "with the start of the programs, over the length of the speech before protection (of what a "
-    "pool or a training is made of, of the trials for recognition). Whatever else ran on the "
-    "machine makes it higher, so compare only what was measured side by side. A stage that several "
-    "systems share stands with each. Training time depends on the number of steps, hardly on the "
-    "amount of speech."
-)
-RTF_HEADER = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
-
-
-def rtf_table(timings: Iterable[Timing]) -> Table:
+def rtf_table(timings: pd.DataFrame) -> Table:
     """Real-time factors, a row a stage of a system; why one was not measured stands in the row."""
     rows = [
         [t.system, t.stage, f"{MISSING}: {t.missing}", *["-"] * 5]
         if t.missing
         else [t.system, t.stage, f"{float(t.rtf):.3g}", f"{float(t.seconds):.1f}",
               f"{float(t.audio_seconds):.1f}", t.jobs, t.threads, t.hosts]
-        for t in timings
+        for t in timings.itertuples()
     ]  # fmt: skip
-    return Table(RTF_HEADER, rows)
+    header = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
+    return Table(header, rows)
 
 
-def prosody_table(figures: Iterable[Figure]) -> Table:
-    """What protection did to pitch, length and level (docs/utility.md), a row a protected split."""
-    own = group(f for f in figures if f.attacker == UTILITY and f.evaluator == "prosody")
-    counts = {"speakers": "n_speakers", "segments": "n_segments"}
-    return _table(own, [UTILITY], PROSODY_COLUMNS, counts=counts)
+EER, D_ECE = MEASURES["eer"], MEASURES["d_ece"]
 
 
-def reid_table(table: Figures) -> Table:
-    """Naming the right one of the enrolled speakers, with its chance, a row an attack."""
-    names = {f"reid_{name}": attacker(name) for name in CONDITION}
-    counts = {"speakers": "n_speakers", "utterances": "n_segments"}
-    return _table(table, list(names), REID_COLUMNS, names=names, counts=counts)
+def _by(metric: str, name: str) -> str:
+    """A heading of a measure of utility: `WER by ctc (%)`."""
+    return measure(metric, title=f"{MEASURES[metric].title} by {name}").heading
 
 
-def legal_table(table: Figures) -> Table:
-    """Singling out and legal linkability, with their chance levels, a row an attack."""
-    names = {f"legal_{name}": attacker(name) for name in CONDITION}
-    counts = {"speakers": "n_speakers"}
-    return _table(table, list(names), LEGAL_COLUMNS, names=names, counts=counts)
+def strongest_table(metrics: pd.DataFrame) -> Table:
+    """The strongest attackers, a row a system and split, with what is left of use by each
+    recogniser and, in brackets, what it was without protection."""
+    useful = {
+        (f.metric, f.evaluator, f.split, f.system): value_of(f)
+        for f in where(metrics, attacker=UTILITY, metric=UTILITY_MEASURES).itertuples()
+    }
+    measured = list(dict.fromkeys(key[:2] for key in useful))
+    bare, rows = select.unprotected(metrics), []
+    for s in select.strongest(metrics):
+        before = bare.get((s.split, s.eer.evaluator)) if s.eer else None
+        row = [s.split, s.system, *_named(s.eer, EER), *_named(s.d_ece, D_ECE)]
+        row += [
+            show(before and value_of(before), EER),
+            str(s.eers),
+            s.eer.n_speakers if s.eer else "",
+        ]
+        for by in measured:
+            told = show(useful.get((*by, s.split, s.system)), MEASURES[by[0]])
+            was = useful.get((*by, s.split, "original"))
+            row.append(told if was is None else f"{told} ({show(was, MEASURES[by[0]])})")
+        rows.append(row)
+    header = ["split", "system", "EER of the strongest attacker (%)", "attacker", "evaluator",
+              "highest D_ECE (bit)", "attacker", "evaluator", "EER unprotected (%)", "compared",
+              "speakers", *(_by(*by) for by in measured)]  # fmt: skip
+    return Table(header, rows)
+
+
+def _named(row: Any | None, m: Measure) -> list[str]:
+    """Value with interval, attacker, evaluator."""
+    if row is None:
+        return [UNDEFINED, "-", "-"]
+    return [show(value_of(row), m), attacker(row.attacker), row.evaluator]
+
+
+def verdict_table(results: Results) -> Table:
+    """A row a system: the verdict, what the attacker who decides can do, the worst-protected
+    person, and what is left of use. "; " parts the groups in a cell."""
+    found, kept = select.verdicts(results), select.uses(results.metrics)
+    naming = [own.named for judged in found.values() for own in judged if own.named]
+    header = ["system", "verdict", "EER (%) of the strongest attacker (50: guessing)"]
+    header += [f"people named{_recordings(naming)}"] * bool(naming)
+    header += ["worst-protected person"] * (not results.speakers.empty)
+    header += [_by(*by) for by in kept]
+    rows = []
+    for system, name in select.verdict_rows(found).items():
+        own = found[system]
+        row = [name, _said(own), "; ".join(map(_eer, own))]
+        if naming:
+            row.append("; ".join(_named_people(j.named, j.group) for j in own if j.named) or "–")
+        if not results.speakers.empty:
+            worst = min((j.worst for j in own if j.worst), key=Person.order, default=None)
+            row.append(f"{worst.name} (linkability {number(worst.linkability)})" if worst else "–")
+        for by, of_systems in kept.items():
+            after, before = (of_systems.get(s) for s in (system, "original"))
+            told, was = (show(f and f.value, MEASURES[by[0]], missing="") for f in (after, before))
+            row.append((f"{told} (was {was})" if was else told) if after else "–")
+        rows.append(row)
+    return Table(header, rows, 2)
+
+
+def _said(found: Sequence[Judged]) -> str:
+    """The verdict on all groups, or each with its groups, the worst first."""
+    told: dict[str, list[str]] = {}
+    for own in sorted(found, key=lambda own: own.verdict.level):
+        told.setdefault(str(own.verdict), []).append(own.group)
+    if len(told) == 1:
+        return next(iter(told))
+    return "; ".join(f"{said} ({', '.join(groups)})" for said, groups in told.items())
+
+
+def _eer(judged: Judged) -> str:
+    """The EER of one group with its interval, whose it is, and the same evaluator's before."""
+    attack = judged.verdict.attack
+    if attack is None or math.isnan(attack.eer.value):
+        return f"{judged.group} {UNDEFINED}"
+    text = f"{judged.group} {show(attack.eer, EER)} by {attacker(attack.attacker)}, "
+    return f"{text}{attack.evaluator} (unprotected {show(attack.bare, EER, undefined='–')})"
+
+
+def _recordings(naming: Sequence[Attack]) -> str:
+    """How many recordings of a person the attacker has."""
+    each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
+    if not each:
+        return ""
+    n = f"{each[0]}" if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
+    return f" from {n} recordings each"
+
+
+def _named_people(attack: Attack, group: str) -> str:
+    """How many people of a group are named and by whom; by guessing, and by the same evaluator
+    without protection."""
+    told = f"{number(attack.people * attack.named, 0)} of {number(attack.people, 0)} {group}"
+    told += f" by {attacker(attack.attacker)}, {attack.evaluator}"
+    beside = {"unprotected": attack.named_bare, "guessing": attack.chance}
+    shares = [f"{word} {number(attack.people * share, 0)}" for word, share in beside.items()
+              if math.isfinite(share)]  # fmt: skip
+    return f"{told} ({', '.join(shares)})" if shares else told
+
+
+CONVERSIONS = ("voice_conversion", "knn_vc")  # anonymisers that resynthesise another voice
+
+
+def vocoder_table(results: Results, evaluator: str) -> Table:
+    """How much of each conversion's rise of the ignorant EER copy synthesis has too, by split.
+
+    (EER_copy - EER_OO) / (EER_system - EER_OO), where there is a rise and both have the
+    same vocoder (copy synthesis: WORLD).
+    """
+
+    def eer(split: str, system: str, attack: str = "ignorant") -> Value:
+        return results.value(evaluator, split, system, attack, "eer") or NOTHING
+
+    settings = {system: results.settings(system) for system in results.systems()}
+    rows = []
+    for split in results.splits(evaluator):
+        before = eer(split, "original", "unprotected")
+        for copy, own in settings.items():
+            copied = eer(split, copy)
+            if own.get("anonymiser") != "copy_synthesis" or not (before.defined and copied.defined):
+                continue
+            for system, other in settings.items():
+                after = eer(split, system)
+                rise = after.value - before.value
+                if other.get("anonymiser") in CONVERSIONS and after.defined and rise > 0 and (
+                    _vocoder(own) == _vocoder(other)
+                ):  # fmt: skip
+                    share = (copied.value - before.value) / rise
+                    of_it = "none" if share <= 0 else "all" if share >= 1 else percent(share, 0)
+                    eers = [show(v, EER) for v in (before, after, copied)]
+                    gain = number(100 * rise, 1)
+                    rows.append([system, split, *eers[:2], gain, copy, eers[2], of_it])
+    header = ["system", "split", "EER unprotected (%)", "EER (%)", "rise (points)",
+              "copy synthesis", "its EER (%)", "of the rise"]  # fmt: skip
+    return Table(header, rows)
+
+
+def _vocoder(settings: Mapping[str, Any]) -> str:
+    """What turns features into speech: WORLD where the settings do not name another."""
+    if settings.get("fine"):  # a copy by frames that no conversion on WORLD alone has
+        return "fine"
+    name = settings.get("features" if settings.get("anonymiser") == "knn_vc" else "synthesiser")
+    return name if isinstance(name, str) else "world"

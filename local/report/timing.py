@@ -8,11 +8,12 @@ another run, or goes on from a stopped one is not measured, and the reason is to
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
-from local.report.results import Timing
+from local.report.frame import TIMINGS
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.launching import read_account
@@ -24,6 +25,7 @@ PARTS = {
     "pseudo.tsv": {"seconds": "transformation alone"},
     "seconds.tsv": {"encoder": "encoder alone", "decoder": "decoder alone"},
 }
+Row = dict[str, str]  # of TIMINGS
 ALL = "all that protects"  # the sum of the stages that whoever protects speech needs
 _LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
 _RESUMED = re.compile(
@@ -155,13 +157,19 @@ def seconds_of(folders: Iterable[Path]) -> float:
     """Seconds of speech: the sum over the tables utt2dur of some folders."""
     total = 0.0
     for folder in folders:
-        for utt, text in read_map(folder / "utt2dur").items():
-            try:
-                total += float(text)
-            except ValueError as error:
-                raise UserError(f"{folder}/utt2dur: {utt}: {text} is no duration") from error
+        total += _sum(read_map(folder / "utt2dur"), f"{folder}/utt2dur", "{} is no duration")
     if total <= 0:
         raise UserError("no audio: its duration is 0 s")
+    return total
+
+
+def _sum(texts: Mapping[str, str], path: object, problem: str) -> float:
+    total = 0.0
+    for utt, text in texts.items():
+        try:
+            total += float(text)
+        except ValueError as error:
+            raise UserError(f"{path}: {utt}: {problem.format(text)}") from error
     return total
 
 
@@ -170,53 +178,34 @@ def _noted_seconds(stage: Stage, table: str, column: str) -> float:
     total = 0.0
     for audio, folder in zip(stage.audio, stage.folders, strict=True):
         rows = read_noted(folder / table, (column,), read_map(audio / "utt2dur"))
-        for utt, (text,) in rows.items():
-            try:
-                total += float(text)
-            except ValueError as error:
-                raise UserError(f"{folder / table}: {utt}: {text!r} is no time") from error
+        texts = {utt: text for utt, (text,) in rows.items()}
+        total += _sum(texts, folder / table, "{!r} is no time")
     return total
 
 
-def measure(stage: Stage, corpus: str) -> Timing:
-    """A row of the table; where it is not measured, with the reason."""
+def measure(stage: Stage, corpus: str, part: tuple[str, str] | None = None) -> Row:
+    """A row of the table; where it is not measured, with the reason.
+
+    part: table and column of a part of the stage, without what is around it: start of programs,
+    reading, writing.
+    """
+    name = f"{stage.name}: {PARTS[part[0]][part[1]]}" if part else stage.name
+    row = dict.fromkeys(TIMINGS, "") | {"corpus": corpus, "system": stage.system, "stage": name}
     try:
-        audio = seconds_of(stage.audio)
+        audio, hosts = seconds_of(stage.audio), frozenset(map(_host, stage.folders))
+        seconds = _noted_seconds(stage, *part) if part else 0.0
         costs = [cost_of(folder) for folder in stage.folders]
     except UserError as error:
-        return _unmeasured(stage, corpus, str(error))
-    cost = costs[0]
-    for other in costs[1:]:
-        cost = cost.plus(other)
-    return _timing(stage.system, stage.name, corpus, cost, audio)
+        return row | {"missing": str(error)}
+    cost = Cost(seconds, max(c.jobs for c in costs), 1, hosts) if part else reduce(Cost.plus, costs)
+    return row | {
+        "rtf": f"{cost.seconds / audio:.6g}", "seconds": f"{cost.seconds:.2f}",
+        "audio_seconds": f"{audio:.2f}", "jobs": str(cost.jobs), "threads": str(cost.threads),
+        "hosts": " ".join(sorted(cost.hosts)),
+    }  # fmt: skip
 
 
-def _timing(system: str, name: str, corpus: str, cost: Cost, audio: float) -> Timing:
-    return Timing(
-        corpus, system, name, f"{cost.seconds / audio:.6g}", f"{cost.seconds:.2f}", f"{audio:.2f}",
-        str(cost.jobs), str(cost.threads), " ".join(sorted(cost.hosts)), "",
-    )  # fmt: skip
-
-
-def _unmeasured(stage: Stage, corpus: str, why: str) -> Timing:
-    return Timing(corpus, stage.system, stage.name, "", "", "", "", "", "", why)
-
-
-def _part_of(stage: Stage, corpus: str, table: str, column: str) -> Timing:
-    """A part of the stage, without what is around it: start of programs, reading, writing."""
-    name = f"{stage.name}: {PARTS[table][column]}"
-    inner = Stage(stage.system, name, stage.audio, stage.folders)
-    try:
-        audio = seconds_of(stage.audio)
-        hosts = frozenset(_host(folder) for folder in stage.folders)
-        seconds = _noted_seconds(stage, table, column)
-        jobs = max(cost_of(folder).jobs for folder in stage.folders)
-    except UserError as error:
-        return _unmeasured(inner, corpus, str(error))
-    return _timing(stage.system, inner.name, corpus, Cost(seconds, jobs, 1, hosts), audio)
-
-
-def timings(stages: Sequence[Stage], corpus: str) -> list[Timing]:
+def timings(stages: Sequence[Stage], corpus: str) -> list[Row]:
     """All rows, of the original speech first, then system by system; after each system's stages the
     sum of those that protect."""
     rows = []
@@ -227,7 +216,7 @@ def timings(stages: Sequence[Stage], corpus: str) -> list[Timing]:
             rows.append(measure(stage, corpus))
             for table, columns in PARTS.items():
                 if all(is_there(folder / table) for folder in stage.folders):
-                    rows += [_part_of(stage, corpus, table, column) for column in columns]
+                    rows += [measure(stage, corpus, (table, column)) for column in columns]
         protecting = [stage for stage in own if stage.protects]
         if protecting:
             folders = [folder for stage in protecting for folder in stage.folders]

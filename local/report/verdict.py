@@ -14,8 +14,7 @@ from enum import IntEnum
 from scipy.stats import binom
 
 from local.metrics.detection import folded
-from local.report.load import NOTHING, Value
-from local.report.words import number, percent
+from local.report.frame import NOTHING, Measure, Value, number, percent, show
 
 MARGIN = 0.4  # folded EER that the whole interval must exceed before anything is called hidden
 WEAK = 0.05  # upper end of an unprotected EER above which an evaluator judges nothing
@@ -25,6 +24,7 @@ NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
 FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of the tests of naming
+POINTS = Measure("eer", "EER", scale=100.0, digits=1)
 
 
 class Level(IntEnum):
@@ -147,8 +147,7 @@ def _by_eer(judges: Sequence[Attack]) -> Verdict | None:
         return None
     if same := [a for a in judges if a.rise.high <= NO_RISE]:
         own = min(same, key=lambda a: a.rise.value)
-        gain = f"{number(100 * own.rise.value, 1)} [{number(100 * own.rise.low, 1)}, "
-        gain += f"{number(100 * own.rise.high, 1)}]"
+        gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
     if leaks := [a for a in judges if fold(a.eer).high < 0.5 and fold(a.eer).low <= MARGIN]:
         own = min(leaks, key=lambda a: fold(a.eer).value)

@@ -4,44 +4,30 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from local.report.load import NOTHING, Results, Value
-from local.report.published import of_table
-from local.report.tables import PROSODY_COLUMNS, Column, Table
-from local.report.words import UTILITY, UTILITY_METRICS, number, parse, target_series
+from local.report import frame
+from local.report.frame import MEASURES, NOTHING, UTILITY, Measure, Value, number
+from local.report.load import Results
+from local.report.papers import of_table
+from local.report.study import Study, dashed, headed, pivot
+from local.report.tables import Table
+from local.report.words import target_series
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import read_map
 
 FIGURES = (
-    Column("EER (%)", "eer", 100, 1),
-    Column("D_sys", "linkability", 1, 2),
-    Column("D_ECE (bit)", "d_ece", 1, 3),
+    MEASURES["eer"],
+    frame.measure("linkability", title="D_sys", digits=2),
+    MEASURES["d_ece"],
 )
+PROSODY = ("f0_correlation", "voicing_agreement", "duration_drift", "level_change", "clipping",
+           "clipping_original")  # fmt: skip
 # 001, Table 2, on LibriSpeech test-clean: B1 of VoicePrivacy 2020, x-vector and PLDA retrained for
 # each of 40 targets; mean and standard deviation over targets.
 PUBLISHED_HEADER = ["Champion et al. 2021", "women: D_sys", "EER (%)", "men: D_sys", "EER (%)"]
-NOTES = """\
-Everybody speaks with one constant voice, target NN of the series `const_NN`; with `_f0` pitch is
-moved to the target's, without it stays. White-box attackers know the target: enrolment and training
-set are protected with it, and the evaluator is trained on that: *(back end)* only LDA and PLDA,
-*(fine-tuned)* the encoder tuned further, else the encoder anew. `±`: standard deviation over
-targets (n − 1), which says nothing of how few speakers there are; brackets: 95 % interval over
-speakers. A speaker's linkability is measured twice: the mean of D↔ over their trials with the
-densities of all trials (the text of Champion et al. 2021), and D_sys of their trials alone on a
-fixed number of bins (their code), which tends to 1 where they have few trials
-(docs/metrics/linkability_per_speaker.md).
-"""
-
-
-def _published() -> Table:
-    """Table 2 of 001: a row a kind of speech, in the order of PUBLISHED_HEADER."""
-    rows: dict[str, list[str]] = {}
-    for f in of_table("001", "2"):
-        text = f"{f.value} ± {f.spread}" if f.spread else f.value
-        rows.setdefault(f.system, [f.system]).append(text)
-    return Table(PUBLISHED_HEADER, list(rows.values()))
 
 
 def read_target(data: Path) -> tuple[str, str]:
@@ -52,184 +38,172 @@ def read_target(data: Path) -> tuple[str, str]:
     return speakers, genders
 
 
-def spread(values: Sequence[Value], column: Column) -> str:
+def spread(values: Sequence[Value], measure: Measure) -> str:
     """Mean ± standard deviation over targets; how many are undefined or missing, if any.
 
     >>> spread([Value(0.1), Value(0.2), Value(0.3), Value(math.nan)], FIGURES[0])
     '20.0 ± 10.0 (1 of 4 not defined)'
     """
-    defined = [column.scale * v.value for v in values if math.isfinite(v.value)]
+    defined = [measure.scale * value.value for value in values if value.defined]
     if not defined:
         return "–"
-    text = number(statistics.fmean(defined), column.digits)
+    text = number(statistics.fmean(defined), measure.digits)
     if len(defined) > 1:
-        text += f" ± {number(statistics.stdev(defined), column.digits)}"
+        text += f" ± {number(statistics.stdev(defined), measure.digits)}"
     lost = len(values) - len(defined)
     return f"{text} ({lost} of {len(values)} not defined)" if lost else text
 
 
-def _cell(value: Value | None, column: Column) -> str:
-    return (value or NOTHING).text(column.scale, column.digits)
+@dataclass(frozen=True)
+class Targets:
+    """Results of constant targets. voices: speaker and gender of each target that was asked for.
+
+    UserError for a target without figures.
+    """
+
+    results: Results
+    voices: Mapping[str, tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        measured = set(self.results.metrics["system"])
+        if missing := [system for system in self.voices if system not in measured]:
+            path = self.results.folder / "metrics.csv"
+            raise UserError(f"{path}: no figure of {missing[0]}; run stage 5")
+
+    @property
+    def series(self) -> dict[str, list[str]]:
+        """The targets of each experiment."""
+        return target_series(self.voices, fewest=1)
+
+    @property
+    def columns(self) -> list[tuple[str, Measure]]:
+        """FIGURES, and D_sys on a fixed number of bins where it was measured."""
+        names = set(self.results.metrics["metric"])
+        fixed = sorted(name for name in names if name.startswith("linkability_bins_"))
+        more = [Measure(name, f"D_sys, {name.rpartition('_')[2]} bins", digits=2) for name in fixed]
+        return headed([*FIGURES, *more])
+
+    @property
+    def places(self) -> list[tuple[str, str, str]]:
+        """Every split, evaluator and attacker."""
+        return [
+            (split, evaluator, attack)
+            for evaluator in self.results.evaluators()
+            for split in self.results.splits(evaluator)
+            for attack in self.results.attackers(evaluator)
+        ]
+
+    def value(self, place: tuple[str, str, str], system: str, measure: Measure) -> Value | None:
+        """A figure; None where it was not measured."""
+        split, evaluator, attack = place
+        return self.results.value(evaluator, split, system, attack, measure.name)
 
 
-def _columns(results: Results) -> tuple[Column, ...]:
-    """FIGURES, and D_sys on a fixed number of bins where it was measured."""
-    fixed = sorted({f.metric for f in results.figures if f.metric.startswith("linkability_bins_")})
-    more = [Column(f"D_sys, {name.rpartition('_')[2]} bins", name, 1, 2) for name in fixed]
-    return (*FIGURES, *more)
-
-
-def over_targets(results: Results, series: Mapping[str, Sequence[str]]) -> Table:
+def over_targets(targets: Targets) -> Table:
     """A row original speech and each series, evaluator, attacker and split."""
-    columns = _columns(results)
-    header = ["split", "evaluator", "attacker", "speech", "targets", *(c.title for c in columns)]
     rows = []
-    for evaluator in results.evaluators():
-        for split in results.splits(evaluator):
-            for attack in results.attackers(evaluator):
-                where = (evaluator, split)
-                if attack == "unprotected":
-                    cells = [
-                        _cell(results.value(*where, "original", attack, c.metric), c)
-                        for c in columns
-                    ]
-                    rows.append([split, evaluator, attack, "original", "", *cells])
-                    continue
-                for name, own in series.items():
-                    found = [
-                        [results.value(*where, s, attack, c.metric) or NOTHING for s in own]
-                        for c in columns
-                    ]
-                    cells = [spread(v, c) for v, c in zip(found, columns, strict=True)]
-                    rows.append([split, evaluator, attack, name, str(len(own)), *cells])
-    return Table(header, rows, 5)
+    for place in targets.places:
+        if place[2] == "unprotected":
+            rows.append(([*place, "original", ""], (place, ["original"])))
+            continue
+        for name, own in targets.series.items():
+            rows.append(([*place, name, str(len(own))], (place, own)))
+
+    def cell(row: tuple[tuple[str, str, str], list[str]], measure: Measure) -> str:
+        found = [targets.value(row[0], system, measure) or NOTHING for system in row[1]]
+        alone = row[0][2] == "unprotected"
+        return dashed(found[0], measure) if alone else spread(found, measure)
+
+    names = ["split", "evaluator", "attacker", "speech", "targets"]
+    return pivot(names, rows, targets.columns, cell)
 
 
-def by_target(results: Results, voices: Mapping[str, tuple[str, str]]) -> Table:
-    """A row a target, evaluator, attacker and split. voices: speaker and gender of each target."""
-    columns = _columns(results)
-    header = ["split", "evaluator", "attacker", "system", "target", "gender"]
-    rows = []
-    for evaluator in results.evaluators():
-        for split in results.splits(evaluator):
-            for attack in results.attackers(evaluator):
-                for system, voice in voices.items():
-                    found = [
-                        results.value(evaluator, split, system, attack, c.metric) for c in columns
-                    ]
-                    if any(value is not None for value in found):
-                        cells = [_cell(v, c) for v, c in zip(found, columns, strict=True)]
-                        rows.append([split, evaluator, attack, system, *voice, *cells])
-    return Table([*header, *(c.title for c in columns)], rows, 6)
+def by_target(targets: Targets) -> Table:
+    """A row a target, evaluator, attacker and split."""
+    rows = [
+        ([*place, system, *voice], (place, system))
+        for place in targets.places
+        for system, voice in targets.voices.items()
+        if any(targets.value(place, system, measure) for _, measure in targets.columns)
+    ]
+    names = ["split", "evaluator", "attacker", "system", "target", "gender"]
+    return pivot(names, rows, targets.columns, lambda row, measure: dashed(
+        targets.value(row[0], row[1], measure), measure
+    ))  # fmt: skip
 
 
-def utility(results: Results, series: Mapping[str, Sequence[str]]) -> Table:
+def utility(targets: Targets) -> Table:
     """A row a series, split and measure: mean ± deviation over targets, lowest and highest of them.
 
     Word error rate, recall of emotions and opinion score are there where they were measured.
     """
-    columns = (
-        *(
-            Column(use.titled(name), name, use.scale, use.digits)
-            for name, use in UTILITY_METRICS.items()
-        ),
-        *PROSODY_COLUMNS,
-    )
-    index = {
-        (f.split, f.evaluator, f.system, f.metric): Value(parse(f.value))
-        for f in results.figures
-        if f.attacker == UTILITY
-    }
-    header = ["split", "measured by", "speech", "figure", "targets", "mean", "lowest", "highest"]
+    use = frame.where(targets.results.metrics, attacker=UTILITY)
+    index = frame.values(use, "split", "evaluator", "metric", "system")
     rows = []
     for split, by in sorted({key[:2] for key in index}):
-        for name, own in {"original": ["original"], **series}.items():
-            for column in columns:
-                keys = {s: (split, by, s, column.metric) for s in own}
-                found = {s: index[key] for s, key in keys.items() if key in index}
+        for name, own in {"original": ["original"], **targets.series}.items():
+            for metric in (*frame.UTILITY_MEASURES, *PROSODY):
+                of = (split, by, metric)
+                found = {system: index[*of, system] for system in own if (*of, system) in index}
                 if found:
-                    cells = [spread(list(found.values()), column), *_ends(found, column)]
-                    rows.append([split, by, name, column.title, str(len(found)), *cells])
+                    measure = MEASURES[metric]
+                    cells = [spread([*found.values()], measure), *_ends(found, measure)]
+                    rows.append([split, by, name, measure.heading, str(len(found)), *cells])
+    header = ["split", "measured by", "speech", "figure", "targets", "mean", "lowest", "highest"]
     return Table(header, rows, 4)
 
 
-def _ends(found: Mapping[str, Value], column: Column) -> tuple[str, str]:
+def _ends(found: Mapping[str, Value], measure: Measure) -> list[str]:
     """The lowest and the highest, and which targets have them."""
-    defined = {s: v.value for s, v in found.items() if math.isfinite(v.value)}
+    defined = {system: value.value for system, value in found.items() if value.defined}
     if not defined:
-        return "–", "–"
-    low, high = (choose(defined, key=lambda s: defined[s]) for choose in (min, max))
-    return (
-        f"{number(column.scale * defined[low], column.digits)} ({low})",
-        f"{number(column.scale * defined[high], column.digits)} ({high})",
-    )
+        return ["–", "–"]
+    ends = (choose(defined, key=lambda system: defined[system]) for choose in (min, max))
+    return [f"{dashed(defined[system], measure)} ({system})" for system in ends]
 
 
-def by_speaker(results: Results, series: Mapping[str, Sequence[str]]) -> Table:
+def by_speaker(targets: Targets) -> Table:
     """A row a speaker, evaluator and attacker: linkability by each definition, before and after."""
-    linked = [row for row in results.speakers if row.metric.startswith("linkab")]  # not prosody
-    metrics = sorted({row.metric for row in linked})
-    index = {
-        (r.evaluator, r.split, r.attacker, r.system, r.speaker, r.metric): Value(parse(r.value))
-        for r in linked
-    }
-    header = ["split", "evaluator", "attacker", "speech", "speaker"]
+    people = targets.results.speakers
+    people = people[people["metric"].str.startswith("linkab")]  # not prosody
+    index = frame.values(people, "split", "evaluator", "attacker", "system", "speaker", "metric")
+    header, rows, own = ["split", "evaluator", "attacker", "speech", "speaker"], [], FIGURES[1]
+    metrics = sorted(set(people["metric"]))
     for metric in metrics:
         bins = metric.rpartition("_")[2]
         what = "all trials' densities" if metric == "linkability" else f"own trials, {bins} bins"
         header += [f"{what}: original", "over targets", "highest"]
-    rows = []
-    seen = dict.fromkeys((r.evaluator, r.split, r.attacker) for r in linked)
-    for evaluator, split, attack in seen:
-        if attack == "unprotected":
-            continue
-        where = (evaluator, split)
-        for name, own in series.items():
-            names = sorted({r.speaker for r in linked
-                            if (r.evaluator, r.split, r.attacker) == (*where, attack)
-                            and r.system in own})  # fmt: skip
-            for speaker in names:
-                cells = []
+    for place in dict.fromkeys(key[:3] for key in index if key[2] != "unprotected"):
+        for name, systems in targets.series.items():
+            speakers = {key[4] for key in index if key[:3] == place and key[3] in systems}
+            for speaker in sorted(speakers):
+                row = [*place, name, speaker]
                 for metric in metrics:
-                    column = Column("", metric, 1, 2)
-                    before = index.get((*where, "unprotected", "original", speaker, metric))
-                    found = [index.get((*where, attack, s, speaker, metric), NOTHING) for s in own]
-                    most = max((v.value for v in found if math.isfinite(v.value)), default=math.nan)
-                    cells += [_cell(before, column), spread(found, column),
-                              _cell(Value(most), column)]  # fmt: skip
-                rows.append([split, evaluator, attack, name, speaker, *cells])
+                    of = speaker, metric
+                    before = index.get((*place[:2], "unprotected", "original", *of))
+                    found = [index.get((*place, system, *of), NOTHING) for system in systems]
+                    most = max((v.value for v in found if v.defined), default=math.nan)
+                    row += [dashed(before, own), spread(found, own), dashed(most, own)]
+                rows.append(row)
     return Table(header, rows, 5)
 
 
-def render(results: Results, voices: Mapping[str, tuple[str, str]]) -> str:
-    """RESULTS.md. voices: speaker and gender of each target that was asked for.
+def _published(_: Targets) -> Table:
+    """Table 2 of 001: a row a kind of speech, in the order of PUBLISHED_HEADER."""
+    rows: dict[str, list[str]] = {}
+    for f in of_table("001", "2").itertuples():
+        text = f"{f.value} ± {f.spread}" if f.spread else f.value
+        rows.setdefault(f.system, [f.system]).append(text)
+    return Table(PUBLISHED_HEADER, list(rows.values()))
 
-    UserError for a target without figures.
-    """
-    measured = {f.system for f in results.figures}
-    for system in voices:
-        if system not in measured:
-            raise UserError(f"{results.folder}/metrics.csv: no figure of {system}; run stage 5")
-    series = target_series(voices, fewest=1)
-    told = results.run.get("origin")
-    origin = told if isinstance(told, dict) else {}
-    missing = [f"- {what}: {why}" for what, why in results.missing]
-    parts = [
-        f"# White box after Champion et al. 2021: {results.corpus}",
-        NOTES.strip(),
-        "## Over targets, beside Champion et al. 2021",
-        over_targets(results, series).markdown(),
-        _published().markdown(),
-        "The paper's figures are of other speakers, another system and an x-vector network "
-        "retrained from scratch: compare the pattern, not values.",
-        "## Utility over targets",
-        utility(results, series).markdown(),
-        "## Speakers",
-        by_speaker(results, series).markdown(),
-        "## Targets",
-        by_target(results, voices).markdown(),
-        *(["## Missing", "\n".join(missing)] if missing else []),
-        "## Origin",
-        "\n".join(f"- {name}: {value}" for name, value in origin.items()),
-    ]
-    return "\n\n".join(parts) + "\n"
+
+STUDY = Study(
+    "local/report/templates/whitebox.md.jinja",
+    {
+        "over_targets": over_targets,
+        "by_target": by_target,
+        "by_speaker": by_speaker,
+        "utility": utility,
+        "published": _published,
+    },
+)

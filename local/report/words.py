@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as people read them, and the names of attackers in plain words."""
+"""Names of attackers, groups and target voices in plain words, and texts in Markdown."""
 
-import math
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from local.protocols import attackers
 
+ROOT = Path(__file__).resolve().parents[2]
 # Who is in a split, by its end.
 GROUPS = {"f": "women", "m": "men", "mixed": "women and men together"}
 PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
@@ -16,27 +18,14 @@ ATTACKERS = {"unprotected": "unprotected"} | {
 }
 # Attackers whose absence is worth a word; without the aligned one, a reversible change looked best.
 CORE = ("ignorant", "aligned", "lazy_informed", "semi_informed", "white_box")
-
-
-@dataclass(frozen=True)
-class Use:
-    """A measure of utility: what it is called, what it tells, how its values are written."""
-
-    name: str
-    meaning: str
-    higher_is_better: bool
-    unit: str = " %"
-    scale: float = 100.0
-    digits: int = 1
-
-    def titled(self, metric: str, by: str = "") -> str:
-        """A heading over bare values: `WER (%)`, or `WER by ctc (%)`."""
-        unit = f" ({self.unit.strip()})" if self.unit else ""
-        return metric.upper() + (f" by {by}" if by else "") + unit
-
-    def say(self, value: float) -> str:
-        """A value with its unit."""
-        return number(self.scale * value, self.digits) + (self.unit if math.isfinite(value) else "")
+USES = {"wer": "word error rate", "uar": "recall of emotions", "mos": "estimated opinion score"}
+# DeID is one attacker's view: the cells of OP compare original with protected speech.
+HEARD = "as heard by an attacker who compares with the original voices"
+# A system that converts all speech to one target voice: its number, of how many, and its pitch.
+TARGET = re.compile(r"((?:bn_)?const)_\d+((?:_of_\d+)?(?:_f0)?)")
+_TARGETS = 3  # from so many on, they are shown together, by target
+# Underscores within words mean nothing in Markdown; & begins an entity only before its name.
+_MEANING = re.compile(r"[\\|`*<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
 
 
 class Marked(str):
@@ -49,10 +38,6 @@ def code(text: str) -> Marked:
     """A name in the letters of code."""
     ticks = "``" if "`" in text else "`"
     return Marked(ticks + " ".join(text.splitlines()).replace("|", r"\|") + ticks)
-
-
-# Underscores within words mean nothing in Markdown; & begins an entity only before its name.
-_MEANING = re.compile(r"[\\|`*<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
 
 
 def plain(text: str) -> str:
@@ -71,30 +56,6 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [[plain(text) for text in line] for line in (header, *rows)]
     lines.insert(1, ["---"] * len(header))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-UTILITY_METRICS = {
-    "wer": Use(
-        "word error rate", "how many words the recogniser gets wrong; less is better", False
-    ),
-    "uar": Use("recall of emotions", "mean share of emotions recognised; more is better", True),
-    "mos": Use(
-        "estimated opinion score", "how good the speech sounds, 1 to 5, by an estimator that no "
-        "listener checked on protected speech; more is better", True, "", 1, 2,
-    ),
-}  # fmt: skip
-MOS_READING = (
-    "MOS is what DistillMOS, which learnt from listeners' scores of coded, noisy and enhanced "
-    "speech, expects them to give: it can rank how distorted the speech of two systems sounds, but "
-    "nobody has listened, it has hardly heard speech such as this, and it says nothing of words, "
-    "naturalness of the voice or privacy."
-)
-UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
-# DeID is one attacker's view: the cells of OP compare original with protected speech.
-HEARD = "as heard by an attacker who compares with the original voices"
-# A system that converts all speech to one target voice: its number, of how many, and its pitch.
-TARGET = re.compile(r"((?:bn_)?const)_\d+((?:_of_\d+)?(?:_f0)?)")
-_TARGETS = 3  # from so many on, they are shown together, by target
 
 
 def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
@@ -125,6 +86,11 @@ def target_voices(systems: Iterable[str]) -> list[str]:
     return [system for own in target_series(systems).values() for system in own]
 
 
+def group_of(split: str) -> str:
+    """Who is in a split, in words."""
+    return GROUPS.get(split.rpartition("_")[2], split)
+
+
 def attacker(name: str) -> str:
     """An attacker as it is called in sentences."""
     return ATTACKERS.get(name, name.replace("_", "-"))
@@ -135,33 +101,18 @@ def absent(known: Collection[str]) -> list[str]:
     return [core for core in CORE if not any(name.startswith(core) for name in known)]
 
 
-def number(value: float, digits: int = 2) -> str:
-    """Fixed digits, a true minus sign, ∞ for infinity."""
-    if math.isnan(value):
-        return "not defined"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.{digits}f}"
-    if float(text) == 0.0:
-        text = text.removeprefix("-")  # minus nothing is nothing
-    return text.replace("-", "−")
-
-
-def percent(value: float, digits: int = 1) -> str:
-    """A fraction in percent."""
-    return number(100.0 * value, digits) + (" %" if math.isfinite(value) else "")
-
-
-def parse(text: str) -> float:
-    """A value of the tables; NaN for an undefined one and for a tag."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def enumerate_words(names: Sequence[str], most: int = 3) -> str:
     """`a, b and c`, or `a, b, c and 3 more`."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def render(template: str, filters: Mapping[str, Callable[..., object]], **context: object) -> str:
+    """A template, named from the root of the project on, filled in; texts in HTML are escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in template,
+    )  # fmt: skip
+    environment.filters |= {"plain": plain, **filters}
+    return environment.get_template(template).render(**context)

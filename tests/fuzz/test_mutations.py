@@ -24,10 +24,10 @@ import torch
 import yaml
 
 from local.protocols.attack_record import Side
-from local.report.gather import gather
+from local.report.frame import METRICS, SPEAKERS, write_frame
+from local.report.gather import gather, tabulate
 from local.report.load import load_results
 from local.report.origin import attacks, settings_of_systems
-from local.report.results import Figure, SpeakerFigure, tabulate, write_table
 from steps.anonymisers.registry import describe_system
 from steps.asr.ctc import CtcRecogniser
 from steps.asr.ctc_config import CtcConfig
@@ -219,8 +219,8 @@ def of_results(root: Path) -> Iterator[Target]:
     yield Target(path, "json", read_attack)
     results = root / "results"
     rows = tabulate(folder, "x")[0]
-    write_table(results / "metrics.csv", Figure, rows)
-    write_table(results / "per_speaker.csv", SpeakerFigure, tabulate(folder, "x")[1])
+    write_frame(results / "metrics.csv", METRICS, rows)
+    write_frame(results / "per_speaker.csv", SPEAKERS, tabulate(folder, "x")[1])
     for name, value in (("figures", {}), ("clips", [{}]), ("run", {"corpus": "x"})):
         _write(results / f"{name}.json", json.dumps(value))
 

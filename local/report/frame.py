@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of a run as tidy tables, the measures they are of, and the only way they are written.
+
+A table is a pandas DataFrame with a row for each figure: `METRICS`, `SPEAKERS` or `TIMINGS` are its
+columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are numbers (NaN: not
+defined), and `tag` holds a value that is no number.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from utils.cli import UserError
+from utils.tables import atomic_write, read_bytes
+
+# What a figure speaks of. condition: OO OA AA; OO-OP-PP for voice similarity matrices, OO-OA-AA for
+# gains on the enrolment-trial lists.
+WHERE = ("corpus", "split", "gender", "system", "attacker", "evaluator", "condition")
+COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
+METRICS = (*WHERE, "metric", "value", "low", "high", *COUNTS, "settings")
+SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
+# rtf: seconds / audio_seconds; missing: why a stage was not measured
+TIMINGS = ("corpus", "system", "stage", "rtf", "seconds", "audio_seconds", "jobs", "threads",
+           "hosts", "missing")  # fmt: skip
+NUMBERS = ("value", "low", "high")
+MISSING, UNDEFINED = "not measured", "not defined"
+UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure and how its values are written: times `scale`, with `digits` and `unit`.
+
+    better: 1 where more is better, -1 where less is, else 0. chance: the measure that says what
+    guessing gives; card: of docs/metrics. attacker, by: of which attack and evaluator a column is,
+    where it is not of its row's.
+    """
+
+    name: str
+    title: str
+    unit: str = ""
+    scale: float = 1.0
+    digits: int = 3
+    better: int = 0
+    chance: str = ""
+    card: str = ""
+    attacker: str = ""
+    by: str = ""
+
+    @property
+    def heading(self) -> str:
+        """A heading over bare values: `EER (%)`."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def but(self, **changes: Any) -> "Measure":
+        """The same measure, called or written otherwise."""
+        return replace(self, **changes)
+
+    def say(self, value: "Value | float | None") -> str:
+        """A value with its unit and, in brackets, its interval."""
+        return show(value, self, unit=True)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure with its 95 % interval; NaN where there is none. tag: a value that is no number."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    tag: str = ""
+
+    @property
+    def defined(self) -> bool:
+        """Whether it is a finite number."""
+        return math.isfinite(self.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def apart(self, other: "Value") -> bool:
+        """Whether both have an interval, and these do not overlap."""
+        return self.bounded and other.bounded and (self.high < other.low or other.high < self.low)
+
+
+NOTHING = Value()
+PLAIN = Measure("", "", digits=2)
+
+
+def _measures(table: str) -> dict[str, Measure]:
+    """A line a measure: name, title, unit, digits, better (+ or -), chance, card."""
+    found = {}
+    for line in table.strip().splitlines():
+        name, title, unit, digits, better, chance, card = (t.strip() for t in line.split("|"))
+        scale, sign = (100.0 if unit == "%" else 1.0), {"+": 1, "-": -1}.get(better, 0)
+        found[name] = Measure(name, title, unit, scale, int(digits), sign, chance, card)
+    return found
+
+
+MEASURES = _measures("""
+eer | EER | % | 1 | + | | eer
+eer_rocch | ROCCH-EER | % | 2 | + | | eer_rocch
+d_ece | D_ECE | bit | 3 | - | | d_ece
+l_w | l_w | decades | 2 | - | | l_w
+tag | tag | | 0 | | | l_w
+cllr_min | min Cllr | bit | 3 | + | | cllr_min
+linkability | linkability D_sys | | 3 | - | | linkability
+deid | DeID | % | 1 | + | | deid
+g_vd | G_VD | dB | 2 | + | | g_vd
+d_diag_oo | D_diag OO | | 3 | | | d_diag
+d_diag_op | D_diag OP | | 3 | | | d_diag
+d_diag_pp | D_diag PP | | 3 | | | d_diag
+d_ece_f0 | D_ECE run 0 | bit | 3 | - | | d_ece
+d_ece_f1 | D_ECE run 1 | bit | 3 | - | | d_ece
+c_ece_linear | C_ECE linear | bit | 3 | - | | c_ece
+c_ece_isotonic | C_ECE isotonic | bit | 3 | - | | c_ece
+c_ece_uncalibrated | C_ECE uncalibrated | bit | 3 | - | | c_ece
+d_ece_oa_oo | D_ECE avoided | % | 1 | + | | d_ece
+d_ece_op_oo | D_ECE avoided | % | 1 | + | | d_ece
+cllr_min_oa_oo | min Cllr avoided | % | 1 | + | | cllr_min
+cllr_min_op_oo | min Cllr avoided | % | 1 | + | | cllr_min
+g_d_ece_lists | gain of D_ECE | dB | 2 | + | | d_ece
+g_d_ece | gain of D_ECE | dB | 2 | + | | d_ece
+g_cllr_min_lists | gain of min Cllr | dB | 2 | + | | cllr_min
+g_cllr_min | gain of min Cllr | dB | 2 | + | | cllr_min
+cmc_1 | CMC@1 | % | 1 | - | chance_cmc_1 | cmc
+cmc_10 | CMC@10 | % | 1 | - | chance_cmc_10 | cmc
+auc_cmc | AUC-CMC | | 3 | - | chance_auc_cmc | cmc
+mean_rank | mean rank | | 1 | + | | mean_rank
+cmc_1_no_same_utt | CMC@1 without own utterance | % | 1 | - | | cmc
+cca_top10 | CCA top 10 | | 3 | - | chance_cca_top10 | cca
+p_cos | Procrustes cosine | | 3 | - | | procrustes
+reid_top_1 | named at first, an utterance | % | 1 | - | chance_reid_top_1 | reidentification
+reid_top_3 | among three | % | 1 | - | chance_reid_top_3 | reidentification
+reid_speaker_top_1 | named at first, all utterances of a speaker | % | 1 | - | chance_reid_speaker_top_1 | reidentification
+reid_mean_rank | mean rank | | 1 | + | chance_reid_mean_rank | mean_rank
+f0_correlation | correlation of log F0 | | 2 | | |
+voicing_agreement | voicing agreement | % | 1 | | |
+duration_drift | duration drift | % | 2 | | |
+level_change | level change | dB | 1 | | |
+clipping | clipped samples | % | 3 | - | |
+clipping_original | clipped, original | % | 3 | - | |
+wer | WER | % | 1 | - | | wer
+cer | CER | % | 1 | - | | wer
+uar | UAR | % | 1 | + | | uar
+mos | MOS | | 2 | + | | quality
+mos_drop | MOS lost | | 2 | - | | quality
+hypotheses_cut | hypotheses without end, cut | % | 1 | - | | wer
+""")  # noqa: E501
+UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
+
+
+def measure(name: str, **changes: Any) -> Measure:
+    """A measure of the registry by its name, with what is called or written otherwise."""
+    return MEASURES[name].but(**changes)
+
+
+def number(value: float, digits: int = 2) -> str:
+    """Fixed digits, a true minus sign, ∞ for infinity."""
+    if math.isnan(value):
+        return UNDEFINED
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:.{digits}f}"
+    if float(text) == 0.0:
+        text = text.removeprefix("-")  # minus nothing is nothing
+    return text.replace("-", "−")
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A fraction in percent."""
+    return number(100.0 * value, digits) + (" %" if math.isfinite(value) else "")
+
+
+def show(
+    value: Value | float | None,
+    measure: Measure = PLAIN,
+    *,
+    unit: bool = False,
+    missing: str = MISSING,
+    undefined: str = UNDEFINED,
+) -> str:
+    """`9.1 [0.0, 28.3]`, or in words that a figure was not measured (None) or is not defined."""
+    if value is None:
+        return missing
+    given = value if isinstance(value, Value) else Value(value)
+    if given.tag or math.isnan(given.value):
+        return given.tag or undefined
+    ends = (given.value, given.low, given.high)[: 3 if given.bounded else 1]
+    text, *bounds = (number(measure.scale * end, measure.digits) for end in ends)
+    if unit and measure.unit and (math.isfinite(given.value) or measure.unit != "%"):
+        text += f" {measure.unit}"
+    return f"{text} [{', '.join(bounds)}]" if bounds else text
+
+
+def parse(text: str) -> float:
+    """A value of the tables; NaN for an undefined one and for a tag."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
+    """A table of text; UserError where it is missing, is no table, or has other columns."""
+    try:
+        text = read_bytes(path).decode("utf-8")
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        if next(reader, None) != list(columns):
+            raise UserError(f"{path}:1: other columns than this version writes; run stage 11 again")
+        rows = []
+        for row in filter(None, reader):
+            if len(row) != len(columns):
+                raise UserError(f"{path}:{reader.line_num}: not {len(columns)} fields")
+            rows.append(row)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: not a table of figures: {error}; run stage 11 again") from error
+    return pd.DataFrame(rows, columns=list(columns), dtype=object)
+
+
+def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table of text with its values as numbers, and those that are none as `tag`."""
+    found = frame.copy()
+    for name in NUMBERS:
+        if name in frame:
+            found[name] = pd.Series([parse(text) for text in frame[name]], frame.index, float)
+    tags = [text if math.isnan(parse(text)) and text != "nan" else "" for text in frame["value"]]
+    found["tag"] = pd.Series(tags, frame.index, object)
+    return found
+
+
+def read_metrics(path: Path) -> pd.DataFrame:
+    """metrics.csv with its values as numbers."""
+    return with_numbers(read_frame(path, METRICS))
+
+
+def read_speakers(path: Path) -> pd.DataFrame:
+    """per_speaker.csv with its values as numbers."""
+    return with_numbers(read_frame(path, SPEAKERS))
+
+
+def write_frame(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
+    """Write rows as CSV with a header, atomically."""
+    with atomic_write(path) as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def where(frame: pd.DataFrame, **of: Any) -> pd.DataFrame:
+    """The rows with these values in these columns; a list, tuple or set stands for any of its."""
+    for name, wanted in of.items():
+        many = isinstance(wanted, list | tuple | set | frozenset)
+        frame = frame[frame[name].isin([*wanted]) if many else frame[name] == wanted]
+    return frame
+
+
+def each(frame: pd.DataFrame, column: str) -> list[str]:
+    """The values of a column, each once, in the order of the table."""
+    return list(dict.fromkeys(frame[column]))
+
+
+def value_of(row: Any) -> Value:
+    """The figure of a row (a named tuple of `frame.itertuples()`)."""
+    return Value(row.value, getattr(row, "low", math.nan), getattr(row, "high", math.nan), row.tag)
+
+
+def values(frame: pd.DataFrame, *by: str) -> dict[Any, Value]:
+    """Figures by these columns (tuples, where there are several); of equal ones the last."""
+    keys = frame[by[0]] if len(by) == 1 else zip(*(frame[name] for name in by), strict=True)
+    return dict(zip(keys, map(value_of, frame.itertuples()), strict=True))

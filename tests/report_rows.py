@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the report's tables, made up for tests, and results made of them."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, make_dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from local.report.frame import METRICS, SPEAKERS, read_frame, with_numbers, write_frame
+from local.report.load import Results
+
+Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
+SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)
+COLUMNS = {Figure: METRICS, SpeakerFigure: SPEAKERS}
+
+
+def frame(rows: Iterable[Any], kind: Any = Figure) -> pd.DataFrame:
+    """Rows as the report has them."""
+    table = [asdict(row) for row in rows]
+    return with_numbers(pd.DataFrame(table, columns=[*COLUMNS[kind]], dtype=object))
+
+
+def results(figures: Iterable[Any] = (), speakers: Iterable[Any] = (), **more: Any) -> Results:
+    """Results as they are loaded."""
+    people = frame(speakers, SpeakerFigure)
+    return Results(metrics=frame(figures), speakers=people, **more)
+
+
+def write_table(path: Path, kind: Any, rows: Iterable[Any]) -> None:
+    """Write metrics.csv (Figure) or per_speaker.csv (SpeakerFigure)."""
+    write_frame(path, COLUMNS[kind], map(asdict, rows))
+
+
+def read_table(path: Path, kind: Any) -> list[Any]:
+    """Read it again."""
+    return [kind(*row) for row in read_frame(path, COLUMNS[kind]).itertuples(index=False)]
