@@ -202,9 +202,7 @@ def test_a_protocol_is_followed_but_for_what_the_command_says(
     assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
     assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
     assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
-    with pytest.raises(
-        UserError, match=r"conf/protocols/vpc1999.yaml is missing; the nearest names are: vpc"
-    ):
+    with pytest.raises(UserError, match=r"vpc1999.yaml is missing; the nearest names are: vpc"):
         follow_protocol(Asked(values | {"protocol": "vpc1999"}))
 
 
