@@ -22,6 +22,10 @@ from utils.cli import BadValue, UserError, natural, run_program
 from utils.commands import Program
 from utils.options import Seed, TrialFormat, Utt2spk
 
+Trials = Annotated[Path, "A list of trials"]
+Scores = Annotated[Path, "The scores of these trials"]
+Xvectors = Annotated[Path, "x-vectors, .scp or .ark"]
+
 
 def _omega(text: str) -> tuple[str, float]:
     try:
@@ -96,7 +100,7 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
 
 
 def _verification(
-    trials: Path, scores: Path, out: Figures, *, format: TrialFormat = "auto",
+    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
     utt2spk: Utt2spk | None = None,
     omega: Annotated[
         Sequence[tuple[str, float]], "The prior odds of a mated pair, which add "
@@ -135,8 +139,8 @@ def _verification(
 
 
 def _calibration(
-    trials: Path, scores_f0: Path, scores_f1: Path, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk | None = None,
+    trials: Trials, scores_f0: Scores, scores_f1: Scores, out: Figures, *,
+    format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
 ) -> None:  # fmt: skip
     """Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.
 
@@ -153,9 +157,9 @@ def _calibration(
 
 
 def _gains(
-    trials_oo: Path, scores_oo: Path, trials_oa: Path, scores_oa: Path, trials_aa: Path,
-    scores_aa: Path, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    trials_oo: Trials, scores_oo: Scores, trials_oa: Trials, scores_oa: Scores, trials_aa: Trials,
+    scores_aa: Scores, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Disclosure lost and distinctiveness gained by protection.
 
@@ -181,8 +185,8 @@ def _gains(
 
 
 def _similarity(
-    trials_oo: Path, scores_oo: Path, trials_op: Path, scores_op: Path, trials_pp: Path,
-    scores_pp: Path, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk,
+    trials_oo: Trials, scores_oo: Scores, trials_op: Trials, scores_op: Scores, trials_pp: Trials,
+    scores_pp: Scores, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Voice similarity matrices, de-identification and voice distinctiveness.
@@ -207,7 +211,7 @@ def _similarity(
 
 
 def _leakage(
-    original_xvectors: Path, protected_xvectors: Path, out: Figures, *, utt2spk: Utt2spk,
+    original_xvectors: Xvectors, protected_xvectors: Xvectors, out: Figures, *, utt2spk: Utt2spk,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Rank search, canonical correlation and Procrustes alignment of x-vectors."""

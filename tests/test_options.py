@@ -134,6 +134,18 @@ def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> None:
+    """No word at all ended in a traceback."""
+    from local.large import main
+
+    for words, said in ([], "Missing command"), (["nope"], "No such command 'nope'"):
+        with pytest.raises(UserError, match=said):
+            main(words)
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out.partition("Commands:")[2]
+    assert told.index("prepare") < told.index("count") < told.index("collect")
+
+
 def test_an_option_of_several_words_ends_at_the_next_option() -> None:
     """argparse knows `--sizes 1 2`, click does not."""
     found: list[object] = []

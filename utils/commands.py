@@ -16,6 +16,7 @@ tuple[T, ...] all up to the next option.
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, cleandoc, signature
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -70,6 +71,10 @@ class _Command(click.Command):
 
 
 class _Group(_Command, click.Group):
+    def list_commands(self, _: click.Context) -> list[str]:
+        """In the order of the program, not of the alphabet."""
+        return list(self.commands)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, too."""
         super().format_options(ctx, formatter)
@@ -133,7 +138,7 @@ def _repeat(words: Sequence[str], command: click.Command) -> list[str]:
     options = [option for one in inside for option in one.params if isinstance(option, _Option)]
     several = {word for option in options if option.several for word in option.opts}
     repeated, option = [], ""
-    for word, after in zip(words, [*words[1:], "-"], strict=True):
+    for word, after in pairwise([*words, "-"]):
         if word.startswith("-"):
             option = word if word in several else ""
             repeated += [] if option and not after.startswith("-") else [word]
