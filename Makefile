@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make recipe` and `make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-PYTEST = . ./path.sh && pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Of make protect: IN and OUT are folders; docs/protect.md has all options.
 SYSTEM := models/bn
 PER := file

@@ -1,5 +1,6 @@
 """What the tests share: real corpora where they are, small data directories, programs to run."""
 
+import ast
 import contextlib
 import importlib
 import logging
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +18,7 @@ import hypothesis
 import numpy as np
 import pytest
 import soundfile
+from xdist.scheduler import LoadFileScheduling
 
 from tests.browser import chromium
 from tests.recipes import make_world, run_words, shared_folder
@@ -29,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 hypothesis.settings.register_profile("pseudovox", deadline=None)
 hypothesis.settings.load_profile("pseudovox")
 
-# Files with tests that take a minute or more: the longest first.
+# Files with tests that take a minute or more, the longest first.
 LONGEST = (
     "test_recipe.py", "test_golden.py", "test_generators_recipe.py", "test_studies.py",
     "test_ctc.py", "test_large_recipe.py", "fuzz/test_kills.py",
@@ -46,30 +49,43 @@ def _drop_lazy_modules() -> None:
             del sys.modules[name]
 
 
-def _shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether another test of its file is given the same object."""
-    known = getattr(item, "_fixtureinfo", None)
-    return known is not None and any(
-        found[-1].scope in ("module", "class") for found in known.name2fixturedefs.values()
-    )
+@cache
+def _alone(name: str) -> frozenset[str]:
+    """Slow tests of a file that share no fixture with another one of it."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    if 'scope="module"' in text or "from test_" in text:
+        return frozenset()
+    found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    slow = "pytest.mark.slow"
+    return frozenset(f.name for f in found if slow in map(ast.unparse, f.decorator_list))
+
+
+class FilesOrTests(LoadFileScheduling):
+    """A worker takes a file as a whole, but for slow tests that stand alone: each by itself.
+
+    `--dist loadgroup` has no effect here: pytest 9.2 does not read the names that pytest-xdist 3.8
+    gives the tests of a group.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        name, _, test = nodeid.partition("::")
+        return nodeid if test.partition("[")[0] in _alone(name) else name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesOrTests:
+    return FilesOrTests(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before Hypothesis's own hook. Slow files first, lest one of two workers ends with them.
-
-    A worker takes a file as a whole, but for slow tests that stand alone.
-    """
+    """Before Hypothesis's own hook. Slow files first, lest one of two workers ends with them."""
     longest = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     _drop_lazy_modules()
-    slow = set()
     for item in items:
         for needed in {"browser", "slurm"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(needed)
-        if item.get_closest_marker("slow"):
-            slow.add(item.path)
-        if not item.get_closest_marker("slow") or _shares_a_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, longest.get(item.path, len(longest))))
 
 
