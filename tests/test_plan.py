@@ -72,7 +72,10 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("--evaluators: 'e/pldaa'; <encoder>/<back end>", {"evaluators": "e/pldaa"}),
         ("--device: 'gpu'; known: cpu, cuda", {"device": "gpu"}),
         ("conf/systems/b3.yaml is missing; the nearest names are: ", {"systems": "b3"}),
-        ("conf/asr/none.yaml is missing; the nearest names are: ", {"asr": "ctc", "asr_model": "none"}),
+        (
+            "conf/asr/none.yaml is missing; the nearest names are: ",
+            {"asr": "ctc", "asr_model": "none"},
+        ),
         ("--pool-set: data/voices is missing; link or make it", {"pool_set": "voices"}),
         ("given x-vectors cannot be cut", {"evaluators": "given:x/plda", "chunk_seconds": "4"}),
         ("given:gone: no such folder", {"evaluators": "given:gone/plda", "stage": "1"}),

@@ -70,13 +70,13 @@ def too_weak(results: Results) -> str:
     for f in _bares(results, weak=True):
         if f.split not in judged and f.value < getattr(lowest.get(f.split), "value", math.inf):
             lowest[f.split] = f
-    told = [f"{group_of(split)}: {show(value_of(f), EER)} % by {f.evaluator}"
+    told = [f"{show(value_of(f), EER)} % for {group_of(split)} ({f.evaluator})"
             for split, f in lowest.items()]  # fmt: skip
     if not told:
         return ""
     return (
         f"No evaluator is known to recognise unprotected voices: the lowest EER without protection "
-        f"is for {' and for '.join(told)}, which may be more than {percent(WEAK, 0)}. There, these "
+        f"is {' and '.join(told)}, which may be more than {percent(WEAK, 0)}. There, these "
         "figures are no evidence of privacy."
     )
 
@@ -198,7 +198,7 @@ def what_now(results: Results) -> list[Step]:
     if _too_few(results):
         steps.append(Step(f"Fewer than {FEWEST} people of a group have target trials",
                           "./run.sh --corpus FOLDER",
-                          "with recordings of more people (egs/README.md)"))  # fmt: skip
+                          "egs/README.md says what a corpus needs"))  # fmt: skip
     return steps
 
 

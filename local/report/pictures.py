@@ -51,7 +51,7 @@ def attackers(results: Results) -> Drawing | None:
         return None
     canvas, axes = draw.new(
         1.1 + 0.36 * len(judged), "the strongest attacker", grid="x", xlim=(0, 51),
-        ylim=(len(judged) - 0.5, -0.5), x="EER (%), 50: guessing; grey: without protection",
+        ylim=(len(judged) - 0.5, -0.5), x="EER (%); grey: without protection",
     )  # fmt: skip
     said = []
     for y, (i, system, own, attack) in enumerate(judged):
