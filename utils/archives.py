@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kaldi archives (.ark and .scp) of vectors and matrices: checked reading, atomic writing.
 
-Binary objects are decoded and encoded by kaldiio; what stands around them is done here, because a
-shared archive is untrusted input: kaldiio unpickles `PKL` objects, runs `cmd |` through a shell,
-misreads small text archives, takes a vector cut at a whole number for a shorter one, and names
-neither file nor key when it fails. Every error here is a UserError with file and key.
+Binary objects are decoded and encoded by kaldiio; the rest is done here, because a shared archive
+is untrusted input: kaldiio unpickles `PKL` objects, runs `cmd |` through a shell, misreads small
+text archives, takes a vector cut at a whole number for a shorter one, and names neither file nor
+key when it fails. Every error here is a UserError with file and key.
 
 A path in an .scp is relative to the current directory, as in Kaldi. Ranges `[first:last]` count
 from zero, include `last`, and are for matrices only.
@@ -31,7 +31,7 @@ from utils.tables import StrPath, atomic_write, file_problem, read_map, read_row
 Array = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
 _LONGEST_OFFSET = 18  # digits; below 2^63
-_LONGEST_KEY = 4096  # bytes; a longer "key" is binary data read out of step
+_LONGEST_KEY = 4096  # bytes; a longer "key" means that binary data is misread
 _FOREIGN = {b"PKL": "a Python pickle, which can run code", b"NPY": "a NumPy file"} | dict.fromkeys(
     (b"AUD", b"RIF", b"fLa"), "audio"
 )
@@ -44,7 +44,7 @@ def read_vectors(
     check_finite: bool = True,
     same_length: bool = True,
 ) -> dict[str, Float32]:
-    """All vectors of an .scp or .ark file, binary or text, in file order: key -> (D,) float32.
+    """Read all vectors of an .scp or .ark file, binary or text, in file order: key -> (D,) float32.
 
     `same_length` refuses vectors of different lengths (x-vectors of two extractors in one file);
     switch it off for per-frame vectors. Raises UserError naming file and key: duplicate key, not a
@@ -57,7 +57,7 @@ def read_vectors(
 def _check_vectors(
     path: StrPath, objects: Iterable[tuple[str, Array]], *, check_finite: bool, same_length: bool
 ) -> Iterator[tuple[str, Float32]]:
-    """The objects, where they are what `read_vectors` says."""
+    """Objects checked as `read_vectors` describes."""
     seen: set[str] = set()
     first, length = "", 0
     for key, array in objects:
@@ -77,9 +77,9 @@ def _check_vectors(
 
 
 class ObjectReader:
-    """Single matrices or vectors of an .scp file, read when asked for; only its lines are kept.
+    """Single matrices or vectors of an .scp file, read on demand; only its lines are kept.
 
-    Pipes are refused. Errors as in `read_vectors`, and for a key that is not there.
+    Pipes are refused. Errors as in `read_vectors`, and for an unknown key.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -93,11 +93,11 @@ class ObjectReader:
         return iter(self._entries)
 
     def vector(self, key: str) -> Float32:
-        """The vector (D,) float32 of a key."""
+        """Vector (D,) float32 of a key."""
         return self._read(key, 1)
 
     def matrix(self, key: str) -> Float32:
-        """The matrix (T, D) float32 of a key."""
+        """Matrix (T, D) float32 of a key."""
         return self._read(key, 2)
 
     def vectors(self) -> Iterator[tuple[str, Float32]]:
@@ -119,15 +119,15 @@ class ObjectReader:
 
 
 class ArchiveWriter:
-    """Writes `<stem>.ark` and `<stem>.scp`; both appear when the `with` block ends well, or none.
+    """Writer of `<stem>.ark` and `<stem>.scp`; both appear if the `with` block succeeds, or none.
 
     >>> with ArchiveWriter("exp/x/xvector") as writer:  # doctest: +SKIP
     ...     writer.write("1089-0001", np.zeros(512))
 
     Vectors (D,) and matrices (T, D) are stored as little-endian float32 (or `dtype`), uncompressed.
-    The .scp is sorted in C order and takes its place after its .ark; an older .scp goes first, so
-    an .scp that exists always points at whole data. Nothing written, a bad key or a duplicate key
-    is a UserError.
+    The .scp is sorted in C order and is put in place after its .ark; an older .scp is removed
+    first, so an .scp that exists always points at whole data. UserError if nothing was written, and
+    for a bad or duplicate key.
     """
 
     def __init__(self, stem: StrPath, dtype: npt.DTypeLike = np.float32) -> None:
@@ -182,7 +182,7 @@ class ArchiveWriter:
 
 
 def read_counts(path: StrPath) -> dict[str, int]:
-    """A table of counts such as num_utts.ark (`<speaker> <count>`, text), counts from 1."""
+    """Read a table of counts such as num_utts.ark (`<speaker> <count>`, text), counts from 1."""
     counts: dict[str, int] = {}
     for number, (key, value) in read_rows(path, 2):
         if key in counts:
@@ -201,12 +201,12 @@ def write_counts(path: StrPath, counts: dict[str, int]) -> None:
 
 
 def read_vector_file(path: StrPath) -> Float64:
-    """The vector (D,) in a Kaldi object file such as mean.vec, binary or text."""
+    """Read the vector (D,) in a Kaldi object file such as mean.vec, binary or text."""
     return _read_object_file(path, 1)
 
 
 def read_matrix_file(path: StrPath) -> Float64:
-    """The matrix (R, C) in a Kaldi object file such as transform.mat, binary or text."""
+    """Read the matrix (R, C) in a Kaldi object file such as transform.mat, binary or text."""
     return _read_object_file(path, 2)
 
 
@@ -251,7 +251,7 @@ def _shape(array: npt.NDArray[Any]) -> str:
 
 
 def _to_float32(array: Array, where: str, check_finite: bool) -> Float32:
-    with np.errstate(over="ignore"):  # what overflows becomes infinite and is found below
+    with np.errstate(over="ignore"):  # overflow becomes infinite and is found below
         single = array.astype(np.float32)
     if check_finite and not np.isfinite(single).all():
         raise UserError(f"{where}: holds a value that is not a finite number; make it again")
@@ -286,7 +286,7 @@ def _read_scp(path: StrPath) -> Iterator[tuple[str, Array]]:
 
 
 def read_entries(path: StrPath, entries: Mapping[str, str]) -> Iterator[tuple[str, Array]]:
-    """The objects that entries (key -> extended file name) of an .scp `path` point at, in order."""
+    """Objects that the entries (key -> extended file name) of an .scp `path` refer to, in order."""
     last_name, stream = "", None
     with ExitStack() as stack:
         for key, rxfilename in entries.items():
@@ -306,7 +306,7 @@ def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
 
 
 def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None]:
-    """File, offset and range of `file[:offset][range]`. UserError for a pipe, among others."""
+    """Split `file[:offset][range]` into its parts. UserError for a pipe, among others."""
     if rxfilename.endswith("|") or rxfilename.startswith("|"):
         raise UserError(f"{where}: {rxfilename!r} is a pipe, which would run a command; refused")
     match = _RXFILENAME.fullmatch(rxfilename)
@@ -318,7 +318,7 @@ def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None
 
 
 def _load(rxfilename: str, stream: IO[bytes], where: str) -> Array:
-    """The object that an extended file name points at; `stream` is its file."""
+    """Object that an extended file name refers to; `stream` is its file."""
     name, offset, ranges = _split_rxfilename(rxfilename, where)
     stream.seek(offset)
     array = _read_object(stream, f"{where} ({name}:{offset})")
@@ -326,7 +326,7 @@ def _load(rxfilename: str, stream: IO[bytes], where: str) -> Array:
 
 
 def _cut(array: Array, ranges: str, where: str) -> Array:
-    """Rows, or rows and columns, of a matrix: `[first:last,first:last]`, last included."""
+    """Cut rows, or rows and columns, of a matrix: `[first:last,first:last]`, last included."""
     parts = ranges.replace(" ", "").split(",")
     if array.ndim != 2 or len(parts) > 2:
         raise UserError(f"{where}: the range [{ranges}] does not fit {_shape(array)}")
@@ -343,7 +343,7 @@ def _cut(array: Array, ranges: str, where: str) -> Array:
 
 
 def _read_key(stream: IO[bytes], path: str) -> str | None:
-    """The key before the next object, up to and with its blank; None at the end of the archive."""
+    """Read the key before the next object, with its blank; None at the end of the archive."""
     while (char := stream.read(1)) in (b"\n", b" "):
         pass
     if not char:
@@ -361,7 +361,7 @@ def _read_key(stream: IO[bytes], path: str) -> str | None:
 
 
 def _read_object(stream: IO[bytes], where: str) -> Array:
-    """The object at the stream's position, which stands after it when this returns."""
+    """Read the object at the stream's position, and leave the stream after it."""
     head = stream.read(3)
     if head in _FOREIGN:
         raise UserError(f"{where}: holds {_FOREIGN[head]}; only Kaldi's own objects are read")
@@ -383,7 +383,7 @@ def _read_binary(stream: IO[bytes], where: str) -> Array:
 
 
 def _read_text(stream: IO[bytes], where: str) -> Array:
-    """` [ 1 2 3 ]` is a vector; with a line break after the bracket it is a matrix."""
+    """Read ` [ 1 2 3 ]` as a vector, and with a line break after the bracket as a matrix."""
     text = bytearray()
     while not text.endswith(b"]"):
         line = stream.readline()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One name for each type of array; shapes stand in the docstrings."""
+"""One name for each type of array; docstrings give the shapes."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the header of an audio file says: length, sampling rate, and whether it can be used."""
+"""Headers of audio files: length, sampling rate, and whether the file can be used."""
 
 import os
 import struct
@@ -10,16 +10,16 @@ from typing import IO
 from utils.tables import StrPath, file_problem
 
 NO_SAMPLES = "has no samples (zero length)"
-RATES = (1000, 768000)  # Hz; a header beyond is damaged, and resampling from it takes for ever
-_STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams, whose length is not known, say more
+RATES = (1000, 768000)  # Hz; a higher rate means a damaged header, and resampling would never end
+_STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams of unknown length announce more
 _FORMAT = struct.Struct("<HHIIHH")  # code, channels, rate, bytes a second and a frame, bits
 _UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
-_LONGEST = 1e6  # seconds; a streamed file whose header has no length reports an absurd one
+_LONGEST = 1e6  # seconds; a streamed file without a length in its header reports an absurd one
 
 
 @dataclass(frozen=True)
 class AudioInfo:
-    """`seconds` and `rate` (Hz) are 0 where not known; `problem` is empty for a good file."""
+    """Header of a file. `seconds`, `rate` (Hz): 0 if unknown; `problem`: empty for a good file."""
 
     seconds: float
     rate: int
@@ -27,7 +27,7 @@ class AudioInfo:
 
 
 def probe_audio(path: StrPath) -> AudioInfo:
-    """Open one audio file, read its header, and decode its last sample: so it is not cut short."""
+    """Open one audio file, read its header, and decode its last sample, to detect a cut file."""
     import soundfile  # here: validating tables alone needs no audio library
 
     name = os.fspath(path)
@@ -55,7 +55,7 @@ def probe_audio(path: StrPath) -> AudioInfo:
 
 
 def _cut_short(name: str, frames: int) -> str:
-    """Whether less is in the file than its header says, which libsndfile does not tell of WAV."""
+    """Whether less is in the file than its header says, which libsndfile hides for WAV."""
     import soundfile
 
     with Path(name).open("rb") as stream:
@@ -75,8 +75,8 @@ def _cut_short(name: str, frames: int) -> str:
 
 
 def _told_by_riff(stream: IO[bytes]) -> tuple[int, bool]:
-    """How many bytes of samples a RIFF header announces from here on, 0 for other formats and for
-    a stream of unknown length; and whether a sample's bits fill its bytes."""
+    """Bytes of samples that a RIFF header announces from here on, 0 for other formats and for a
+    stream of unknown length; and whether a sample's bits fill its bytes."""
     head, fits = stream.read(12), True
     if head[:4] != b"RIFF" or head[8:] != b"WAVE":
         return 0, fits

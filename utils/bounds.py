@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a setting may be, beside its type: `Annotated[float, Number(above=0, unit="s")]`."""
+"""Bounds of a setting, beside its type: `Annotated[float, Number(above=0, unit="s")]`."""
 
 import math
 import re
@@ -12,7 +12,7 @@ LARGEST = 65536  # of a layer: channels, frames of a kernel
 
 @dataclass(frozen=True)
 class Number:
-    """Bounds of a number: at least, above, at most, below. multiple: of a whole number; odd: it."""
+    """Bounds of a number: at least, above, at most, below. multiple, odd: of a whole number."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -23,7 +23,7 @@ class Number:
     unit: str = ""
 
     def allows(self, value: float) -> bool:
-        """Whether a number is one of them."""
+        """Whether a number lies within the bounds."""
         inside = self.least <= value <= self.most and self.above < value < self.below
         return (
             inside
@@ -46,18 +46,18 @@ class Number:
 
 
 class OneOf:
-    """Words that are known; of: all of a registry, too, as it then is."""
+    """Allowed words; of: also those of a registry, as it then is."""
 
     def __init__(self, *known: str, of: Collection[str] = ()) -> None:
         self._known, self._of = known, of
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The words."""
+        """Allowed words."""
         return (*self._known, *self._of)
 
     def allows(self, value: str) -> bool:
-        """Whether a word is one of them."""
+        """Whether a word is allowed."""
         return value in self.known
 
     def __str__(self) -> str:
@@ -66,13 +66,13 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Long:
-    """How many values a list has: `least` at least, or `exactly` so many."""
+    """Length of a list: `least` at least, or `exactly` so many."""
 
     least: int = 1
     exactly: int | None = None
 
     def allows(self, value: tuple[object, ...]) -> bool:
-        """Whether a list is so long."""
+        """Whether a list has an allowed length."""
         n = len(value)
         return n == self.exactly if self.exactly is not None else n >= self.least
 
@@ -83,10 +83,10 @@ class Long:
 
 @dataclass(frozen=True)
 class Ascending:
-    """Of a list: none of its values is below the one before."""
+    """Order of a list: no value is below the one before."""
 
     def allows(self, value: tuple[float, ...]) -> bool:
-        """Whether they ascend."""
+        """Whether the values ascend."""
         return list(value) == sorted(value)
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class Ascending:
 
 @dataclass(frozen=True)
 class Matching:
-    """Words of a form: a regular expression, and what it means."""
+    """Words of a form: a regular expression, and its meaning."""
 
     form: str
     meaning: str

@@ -1,4 +1,4 @@
-"""What every program shares: the one kind of user error, its exit status, and kinds of values.
+"""Common parts of every program: the one kind of user error, its exit status, and kinds of values.
 
 Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted.
 """
@@ -18,7 +18,7 @@ COMMON = "common option"  # mark of those that many programs have, which --help 
 
 
 class UserError(Exception):
-    """Something the user can fix, in one line: file, line or id, what is wrong, what to do."""
+    """Error that the user can fix, in one line: file, line or id, fault, remedy."""
 
     exit_status = 2
 
@@ -30,7 +30,7 @@ class LossError(UserError):
 
 
 class BadValue(UserError):
-    """The text of an argument or option does not make a value."""
+    """Error for an argument's text that does not make a value."""
 
 
 def boolean(text: str) -> bool:
@@ -53,7 +53,7 @@ def positive(text: str) -> int:
 
 
 def make_parser(description: str, epilog: str | None = None) -> "argparse.ArgumentParser":
-    """A parser that shows defaults and refuses abbreviated options, for a program whose start-up
+    """Parser that shows defaults and refuses abbreviated options, for a program whose start-up
     counts, or that is not a typed function yet."""
     import argparse
 
@@ -69,7 +69,7 @@ def make_parser(description: str, epilog: str | None = None) -> "argparse.Argume
 
 
 def _file_error(error: OSError) -> str:
-    """What the system said of a file: not there, not allowed, no space left."""
+    """The system's message for a file: not there, not allowed, no space left."""
     name = "" if error.filename is None else f"{error.filename}: "
     return f"{name}{error.strerror or error}; look at the path, its permissions and the free space"
 
@@ -89,10 +89,10 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         status = error.exit_status
-    except BrokenPipeError:  # the reader of our output went away, for example `| head`
+    except BrokenPipeError:  # the reader of our output has ended, for example `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    except OSError as error:  # of a file that cannot be made or written; what is read is checked
+    except OSError as error:  # a file cannot be made or written; reading has its own checks
         print(f"{name}: {_file_error(error)}", file=sys.stderr)
         status = UserError.exit_status
     except KeyboardInterrupt:

@@ -21,22 +21,22 @@ Words = list[npt.NDArray[np.uint64]]
 
 _TAB, _NEWLINE, _CR, _BLANK = 9, 10, 13, 32
 _WORD = 8  # bytes
-_SHORT = 128  # bytes of a field that is worth packing
+_SHORT = 128  # bytes of the longest field that is worth packing
 # The first k bytes of a little-endian word.
 _FIRST_BYTES = np.array([(1 << 8 * k) - 1 for k in range(_WORD + 1)], np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """A table of n lines with c fields each. data: the file, padded with one word of zeros;
-    start, end: (n, c) positions of the fields in it."""
+    """Table of n lines with c fields each. data: the file, padded with one word of zeros; start,
+    end: (n, c) positions of the fields in it."""
 
     data: Bytes
     start: Int64
     end: Int64
 
     def texts(self, column: int, rows: Int64 | None = None) -> list[bytes]:
-        """Fields of a column, of some rows (from 0) or of all."""
+        """Fields of a column, for some rows (from 0) or for all."""
         start, end = self._column(column, rows)
         if _is_short(start, end):
             texts: list[bytes] = _as_strings(self._pack(start, end)).tolist()
@@ -45,7 +45,7 @@ class Fields:
         return [data[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)]
 
     def numbered(self, column: int) -> tuple[Int64, list[bytes]]:
-        """A column as codes from 0, (n,), and the distinct texts that they number."""
+        """Column as codes (n,) from 0, and the distinct texts that they number."""
         start, end = self._column(column, None)
         if _is_short(start, end):
             codes, rows = number(self._pack(start, end))
@@ -66,8 +66,8 @@ class Fields:
         return (start, end) if rows is None else (start[rows], end[rows])
 
     def _pack(self, start: Int64, end: Int64) -> Words:
-        """Fields as little-endian words of eight bytes, padded with zeros: one array of (n,) for
-        each eight bytes of the longest field. Equal where the fields are equal."""
+        """Fields as little-endian words of eight bytes, padded with zeros: an array (n,) for each
+        eight bytes of the longest field. Equal where the fields are equal."""
         width, size = end - start, len(self.data) - _WORD + 1
         view = np.ndarray((size,), "<u8", self.data.data, strides=(1,))
         words = []
@@ -83,7 +83,7 @@ def _is_short(start: Int64, end: Int64) -> bool:
 
 def _as_strings(words: Words) -> npt.NDArray[np.bytes_]:
     block = np.stack(words, axis=1).astype("<u8")
-    return block.view(f"S{_WORD * len(words)}")[:, 0]  # the padding goes
+    return block.view(f"S{_WORD * len(words)}")[:, 0]  # remove the padding
 
 
 def read_fields(path: StrPath, n_fields: int) -> Fields:
@@ -104,7 +104,7 @@ def read_fields(path: StrPath, n_fields: int) -> Fields:
         raise UserError(f"{path}:1: {ADVICE_FOR_MARK}")
     content = content.rstrip(b" \t\n") + b"\n"
     data = np.frombuffer(content + bytes(_WORD), np.uint8)
-    gap = np.flatnonzero(data[:-_WORD] <= _BLANK)  # blanks, tabs, newlines, and what is no text
+    gap = np.flatnonzero(data[:-_WORD] <= _BLANK)  # blanks, tabs, newlines, and non-text
     _check_text(path, content, gap, data[gap])
     before = np.concatenate(([-1], gap[:-1]))
     field = gap - before > 1
@@ -135,17 +135,17 @@ def _check_text(path: StrPath, content: bytes, gap: Int64, separator: Bytes) -> 
 
 
 def number(words: Words) -> tuple[Int64, Int64]:
-    """Number the distinct values of a packed column: codes (n,) from 0, and a row of each value,
-    rising (one row of each).
+    """Number the distinct values of a packed column: codes (n,) from 0, and one row of each value,
+    ascending.
 
     A hash table in whole columns: every value goes to a bucket, the bucket to one row, and the
-    values that equal that row's are done; the few that fell on another's bucket go round again
-    with another hash. Expected time linear in n.
+    values that equal that row's are done; the few that fell into another's bucket go on with
+    another hash. Expected time linear in n.
     """
     n = len(words[0])
     codes, found = np.empty(n, np.int64), []
     n_found, rows = 0, np.arange(n)
-    rng = np.random.Generator(np.random.PCG64(0))  # of hash functions: any will do
+    rng = np.random.Generator(np.random.PCG64(0))  # hash functions: any will do
     bits = max(8, min(20, n.bit_length()))
     while len(rows):
         factors = rng.integers(0, 2**63, len(words), np.uint64) * np.uint64(2) + np.uint64(1)
@@ -167,7 +167,7 @@ def number(words: Words) -> tuple[Int64, Int64]:
         n_found += len(used)
         rows = rows[~equal]
     row = np.concatenate(found)
-    order = np.argsort(row)  # as in the file: what was sorted there stays so
+    order = np.argsort(row)  # as in the file: sorted values stay sorted
     place = np.empty(n_found, np.int64)
     place[order] = np.arange(n_found)
     return place[codes], row[order]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that can be wrong with a Kaldi data directory, in one go: file, line and advice."""
+"""All faults of a Kaldi data directory, in one go: file, line and advice."""
 
 import os
 import re
@@ -19,7 +19,7 @@ SAMPLE_RATE = 16000
 
 @dataclass(frozen=True)
 class Problem:
-    """One finding. `kind` groups alike ones of a file; what is not `fatal` is a warning."""
+    """Finding. `kind` groups similar ones of a file; one that is not `fatal` is a warning."""
 
     path: Path
     line: int | None
@@ -89,7 +89,7 @@ def _advice_for_missing(name: str, path: StrPath) -> str:
 
 
 def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
-    """Read one file leniently into `rows`; yield what is wrong with its lines."""
+    """Read one file leniently into `rows`; yield the faults of its lines."""
     if problem := file_problem(path):
         yield Problem(path, None, "unreadable", problem, "correct or remove it")
         return
@@ -143,7 +143,7 @@ def _check_order(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
 
 
 def _check_ids(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
-    """Each table against the utterances, speakers and recordings of utt2spk and segments."""
+    """Check each table against the utterances, speakers and recordings of utt2spk and segments."""
     if "utt2spk" not in rows:
         return
     utts = {row.key: row for row in rows["utt2spk"]}
@@ -293,7 +293,7 @@ def _trial_problems(
 
 
 def _enrolled_speakers(directory: Path, models: StrPath | None) -> set[str] | None:
-    """The speakers whom trials may name; None where that is not known."""
+    """Speakers that trials may name; None where they are not known."""
     if models is None:
         match = re.fullmatch(r"(.+)_trials(?:_[fm])?(_.+)?", directory.name)
         names = [f"{match[1]}_enrolls{match[2] or ''}", f"{match[1]}_enrolls"] if match else []

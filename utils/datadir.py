@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kaldi data directories: loaded with checks, cut to a choice of utterances, written atomically.
+"""Kaldi data directories: checked loading, choice of utterances, atomic writing.
 
 `load_data_dir` stops at the first problem; `utils/validate_data_dir.py` lists them all.
 """
@@ -46,11 +46,11 @@ Trial = tuple[str, str, str]  # enrolled speaker, utterance, target or nontarget
 
 @dataclass(frozen=True)
 class DataDir:
-    """A data directory in memory. Tables keep the order of their files.
+    """Data directory in memory. Tables keep the order of their files.
 
     tables: file name -> key -> rest of the line, for every known file but spk2utt and trials
-    (`utils/datafiles.py`). The properties give the usual ones in their own types; a table that is
-    not there is None (wav: empty).
+    (`utils/datafiles.py`). Properties give the usual ones in their own types; a missing table is
+    None (wav: empty).
     """
 
     path: Path
@@ -90,7 +90,7 @@ class DataDir:
 
     @property
     def enrolls(self) -> list[str] | None:
-        """The enrolment utterances."""
+        """Enrolment utterances."""
         table = self.tables.get("enrolls")
         return None if table is None else list(table)
 
@@ -103,9 +103,9 @@ def load_data_dir(
 ) -> DataDir:
     """Read every known table of a data directory and check that their ids agree.
 
-    `need` names the files that must be there (utt2spk always must). A directory with `segments` is
-    refused unless `allow_segments`: its wav.scp is not keyed by utterance. Raises UserError at the
-    first problem, with file and line.
+    `need` names the required files (utt2spk always is). A directory with `segments` is refused
+    unless `allow_segments`: its wav.scp is not keyed by utterance. Raises UserError at the first
+    problem, with file and line.
     """
     directory = Path(path)
     if not directory.is_dir():
@@ -136,7 +136,7 @@ def load_data_dir(
 
 
 def read_table(path: StrPath, spec: FileSpec) -> dict[str, str]:
-    """One table as key -> rest of the line, in file order; UserError with file and line."""
+    """Read one table as key -> rest of the line, in file order; UserError with file and line."""
     table: dict[str, str] = {}
     name = Path(path).name
     for number, line in read_lines(path):
@@ -157,7 +157,7 @@ def read_table(path: StrPath, spec: FileSpec) -> dict[str, str]:
 def read_noted(
     path: StrPath, columns: Sequence[str], utts: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Columns of a table such as pseudo.tsv, which has a line for each of `utts` and no other."""
+    """Read columns of a table such as pseudo.tsv, which has a line for each of `utts`."""
     rows = read_headed(path)
     if difference := describe_difference(rows, utts, "utterance"):
         raise UserError(f"{path}: {difference}; make the folder again")
@@ -174,8 +174,8 @@ def write_data_dir(
 ) -> None:
     """Write tables (file name -> key -> value) and spk2utt, sorted; wav.scp goes first, comes last.
 
-    Known files that are not in `tables` are removed, so that nothing of an older directory at the
-    same path stays. A killed run leaves no wav.scp.
+    Known files that are not in `tables` are removed, so that nothing of an older directory remains.
+    A killed run leaves no wav.scp.
     """
     directory = Path(path)
     if unknown := [name for name in tables if name not in FILES]:
@@ -198,10 +198,10 @@ def write_data_dir(
 
 
 def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | None]:
-    """The tables and trials of some of the utterances, to be given to `write_data_dir`.
+    """Cut tables and trials to some utterances, for `write_data_dir`.
 
-    Speakers and recordings that are left without an utterance go; trials whose utterance is not
-    chosen go; `enrolls` and `trials` are left out where nothing of them remains.
+    Speakers and recordings without an utterance are dropped, and trials whose utterance is not
+    chosen; `enrolls` and `trials` are left out if they become empty.
     """
     chosen = data.utt2spk.keys() & set(utts)
     segments = data.tables.get("segments")
@@ -211,7 +211,7 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
         "recording": {split_fields(segments[utt])[0] for utt in chosen} if segments else chosen,
     }
     ordered = {what: sort_ids(keys) for what, keys in kept.items()}
-    # Through the chosen keys, not the table: splitting calls this once for each of many parts.
+    # Through the chosen keys, not the table: splitting calls this once for each part.
     tables = {
         name: {key: table[key] for key in ordered[FILES[name].key] if key in table}
         for name, table in data.tables.items()
@@ -222,7 +222,7 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
 
 
 def other_files(path: Path) -> list[str]:
-    """Names of the visible files that are no known tables; tools that copy leave them behind."""
+    """Names of the visible files that are not known tables; tools that copy leave them behind."""
     known = {*FILES, "trials"}
     return sorted(
         file.name

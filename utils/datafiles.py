@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a Kaldi data directory: what each is keyed by, how many fields a line has."""
+"""Files of a Kaldi data directory: the keys of each, and the number of fields in a line."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 Key = Literal["utterance", "speaker", "recording"]
-NOTES = "notes.txt"  # what went wrong, by utterance; absent where nothing did
+NOTES = "notes.txt"  # faults, by utterance; absent where there are none
 
 
 @dataclass(frozen=True)
 class FileSpec:
-    """A table of a data directory: `<key> <value>` lines, sorted by key, each key once.
+    """Table of a data directory: `<key> <value>` lines, sorted by key, each key once.
 
     `fewest` and `most` bound the number of fields, the key included (`most` None: no bound).
     `complete` tables have a line for every utterance, speaker or recording.
@@ -23,7 +23,7 @@ class FileSpec:
     complete: bool = True
 
     def noun(self, segmented: bool) -> str:
-        """What the keys are to a reader: recordings are utterances where there are no segments."""
+        """Kind of the keys for a reader: recordings are utterances where there are no segments."""
         return "utterance" if self.key == "recording" and not segmented else self.key
 
     def accepts(self, n_fields: int) -> bool:
@@ -32,7 +32,7 @@ class FileSpec:
 
     @property
     def fields(self) -> str:
-        """The allowed number of fields in words."""
+        """Allowed number of fields in words."""
         if self.most == self.fewest:
             return str(self.fewest)
         return f"{self.fewest} or more" if self.most is None else f"{self.fewest} to {self.most}"
@@ -65,7 +65,7 @@ LABELS = ("target", "nontarget")
 
 
 def value_problem(name: str, value: str) -> str:
-    """What is wrong with the value of a line in the file `name`, or an empty string."""
+    """Fault of a line's value in the file `name`, or an empty string."""
     if name == "spk2gender" and value not in GENDERS:
         return f"the gender is {value!r}; only m and f are known"
     if name in ("utt2dur", "reco2dur") and not _is_positive(value):

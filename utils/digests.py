@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of content: of files, of folders, and of what the lines of an .scp name.
+"""Digests of content: of files, of folders, and of the files in the lines of an .scp.
 
-A digest that was found once is remembered with the file's size, times and inode, so that files that
-have not changed are not read again. The memory may be lost or broken: then they are.
+A digest is remembered with the file's size, times and inode, so that unchanged files are not read
+again. If the memory is lost or broken, they are read.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ from pathlib import Path
 
 ABSENT = "absent"
 SETTLED = 2.0  # seconds: a file changed since then could change once more with the same time
-_MANY = 4 << 30  # bytes that are read before this is said
+_MANY = 4 << 30  # bytes to read from which on this is logged
 _OBJECT = re.compile(r"(?P<file>.+?):\d+(\[.*\])?")  # of an archive
-# Folders of a step's OUT that are not what it made; checkpoints hold the seconds that they took.
+# Folders of a step's OUT that are not its output; checkpoints hold seconds.
 _PASSING = re.compile(r"log|q|checkpoints|split\d+")
 
 
@@ -33,12 +33,12 @@ def sha256(data: bytes) -> str:
 
 
 def digest_json(value: object) -> str:
-    """Of what json can write; the order of names in a dict does not count."""
+    """Digest of a value that json can write; the order of names in a dict does not count."""
     return sha256(json.dumps(value, sort_keys=True).encode())
 
 
 class _Memory:
-    """Digests of files by device, inode, size and times, in a file of SQLite that runs share."""
+    """Digests of files by device, inode, size and times, in an SQLite file that runs share."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.n_read = path, 0
@@ -47,12 +47,12 @@ class _Memory:
         with self._or_without():
             if path.parent.is_dir():
                 self._db = sqlite3.connect(path, timeout=60)
-                self._db.execute("PRAGMA synchronous=OFF")  # what is lost is read again
+                self._db.execute("PRAGMA synchronous=OFF")  # lost values are computed again
                 self._db.execute("CREATE TABLE IF NOT EXISTS d1 (k TEXT PRIMARY KEY, s, d)")
 
     @contextmanager
     def _or_without(self) -> Iterator[None]:
-        """Go on without a memory that fails, and remove one that is broken."""
+        """Continue without a memory that fails, and remove one that is broken."""
         try:
             yield
         except sqlite3.Error as error:
@@ -86,7 +86,7 @@ _memory: ContextVar[_Memory | None] = ContextVar("memory", default=None)
 
 @contextmanager
 def remembering(path: Path) -> Iterator[None]:
-    """Remember digests in a file, where its folder exists, while the block runs."""
+    """Remember digests in a file, if its folder exists, while the block runs."""
     memory = _Memory(path)
     token = _memory.set(memory)
     try:
@@ -97,7 +97,7 @@ def remembering(path: Path) -> Iterator[None]:
 
 
 def _remembered(kind: str, found: os.stat_result, compute: Callable[[], str]) -> str:
-    """What compute finds in a file; remembered once the file has settled."""
+    """Result of `compute` for a file; remembered once the file has settled."""
     memory = _memory.get()
     if memory is None:
         return compute()
@@ -122,7 +122,7 @@ def _say_once(memory: _Memory, size: int) -> None:
 
 def digest_file(path: str | Path) -> str:
     """Digest of a file's content; of a YAML file without comments, and of a variant as of the file
-    that it stands for. ABSENT where there is none."""
+    that it stands for. ABSENT for a missing file."""
     try:
         found = Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -140,7 +140,7 @@ def _read_file(path: str | Path) -> str:
 
 
 def remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
-    """What compute finds in a file, remembered under a kind as digests are."""
+    """Result of `compute` for a file, remembered under a kind as digests are."""
     return _remembered(f"{kind} ", path.stat(), compute)
 
 
@@ -159,14 +159,14 @@ def _read_yaml(path: str | Path) -> str:
     from utils.settings import settings_text
 
     data = settings_text(path)
-    try:  # events have no comments, and nothing is constructed of them
+    try:  # events have no comments, and construct nothing
         return sha256("\n".join(map(repr, yaml.parse(data))).encode())
     except yaml.YAMLError:
         return sha256(data)
 
 
 def read_scp(path: Path) -> dict[str, None]:
-    """The files that the lines of an .scp name; of a command (`... |`) the words that are files."""
+    """Files in the lines of an .scp; of a command (`... |`) the words that are files."""
     files: dict[str, None] = {}
     for line in path.read_bytes().decode("utf-8", "replace").split("\n"):
         named = line.strip().replace("\t", " ").partition(" ")[2].strip()
@@ -178,7 +178,7 @@ def read_scp(path: Path) -> dict[str, None]:
 
 
 def digest_scp(path: Path) -> str:
-    """Digest of the lines of an .scp, and of the files that they name."""
+    """Digest of the lines of an .scp, and of the files in them."""
     return digest_json([digest_file(path), {name: digest_file(name) for name in read_scp(path)}])
 
 

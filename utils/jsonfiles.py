@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON files that a program wrote, read strictly. Apart from utils/settings.py, whose YAML takes
-longer to load than all else that utils/stamps.py does, several times a step."""
+"""JSON files of programs, read strictly. Apart from utils/settings.py, whose YAML takes longer to
+load than all else that utils/stamps.py does, several times a step."""
 
 import json
 from typing import Any, TypeVar
@@ -13,13 +13,13 @@ JSON_KINDS = {dict: "object", list: "list"}
 
 
 def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
-    """The object in a JSON file that a program wrote. UserError with `mend`, what to do, for
-    anything else."""
+    """Read the object in a JSON file of a program. UserError with `mend`, the remedy, for anything
+    else."""
     return read_json(path, dict, mend)
 
 
 def read_json(path: StrPath, kind: type[Kind], mend: str) -> Kind:
-    """The same, for an object or a list."""
+    """Read an object or a list, with the same errors."""
     try:
         found = json.loads(read_bytes(path).decode("utf-8"))
     except UserError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all launchers share: the command line, the head and foot of logs, and how failures are told.
+"""Common part of all launchers: command line, head and foot of logs, and reports of failures.
 
 Contract (Kaldi's): `LAUNCHER [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...`.
 """
@@ -19,7 +19,7 @@ from utils.orphans import refuse_living_job
 from utils.progress import clock_time
 
 OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
-TAIL = 20  # lines of the first failing log that are shown
+TAIL = 20  # lines of the first failing log to show
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)=(\d+(?::\d+)?(?:,\d+(?::\d+)?)*)")
 _FOOT = re.compile(rb"^# Ended \(code (\d+)\) at ", re.MULTILINE)
@@ -28,12 +28,12 @@ _ACCOUNT = re.compile(
     rb"# Ended \(code (\d+)\) at [^\n,]*(?:, elapsed time (\d+(?:\.\d+)?) seconds)?$",
     re.MULTILINE,
 )
-_FOOT_BYTES = 400  # the foot stands in so many last bytes
+_FOOT_BYTES = 400  # bytes at the end that hold the foot
 
 
 @dataclass(frozen=True)
 class Request:
-    """A parsed command line. `numbers` are the jobs' numbers, ascending; `name` stands for them."""
+    """Parsed command line. `numbers`: of the jobs, ascending; `name` stands for them."""
 
     options: dict[str, str]
     name: str
@@ -42,7 +42,7 @@ class Request:
     command: list[str]
 
     def substitute(self, word: str, by: str) -> str:
-        """`word` with the job's name as a token, or in braces, replaced; `$JOB` is the shell's."""
+        """Replace the job's name in `word`, as a token or in braces; `$JOB` is the shell's."""
         if not self.name:
             return word
         name = re.escape(self.name)
@@ -50,18 +50,18 @@ class Request:
         return re.sub(token, lambda _: by, word)
 
     def log_of(self, number: int) -> Path:
-        """The log of a job."""
+        """Path of the log of a job."""
         return Path(self.substitute(self.log, str(number)))
 
     def count(self, option: str, default: int) -> int:
-        """The value of an option that is a whole number."""
+        """Value of an option that is a whole number."""
         text = self.options.get(option, str(default))
         if not (text.isascii() and text.isdigit()):
             raise UserError(f"--{option} {text}: a whole number is expected")
         return int(text)
 
     def most(self, default: int) -> int:
-        """Jobs at a time: --max-jobs-run, or a default."""
+        """Number of jobs at a time: --max-jobs-run, or a default."""
         most = self.count("max-jobs-run", default)
         if most < 1:
             raise UserError("--max-jobs-run: at least 1 is needed")
@@ -74,7 +74,7 @@ def parse_request(
     """Parse `[--option value]... [JOB=a:b] log command...`; UserError for anything else.
 
     JOB may also list numbers and ranges (JOB=1:3,7), as utils/retry.py does. `known` None: any
-    option passes, for launchers whose configuration tells what is known.
+    option passes, for launchers with options in a configuration.
     """
     words = list(argv)
     options: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _parse_numbers(word: str, text: str) -> list[int]:
 
 
 def show_numbers(numbers: Collection[int], range_mark: str = ":") -> str:
-    """Numbers as a list of ranges.
+    """Write numbers as a list of ranges.
 
     >>> show_numbers([1, 2, 3, 7])
     '1:3,7'
@@ -134,9 +134,9 @@ def show_numbers(numbers: Collection[int], range_mark: str = ":") -> str:
 
 
 def clear_logs(request: Request) -> None:
-    """Make the logs' folder and remove older logs: a log says how the job of *this* call ended.
+    """Make the logs' folder and remove older logs: a log must be that of *this* call's job.
 
-    Raises UserError for a log that a job still writes, and for what is neither file nor device.
+    Raises UserError for a log that a job still writes, and for anything but file and device.
     """
     logs = [request.log_of(number) for number in request.numbers]
     for path in logs:
@@ -153,15 +153,15 @@ def clear_logs(request: Request) -> None:
 
 
 def log_head(words: Sequence[str]) -> bytes:
-    """The first lines of a job's log."""
+    """First lines of a job's log."""
     return os.fsencode(f"# {shlex.join(words)}\n# Started at {time.ctime()}\n#\n")
 
 
 def log_foot(
     code: int, seconds: float, threads: int, note: str = "", *, explained: bool = False
 ) -> bytes:
-    """The last lines of a job's log; `note` says more about the end than its code does, and all
-    that is known of it where it is `explained`."""
+    """Last lines of a job's log; `note` adds to the exit code, and is the whole explanation where
+    it is `explained`."""
     note += "" if explained else _explain(code)
     return (
         f"{note}# Accounting: time={round(seconds)} threads={threads}\n"
@@ -170,14 +170,14 @@ def log_foot(
 
 
 def ended_code(log: Path) -> int | None:
-    """The exit code in a log's foot; None where there is no foot (yet), or no log."""
+    """Exit code in a log's foot; None without a foot (yet), or without a log."""
     found = _FOOT.findall(_end_of(log))
     return int(found[-1]) if found else None
 
 
 @dataclass(frozen=True)
 class Account:
-    """What the foot of a job's log says. seconds: wall time of the job, start of it included."""
+    """Content of the foot of a job's log. seconds: wall time of the job, start included."""
 
     seconds: float
     threads: int
@@ -185,7 +185,7 @@ class Account:
 
 
 def read_account(log: Path) -> Account | None:
-    """The account in a log's foot, as Kaldi's has it too; None without a foot, or without a log."""
+    """Account in a log's foot, in Kaldi's form; None without a foot, or without a log."""
     found = _ACCOUNT.findall(_end_of(log))
     if not found:
         return None
@@ -194,7 +194,7 @@ def read_account(log: Path) -> Account | None:
 
 
 def _end_of(log: Path) -> bytes:
-    if not log.is_file():  # to read a terminal would be to wait for it
+    if not log.is_file():  # reading a terminal would wait for it
         return b""
     try:
         with log.open("rb") as stream:
@@ -206,7 +206,7 @@ def _end_of(log: Path) -> bytes:
 
 
 def _explain(code: int) -> str:
-    """A line on an exit code above 128: the job, or what ran in its shell, was killed."""
+    """Message for an exit code above 128: the job, or a program in its shell, was killed."""
     if code == 128 + signal.SIGKILL:
         return "# Killed (SIGKILL); out of memory? Then run fewer jobs at a time (--nj)\n"
     if code - 128 in signal.valid_signals():
@@ -217,9 +217,9 @@ def _explain(code: int) -> str:
 def failure_lines(
     request: Request, failed: Mapping[int, str], not_started: int, total: int | None = None
 ) -> list[str]:
-    """How many jobs failed, and the end of the first failing log.
+    """Report the number of failed jobs, and the end of the first failing log.
 
-    failed: job -> what happened where the log does not say it, else an empty string.
+    failed: job -> reason if the log lacks it, else an empty string.
     """
     numbers = sorted(failed)
     states = ", ".join(f"{number}: {failed[number]}" for number in numbers if failed[number])
@@ -237,14 +237,14 @@ def failure_lines(
 
 
 class Progress:
-    """Once a minute a line on standard error: how many jobs have ended, and when the rest will.
+    """Reporter on standard error: once a minute, the number of ended jobs and the time left.
 
-    The time left is given once a job has ended, and takes those that run to be half done. What the
-    first of these last said of its own progress stands behind it.
+    The time left is given once a job has ended, and assumes that running ones are half done. The
+    last progress message of the first of these is appended.
     """
 
     APART = 60.0
-    TAIL = 4096  # bytes of a log that are looked at
+    TAIL = 4096  # bytes of a log to search
 
     def __init__(self, program: str, request: Request) -> None:
         self.program, self.request = program, request
@@ -264,12 +264,12 @@ class Progress:
         print(f"{self.program}: {self.request.log}: {line}{said}", file=sys.stderr, flush=True)
 
     def _last_said(self, number: int) -> str:
-        """The last line of a job's log that says what is left, as programs here do."""
+        """Last line of a job's log with the time left, in the form of programs here."""
         try:
             with self.request.log_of(number).open("rb") as stream:
                 stream.seek(max(0, stream.seek(0, os.SEEK_END) - self.TAIL))
                 lines = stream.read().decode(errors="replace").splitlines()
         except OSError:
-            return ""  # it has not begun to write
+            return ""  # nothing is written yet
         said = [line.strip() for line in lines if line.rstrip().endswith(" left")]
         return f"; job {number}: {said[-1]}" if said else ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting together what parallel jobs wrote to OUT/split<N>/<J>: checked first, then moved.
+"""Merging the results of parallel jobs in OUT/split<N>/<J>: checked first, then moved.
 
-Nothing in OUT changes before every part has been read and found right. The parts go last, in one
-rename: a killed merge can simply be run again. What is made is the same bytes for every N.
+Nothing in OUT changes before every part has been read and checked. The parts are removed last, by
+one rename, so a killed merge can be run again. The result is the same bytes for every N.
 """
 
 import os
@@ -27,16 +27,16 @@ from utils.tables import (
 )
 
 _PIECE = re.compile(r"-c\d+$")
-# A part may have none of these: they name some of the utterances only.
+# A part may lack these: they name only some of the utterances.
 PARTIAL = ("enrolls", "trials", "skipped.txt", NOTES)
 
 
 @dataclass
 class Merged:
-    """What will be written: lines by file name and key, and headers by file name.
+    """Files to write: lines by file name and key, and headers by file name.
 
-    archives: names of the .scp files whose lines point into archives of the parts.
-    settings: JSON files, which are the same in all parts. timed: names of tables of seconds.
+    archives: names of the .scp files whose lines point into archives of the parts. settings: JSON
+    files, equal in all parts. timed: names of tables of seconds.
     """
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Merged:
 
 
 def read_parts(out: Path, n: int) -> Merged:
-    """Read and check OUT/split<n>/1 ... n; UserError names the part and file that is wrong."""
+    """Read and check OUT/split<n>/1 ... n; UserError names the wrong part and file."""
     logs = out / "log"
     parts = [out / f"split{n}" / str(number) for number in range(1, n + 1)]
     for part in parts:
@@ -70,13 +70,13 @@ def read_parts(out: Path, n: int) -> Merged:
             _read_part(part / name, merged)
         merged.timed |= timed_in(part)
     if "utt2spk" in merged.tables:
-        # Made again from the whole: a speaker may have been divided among the jobs.
+        # Made again from the whole: a speaker may have been split among the jobs.
         merged.tables.pop("spk2utt", None)
     return merged
 
 
 def _files_of(part: Path) -> set[str]:
-    """Names of the visible files of a part; a folder in it is an error, for it would be lost."""
+    """Names of the visible files of a part; a folder in it is an error, as it would be lost."""
     visible = [path for path in part.iterdir() if not path.name.startswith(".")]
     for path in visible:
         if not path.is_file():
@@ -85,7 +85,7 @@ def _files_of(part: Path) -> set[str]:
 
 
 def _read_scp(path: Path, merged: Merged, files: Collection[str]) -> set[str]:
-    """Read one; return the names of the part's archives that it points into."""
+    """Read a part; return the names of its archives in the table."""
     part, archives = os.path.abspath(path.parent), set()  # noqa: PTH100
     for key, rxfilename in read_map(path, rest_of_line=True).items():
         match = re.fullmatch(r"(.+?\.ark)(:\d+(?:\[.*\])?)?", rxfilename)
@@ -130,7 +130,7 @@ def _add(path: Path, merged: Merged, key: str, line: str) -> None:
 def check_parts(
     out: Path, merged: Merged, data: DataDir, allow_loss: int, *, pieces: bool = False
 ) -> int:
-    """Compare the ids of every table with the data directory that was split; return how many lack.
+    """Compare the ids of every table with the split data directory; return how many are missing.
 
     With `pieces` the utterances were cut: ids are <utt>-c<number>, and each utterance needs one.
 
@@ -158,7 +158,7 @@ def check_parts(
 def _expected_ids(
     path: Path, keys: Collection[str], data: DataDir, merged: Merged
 ) -> tuple[Collection[str] | None, str]:
-    """The ids that a table should have, and what they are; None where nothing is known of it."""
+    """Ids that a table should have, and their kind; None where they are unknown."""
     by_kind: dict[str, Collection[str]] = {
         "utterance": data.utt2spk,
         "speaker": data.spk2utt,
@@ -209,7 +209,7 @@ def _sorted_lines(table: dict[str, str]) -> list[str]:
 
 
 def _write_archive(scp: Path, table: dict[str, str]) -> None:
-    """All that the lines of a table point at, in one archive."""
+    """Gather all objects of a table's lines in one archive."""
     from utils.archives import ArchiveWriter, read_entries  # load NumPy; audio needs neither
 
     with ArchiveWriter(scp.with_suffix("")) as writer:
@@ -219,7 +219,7 @@ def _write_archive(scp: Path, table: dict[str, str]) -> None:
 
 
 def remove_merged_parts(out: Path) -> bool:
-    """Finish the removal that a killed merge had begun; whether there was one."""
+    """Finish the removal that a killed merge had begun; returns whether there was one."""
     leftovers = list(out.glob(".merged.*"))
     for path in leftovers:
         shutil.rmtree(path)
@@ -227,7 +227,7 @@ def remove_merged_parts(out: Path) -> bool:
 
 
 def _remove_leftovers(out: Path, n: int) -> None:
-    """The parts, and those of interrupted runs with another N."""
+    """Folders of the parts, and those of interrupted runs with another N."""
     (out / f"split{n}").rename(out / f".merged.{os.getpid()}")
     for path in out.iterdir():
         if re.fullmatch(r"split\d+", path.name) and path.is_dir():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing that a recipe or launcher started outlives it, also where it was killed with SIGKILL.
+"""Guards that end all processes of a recipe or launcher with it, even after SIGKILL.
 
-Who is meant is known by an open file: recipes and launchers hold a pipe open for writing, which all
-that they start inherits, through every fork and exec. A guard, a process of its own,
-waits for the end of the one who is watched and then ends whoever still has the file open, and their
-children. That is Linux's /proc; elsewhere nothing is found, and nothing is ended.
+Processes are identified by an open file: recipes and launchers hold a pipe open for writing, which
+every process below them inherits through fork and exec. A guard, a separate process, waits until
+the watched process has ended, and then ends all that still have the file open, and their children.
+This needs Linux's /proc; elsewhere nothing is found or ended.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from utils.cli import UserError
 
 PROC = Path("/proc")
 GRACE = 20.0  # seconds between asking and killing: longer than a launcher needs to cancel its jobs
-_Process = tuple[int, str]  # its id, and when it started: ids are used again
+_Process = tuple[int, str]  # its id and start time: ids are reused
 GUARD = Path(__file__).with_name("end_orphans.py")
 
 
@@ -34,7 +34,7 @@ def _processes() -> list[int]:
 
 def _writes(pid: int, link: str) -> bool:
     """Whether a process has a file open for writing, named as its /proc/PID/fd names it."""
-    with suppress(OSError):  # it has ended, or is somebody else's
+    with suppress(OSError):  # it has ended, or belongs to another user
         for fd in (PROC / str(pid) / "fd").iterdir():
             with suppress(OSError):  # closed meanwhile
                 if str(fd.readlink()) == link:
@@ -51,7 +51,7 @@ def find_writers(link: str) -> set[int]:
 
 
 def _family(pids: Collection[int], known: Collection[_Process]) -> set[_Process]:
-    """Processes, those of the known ones that live, and all that descends from them."""
+    """Those of the known processes that live, and all their descendants."""
     parents: dict[int, int] = {}
     processes: dict[int, _Process] = {}
     for pid in _processes():
@@ -66,9 +66,9 @@ def _family(pids: Collection[int], known: Collection[_Process]) -> set[_Process]
 
 
 def end_writers(fd: int) -> None:
-    """End all processes that have the file of `fd` open for writing, and what they started.
+    """End all processes that have the file of `fd` open for writing, and their children.
 
-    They are asked first, because a launcher then cancels what it submitted to a cluster.
+    They are asked first, because a launcher then cancels its jobs on a cluster.
     """
     link = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - a Path would not keep `pipe:[N]`
     since = time.monotonic()
@@ -76,7 +76,7 @@ def end_writers(fd: int) -> None:
     while family := _family(find_writers(link), asked):
         seconds = time.monotonic() - since
         if seconds > 2 * GRACE:
-            return  # the kernel has them, in a file system that does not answer
+            return  # the kernel holds them, in a file system that does not answer
         overdue = seconds > GRACE
         for process in family if overdue else family - asked:
             for signum in (signal.SIGKILL,) if overdue else (signal.SIGTERM, signal.SIGCONT):
@@ -87,7 +87,7 @@ def end_writers(fd: int) -> None:
 
 
 def watch(pid: int, fd: int) -> None:
-    """Wait until a process has ended, then end all that still has the file of `fd` open."""
+    """Wait until a process has ended, then end all that still have the file of `fd` open."""
     with suppress(ProcessLookupError):  # it has ended before
         process = os.pidfd_open(pid)
         select.select([process], [], [])
@@ -96,9 +96,9 @@ def watch(pid: int, fd: int) -> None:
 
 
 def start_guard(pid: int, fd: int, *kept: int) -> "subprocess.Popen[bytes]":
-    """A process that watches another one; in a session of its own, so that no Ctrl-C ends it.
+    """Start a process that watches another one, in a session of its own, so that no Ctrl-C ends it.
 
-    kept: other open files that it keeps open until it has ended all, such as a lock.
+    kept: further files to keep open until it has ended all, such as a lock.
     """
     return subprocess.Popen(
         [sys.executable, str(GUARD), str(pid), str(fd)],
@@ -112,7 +112,7 @@ def start_guard(pid: int, fd: int, *kept: int) -> "subprocess.Popen[bytes]":
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """What is started within, with `close_fds=False`, ends when this process is killed."""
+    """Context in which processes started with `close_fds=False` end when this process is killed."""
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     guard = start_guard(os.getpid(), writing)
@@ -126,7 +126,7 @@ def guarded() -> Iterator[None]:
 
 
 def name_processes(pids: Collection[int]) -> str:
-    """Processes in words: `pid 12 (sleep 300), pid 13 (...)`."""
+    """Describe processes: `pid 12 (sleep 300), pid 13 (...)`."""
     words = []
     for pid in sorted(pids):
         command = b""
@@ -156,7 +156,7 @@ def lock(fd: int, seconds: float = 0) -> bool:
 
 
 def refuse_living_job(log: Path) -> None:
-    """UserError where a job of an earlier run still has its log (utils/run.py locks it)."""
+    """Raise a UserError if a job of an earlier run still has its log (utils/run.py locks it)."""
     try:
         with log.open("rb") as stream:
             free = lock(stream.fileno())
@@ -171,10 +171,10 @@ def refuse_living_job(log: Path) -> None:
 
 
 def lock_folder(path: Path, fd: int, pid: int, command: str) -> None:
-    """Lock a recipe's lock file for process `pid`, and write into it who has it since when.
+    """Lock a recipe's lock file for process `pid`, and write the holder and time into it.
 
-    Raises UserError that names the other run, or what a killed run left behind and could not be
-    ended. A file system without locks keeps out only runs of this machine.
+    Raises UserError that names the other run, or a killed run's processes that would not end. A
+    file system without locks keeps out only runs of this machine.
     """
     host = os.uname().nodename
     try:
@@ -184,7 +184,7 @@ def lock_folder(path: Path, fd: int, pid: int, command: str) -> None:
         mine = _read_owner(path, host)[1] not in find_writers(str(path.resolve()))
     if not mine:
         _refuse_living_owner(path, host)
-        if not lock(fd, 1.5 * GRACE):  # a guard is ending what the killed run left
+        if not lock(fd, 1.5 * GRACE):  # a guard is ending the processes of the killed run
             _refuse_living_owner(path, host)
             left = find_writers(str(path.resolve())) - {pid}
             raise UserError(
@@ -197,7 +197,7 @@ def lock_folder(path: Path, fd: int, pid: int, command: str) -> None:
 
 
 def _read_owner(path: Path, host: str) -> tuple[str, int | None]:
-    """Who has a lock file, in words, and the process id, where it is one of this machine."""
+    """Holder of a lock file, in words, and the process id if it is of this machine."""
     record = path.read_text(encoding="utf-8", errors="replace").strip()
     match = re.match(r"pid (\d+) on (\S+) since ", record)
     return record, int(match[1]) if match and match[2] == host else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long stage is: a bar on a terminal, plain lines now and then in a log.
+"""Progress of a long stage: a bar on a terminal, a plain line now and then in a log.
 
-Programs make a wrapper with `progress(NAME)` and give it to the library, which wraps with it what
-it goes through; libraries themselves tell nothing. All goes to standard error.
+Programs make a wrapper with `progress(NAME)`, and the library wraps its iterables with it;
+libraries themselves report nothing. Output goes to standard error.
 """
 
 import sys
@@ -23,11 +23,11 @@ def progress(
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Callable[[Iterable[Item]], Iterator[Item]]:
-    """A wrapper of an iterable that gives its items unchanged and shows how many are done.
+    """Make a wrapper of an iterable that yields its items unchanged and shows how many are done.
 
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
     left`, at least 10 s apart, and then only where 10 % more is done or a minute has gone; a stage
-    of less than 10 s writes nothing. The time left takes the rest to be as fast as what is done.
+    of less than 10 s writes nothing. The time left assumes that the rest goes as fast.
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
@@ -70,7 +70,7 @@ def _how_far(done: int, total: int | None, unit: str, seconds: float) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """Seconds as people read them.
+    """Format seconds for people.
 
     >>> [clock_time(s) for s in (0.4, 35, 754.6, 7265)]
     ['0:00', '0:35', '12:35', '2:01:05']

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be chosen by name; modules are loaded when they are asked for.
+"""Choices by name; their modules are loaded on demand.
 
-A registry is a mapping of names to targets such as "steps.anonymisers.mcadams:McAdams". What a
-settings file names is found by `choose` and `load`, what a word of a command names by `find`.
+A registry is a mapping of names to targets such as "steps.anonymisers.mcadams:McAdams". Names in
+settings files are resolved by `choose` and `load`, words of a command by `find`.
 """
 
 import importlib
@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """`; did you mean x?`, where one of the known names is near; else nothing."""
+    """`; did you mean x?`, if one of the known names is near; else an empty string."""
     near = get_close_matches(str(name), list(known), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def choose(kinds: Mapping[str, T], name: object, path: StrPath, where: str) -> T:
-    """What `kinds` has for the setting `where` of a file; UserError names the known ones."""
+    """Entry of `kinds` for the setting `where` of a file; UserError lists the known ones."""
     if not isinstance(name, str) or name not in kinds:
         known = ", ".join(kinds) + did_you_mean(name, kinds)
         raise UserError(f"{path}: {where}: {name!r} is unknown; known: {known}")
@@ -32,16 +32,16 @@ def choose(kinds: Mapping[str, T], name: object, path: StrPath, where: str) -> T
 
 
 def load(target: str) -> Any:
-    """The attribute that a target `module:attribute` names."""
+    """Attribute that a target `module:attribute` names."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 def find(kinds: Mapping[str, str], word: str, what: str) -> tuple[Any, tuple[str, ...]]:
-    """What a word names, and what stands in it for each <...> of its kind.
+    """Resolve a word to its target, and to the values of each <...> of its kind.
 
     Kinds are names such as moonshine, or forms such as hub:<model>; the first that fits is taken.
-    UserError, which calls it a `what`, where none does.
+    UserError, which calls it a `what`, if none fits.
 
     >>> find({"cosine": "math:cos", "hub:<model>:<layer>": "math:sin"}, "hub:a/b:3", "")
     (<built-in function sin>, ('a/b', '3'))

@@ -1,4 +1,4 @@
-"""Randomness that does not depend on order: the seed of an item is a hash of what the item is."""
+"""Randomness independent of order: the seed of an item is a hash of the item's name."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # NumPy takes longer to load than programs need that only der
 
 
 def derive_seed(master: int, *names: str) -> int:
-    """64-bit seed from the master seed and the names that say what is drawn and for whom.
+    """Derive a 64-bit seed from the master seed and names of the purpose and the item.
 
     The names are length-prefixed before hashing (SHA-256, first 8 bytes), so that ("a", "bc") and
     ("ab", "c") differ. The same names give the same seed on every machine, in every order of calls.
@@ -22,7 +22,7 @@ def derive_seed(master: int, *names: str) -> int:
 
 
 def make_rng(master: int, *names: str) -> "np.random.Generator":
-    """A PCG64 generator seeded by `derive_seed` (see there)."""
+    """Generator (PCG64) seeded by `derive_seed` (see there)."""
     import numpy as np
 
     return np.random.Generator(np.random.PCG64(derive_seed(master, *names)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choosing and dividing the utterances of a data directory, independent of order and machine."""
+"""Choice and division of the utterances of a data directory, independent of order and machine."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,10 +10,10 @@ from utils.tables import sort_ids
 
 
 def draw(ids: Iterable[str], count: int, seed: int, purpose: str) -> list[str]:
-    """`count` ids drawn at random without replacement, in C order.
+    """Draw `count` ids at random without replacement, in C order.
 
-    An id is drawn by the rank of its own hash, so one more id in the data changes at most one of
-    those drawn. Raises UserError when there are fewer than `count`.
+    An id is drawn by the rank of its own hash, so one more id in the data changes at most one drawn
+    id. Raises UserError when there are fewer than `count`.
     """
     ranked = sorted(sort_ids(ids), key=lambda name: derive_seed(seed, "subset", purpose, name))
     if not 1 <= count <= len(ranked):
@@ -22,7 +22,7 @@ def draw(ids: Iterable[str], count: int, seed: int, purpose: str) -> list[str]:
 
 
 def draw_per_speaker(data: DataDir, count: int, seed: int) -> list[str]:
-    """At most `count` utterances of each speaker, drawn at random."""
+    """Draw at most `count` utterances of each speaker."""
     if count < 1:
         raise UserError(f"{count} utterances a speaker are asked for; at least 1 is possible")
     return [
@@ -33,14 +33,14 @@ def draw_per_speaker(data: DataDir, count: int, seed: int) -> list[str]:
 
 
 def evenly(ids: Sequence[str], count: int) -> list[str]:
-    """`count` ids at even steps through the list (what Kaldi's subset_data_dir.sh does)."""
+    """Take `count` ids at even steps through the list, as Kaldi's subset_data_dir.sh does."""
     if not 1 <= count <= len(ids):
         raise UserError(f"{count} utterances are asked for; there are {len(ids)}")
     return [ids[index * len(ids) // count] for index in range(count)]
 
 
 def shortest(data: DataDir, count: int) -> list[str]:
-    """The `count` shortest utterances by utt2dur; of equally long ones those that sort first."""
+    """The `count` shortest utterances by utt2dur; ties go to those that sort first."""
     seconds = data.utt2dur
     if seconds is None:
         raise UserError(
@@ -51,7 +51,7 @@ def shortest(data: DataDir, count: int) -> list[str]:
 
 
 def utterances_of(data: DataDir, speakers: Collection[str]) -> list[str]:
-    """The utterances of some speakers; UserError for a speaker who is not there."""
+    """Utterances of some speakers; UserError for an unknown speaker."""
     for spk in speakers:
         if spk not in data.spk2utt:
             raise UserError(f"{data.path}/utt2spk: has no speaker {spk}")
@@ -79,7 +79,7 @@ def divide(
 
 
 def known_utterances(data: DataDir, utts: Sequence[str], source: str) -> Sequence[str]:
-    """`utts` themselves; UserError where the data directory lacks one."""
+    """Return `utts`; UserError if the data directory lacks one."""
     if unknown := [utt for utt in utts if utt not in data.utt2spk]:
         raise UserError(
             f"{source}: {len(unknown)} of {len(utts)} utterances are not in {data.path} "

@@ -4,8 +4,8 @@
 A file is a mapping of names to plain values; a dataclass says the names, kinds and defaults.
 
 Settings that differ little from a file's stand in the variants.yaml beside it, as if each were a
-file: `name: {base, question, ...}`, where base is the file's name, question says what they are for,
-and a setting replaces the base's as a whole.
+file: `name: {base, question, ...}`, where base is the file's name, question is their purpose, and a
+setting replaces the base's as a whole.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """Refuses a name that stands twice in a mapping; YAML loaders keep the last in silence."""
+    """Loader that refuses a name given twice in a mapping; YAML loaders silently keep the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         names = [str(key.value) for key, _ in node.value]
@@ -67,8 +67,8 @@ def read_settings(path: StrPath) -> dict[str, object]:
 
 
 def settings_text(path: StrPath) -> bytes:
-    """Return what a file of settings holds; of a variant what it would hold. UserError for a
-    variant of an unknown base."""
+    """Return the content of a settings file, or the equivalent content of a variant. UserError for
+    a variant of an unknown base."""
     variant = _find_variant(Path(path))
     if variant is None:
         return read_bytes(path)
@@ -91,7 +91,7 @@ def is_settings(path: StrPath) -> bool:
 
 
 def name_settings(path: StrPath) -> StrPath:
-    """Return where settings stand, for messages: the file, or the list of variants and the name."""
+    """Return the place of settings, for messages: the file, or the variants and the name."""
     path = Path(path)
     variant = _find_variant(path)
     return path if variant is None else f"{path.with_name(VARIANTS)}: {path.stem}"
@@ -104,7 +104,7 @@ def list_settings(folder: StrPath) -> list[str]:
 
 
 def _find_variant(path: Path) -> object | None:
-    """What the list of variants says of a file that is not there; None where nothing."""
+    """Entry in the list of variants for a file that does not exist; None without one."""
     if path.suffix != ".yaml" or path.exists():
         return None
     variants = _variants(path.with_name(VARIANTS))
@@ -141,11 +141,12 @@ def _parse(text: bytes, path: StrPath) -> dict[str, object]:
 
 
 def parse_settings(kind: type[T], values: object, path: StrPath, where: str = "") -> T:
-    """A dataclass of bool, int, float, str, tuples of them, `| None`, and other such dataclasses.
+    """Make a dataclass of bool, int, float, str, tuples of them, `| None`, and such dataclasses.
 
-    A type may carry what is allowed (`Annotated`, utils/bounds.py); what several settings must be
-    together is a ValueError of the dataclass's __post_init__. `where` is the name of the mapping in
-    the file, for messages. UserError names the file, the setting, and what is known or expected.
+    A type may carry bounds (`Annotated`, utils/bounds.py); conditions on several settings are
+    checked by the dataclass's __post_init__, which raises ValueError. `where` is the name of the
+    mapping in the file, for messages. UserError names the file, the setting, and the known or
+    expected values.
     """
     if not isinstance(values, dict):
         raise UserError(f"{path}: {where}: settings are expected, one `name: value` a line")
@@ -168,14 +169,14 @@ def parse_settings(kind: type[T], values: object, path: StrPath, where: str = ""
 
 
 class Declared(Generic[T]):
-    """A class that is made of settings. kind: their dataclass; where: their mapping in the file."""
+    """Class that is made from settings. kind: their dataclass; where: their mapping in the file."""
 
     kind: type[T]
     where = ""
 
     @classmethod
     def parse(cls, values: object, path: StrPath) -> T:
-        """Checked settings of what stands in the file `path`; UserError names it."""
+        """Check the content of the file `path` and make settings of it; UserError names it."""
         return parse_settings(cls.kind, values, path, cls.where)
 
 
@@ -183,7 +184,7 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
     if typing.get_origin(hint) in (
         types.UnionType,
         typing.Union,
-    ):  # X | None: what is given is an X
+    ):  # X | None: a given value is an X
         (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
     if typing.get_origin(hint) is typing.Annotated:
         inner, *rules = typing.get_args(hint)
@@ -216,7 +217,7 @@ def _expected(rule: Rule, value: object) -> str:
 def _convert_list(
     kinds: tuple[Any, ...], value: object, path: StrPath, where: str
 ) -> tuple[object, ...]:
-    """A tuple of the kinds, or of any length where they end in `...`."""
+    """Make a tuple of the kinds, or of any length if they end in `...`."""
     any_length = kinds[-1] is ...
     if not isinstance(value, list) or not (any_length or len(value) == len(kinds)):
         wanted = "a list" if any_length else f"[a, b] with {len(kinds)} values"
@@ -227,12 +228,12 @@ def _convert_list(
 
 
 def to_plain(settings: object) -> dict[str, Any]:
-    """A dataclass of settings as dicts, lists and numbers."""
+    """Convert a dataclass of settings to dicts, lists and numbers."""
     found: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))  # type: ignore[call-overload]
     return found
 
 
 def write_settings(path: StrPath, settings: dict[str, Any], **more: object) -> None:
-    """Write settings, and what else is to be known, as YAML."""
+    """Write settings, and further information, as YAML."""
     with atomic_write(path) as stream:
         yaml.safe_dump({**settings, **more}, stream, sort_keys=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conf/slurm.conf: how the options of a launcher become those of sbatch (Kaldi's language).
+"""Translation of launcher options to those of sbatch: conf/slurm.conf (Kaldi's language).
 
     command sbatch --export=ALL       the command that submits; needed
     option mem=* --mem $0             --mem 4G becomes: --mem 4G
@@ -22,7 +22,7 @@ OWN = ("config", "max_jobs_run")  # the launcher's own; no line is needed for th
 
 @dataclass
 class SlurmConfig:
-    """A parsed configuration: `options` maps (name, value or `*`) to sbatch's words."""
+    """Parsed configuration: `options` maps (name, value or `*`) to sbatch's words."""
 
     path: str
     command: list[str] = field(default_factory=list)
@@ -30,7 +30,7 @@ class SlurmConfig:
     defaults: dict[str, str] = field(default_factory=dict)
 
     def submit_words(self, given: dict[str, str]) -> list[str]:
-        """The command that submits, with what the given options (`num-threads`: 2) become."""
+        """Command that submits, with translations of the given options (`num-threads`: 2)."""
         options = {name.replace("-", "_"): value for name, value in given.items()}
         words = list(self.command)
         for name, value in {**self.defaults, **options}.items():
@@ -53,7 +53,7 @@ class SlurmConfig:
 
 
 def read_slurm_config(path: StrPath) -> SlurmConfig:
-    """Read a configuration; UserError names file and line of what is not understood."""
+    """Read a configuration; UserError names file and line of a fault."""
     config = SlurmConfig(str(path))
     for number, line in read_lines(path):
         text = re.sub(r"(^|\s)#.*", "", line).strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who speaks where: nobody that a model is tested on may be among those that it learnt from."""
+"""Separation of speakers: nobody on whom a model is tested may be in its training data."""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -9,11 +9,11 @@ from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.tables import atomic_write, is_there, read_rows, sort_ids
 
-TRAINING_SPEAKERS = "spklist"  # in the folder of a model, where they are all known
+TRAINING_SPEAKERS = "spklist"  # in the folder of a model whose training speakers are all known
 
 
 def check_unseen(speakers: Iterable[str], where: Path, tested: Sequence[Path]) -> None:
-    """UserError that names the first of `speakers` (of `where`) who speaks in a set of `tested`."""
+    """Raise a UserError that names the first of `speakers` (of `where`) in a set of `tested`."""
     training = set(speakers)
     for path in tested:
         found = load_data_dir(path, need=("utt2spk",)).utt2spk.values()
@@ -23,7 +23,7 @@ def check_unseen(speakers: Iterable[str], where: Path, tested: Sequence[Path]) -
 def check_apart(
     training: AbstractSet[str], where: Path, tested: AbstractSet[str], path: Path
 ) -> None:
-    """UserError that names the first speaker of training (in `where`) who is tested (in `path`)."""
+    """Raise a UserError for the first training speaker (in `where`) who is tested (in `path`)."""
     if common := sort_ids(training & tested):
         raise UserError(
             f"{where}: speaker {common[0]} ({len(common)} in all) is in {path}, too; who is "
@@ -32,9 +32,9 @@ def check_apart(
 
 
 def write_training_speakers(model: Path, speakers: Iterable[str], *before: Path | None) -> None:
-    """Write spklist: whom a model learnt from, and the models `before` that it was made of.
+    """Write spklist: training speakers of a model, and of the models `before` behind it.
 
-    Where it is not known whom one of these learnt from there is no list.
+    There is no list if one of these has unknown training speakers.
     """
     known = set(speakers)
     for found in (read_training_speakers(path) for path in before if path is not None):
@@ -47,6 +47,6 @@ def write_training_speakers(model: Path, speakers: Iterable[str], *before: Path 
 
 
 def read_training_speakers(model: Path) -> list[str] | None:
-    """Whom a model learnt from; None where it has no list."""
+    """Training speakers of a model; None where it has no list."""
     path = model / TRAINING_SPEAKERS
     return [fields[0] for _, fields in read_rows(path, 1)] if is_there(path) else None

@@ -25,18 +25,17 @@ ADVICE_FOR_MARK = (
 )
 
 
-_TIMED = ".timed."  # and a file's name: that of the hidden file which says that it holds seconds
-PARTIAL = "PSEUDOVOX_PARTIAL"  # in the environment: a folder of this recipe's run alone
+_TIMED = ".timed."  # and of the hidden file with a file's name which marks that it holds seconds
+PARTIAL = "PSEUDOVOX_PARTIAL"  # in the environment: a folder of this recipe run alone
 _numbers = itertools.count()
 
 
 @contextmanager
 def replacing(path: StrPath) -> Iterator[Path]:
-    """A file to write instead of `path`, whose place it takes on success; it vanishes on failure.
+    """Open a temporary file that replaces `path` on success and is removed on failure.
 
-    It stands beside `path`, or, within a recipe, in a folder that the next run removes: what a
-    killed run left behind can then put nothing in place any more. What is no regular file (a
-    device, a pipe) is itself written to.
+    It is beside `path`, or, within a recipe, in a folder that the next run removes, so that
+    leftovers of a killed run cannot replace anything. A device or a pipe is written to directly.
     """
     target = Path(path)
     if _is_device(target):
@@ -84,7 +83,7 @@ def _put(beside: Path, target: Path) -> None:
 
 @contextmanager
 def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` on success (`replacing`)."""
+    """Open a file that replaces `path` on success (`replacing`)."""
     encoding = None if "b" in mode else "utf-8"
     with replacing(path) as beside, beside.open(mode, encoding=encoding) as stream:
         yield stream
@@ -94,10 +93,10 @@ def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def write_timed(path: StrPath, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table with a header that starts with #, of what was measured while a step computed.
+    """Write a table, with a header that starts with #, of measurements while a step computed.
 
-    It holds seconds, which differ each time: a hidden file beside it says so, and nothing that is
-    made of the step is stale because of it (`timed_in`).
+    It holds seconds, which differ each time: a hidden file beside it marks this, and nothing made
+    from the step becomes stale because of it (`timed_in`).
     """
     target = Path(path)
     with atomic_write(target) as stream:
@@ -107,7 +106,7 @@ def write_timed(path: StrPath, columns: Iterable[str], rows: Iterable[Iterable[o
 
 
 def mark_timed(path: Path) -> None:
-    """Say of a file that it holds seconds."""
+    """Mark a file as one that holds seconds."""
     path.with_name(_TIMED + path.name).touch()
 
 
@@ -117,10 +116,10 @@ def timed_in(folder: Path) -> set[str]:
 
 
 def is_there(path: StrPath) -> bool:
-    """Whether an optional file is there; UserError for what has its name and is no file.
+    """Whether an optional file exists; UserError for anything else of its name.
 
-    A dangling link, a loop, a folder or a device is a mistake: to pass over it would be to leave
-    out in silence what somebody meant to be read.
+    A dangling link, a loop, a folder or a device is a mistake: to pass over it would silently
+    ignore intended input.
     """
     if not os.path.lexists(path):
         return False
@@ -130,7 +129,7 @@ def is_there(path: StrPath) -> bool:
 
 
 def file_problem(path: StrPath) -> str:
-    """Why a path cannot be read as a file (a FIFO would never end), or an empty string."""
+    """Reason why a path cannot be read as a file (a FIFO would never end), or an empty string."""
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
@@ -140,7 +139,7 @@ def file_problem(path: StrPath) -> str:
 
 
 def read_bytes(path: StrPath) -> bytes:
-    """All of a regular file; UserError for anything else."""
+    """Read all of a regular file; UserError for anything else."""
     try:
         if problem := file_problem(path):
             raise UserError(f"{path}: {problem}")
@@ -150,9 +149,9 @@ def read_bytes(path: StrPath) -> bytes:
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers from 1, without line ends, one at a time.
+    """Yield the lines of a text file with their numbers from 1, without line ends.
 
-    Blank lines at the end of the file are passed over. Raises UserError for a missing, unreadable,
+    Blank lines at the end of the file are skipped. Raises UserError for a missing, unreadable,
     non-text (NUL byte, not UTF-8, byte-order mark) or CRLF file.
     """
     blank: list[tuple[int, str]] = []
@@ -191,7 +190,7 @@ def _raw_lines(path: StrPath) -> Iterator[bytes]:
 
 
 def split_fields(line: str) -> list[str]:
-    """The fields of a line.
+    """Split a line into fields.
 
     >>> split_fields("a\u00a0b \t c")
     ['a\xa0b', 'c']
@@ -200,7 +199,7 @@ def split_fields(line: str) -> list[str]:
 
 
 def split_key(line: str) -> tuple[str, str]:
-    """The key of a line and the rest of it; both empty for a blank line.
+    """Split a line into its key and the rest; both empty for a blank line.
 
     >>> split_key("utt  a b ")
     ('utt', 'a b')
@@ -210,7 +209,7 @@ def split_key(line: str) -> tuple[str, str]:
 
 
 def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
-    """Rows of exactly `n_fields` fields with line numbers; UserError names the first other."""
+    """Read rows of exactly `n_fields` fields with line numbers; UserError names the first other."""
     for number, line in read_lines(path):
         fields = split_fields(line)
         if len(fields) != n_fields:
@@ -224,9 +223,9 @@ def _no_duplicate(path: StrPath, number: int, key: str, seen: Mapping[str, objec
 
 
 def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
-    """A two-column table such as utt2spk, in file order.
+    """Read a two-column table such as utt2spk, in file order.
 
-    With `rest_of_line` the value is all that follows the key (wav.scp, text) and may be empty for
+    With `rest_of_line` the value is everything after the key (wav.scp, text) and may be empty for
     `text`; without it, exactly two fields a line. Duplicate keys are an error.
     """
     table: dict[str, str] = {}
@@ -245,7 +244,7 @@ def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
 
 
 def read_headed(path: StrPath) -> dict[str, dict[str, str]]:
-    """A table between tabs whose first line names the columns: id -> column -> value.
+    """Read a table between tabs whose first line names the columns: id -> column -> value.
 
     The header begins with `#`; every line has a value, which may be empty, for each column.
     """
@@ -269,7 +268,7 @@ def read_headed(path: StrPath) -> dict[str, dict[str, str]]:
 
 
 def read_id_lists(path: StrPath) -> dict[str, list[str]]:
-    """A table of lists such as spk2utt: always lists, also of one id."""
+    """Read a table of lists such as spk2utt: always lists, also for one id."""
     table: dict[str, list[str]] = {}
     for number, line in read_lines(path):
         fields = split_fields(line)
@@ -281,7 +280,7 @@ def read_id_lists(path: StrPath) -> dict[str, list[str]]:
 
 
 def read_ids(path: StrPath) -> list[str]:
-    """The first column of a list such as `enrolls`, in file order, without duplicates."""
+    """Read the first column of a list such as `enrolls`, in file order, without duplicates."""
     ids: dict[str, None] = {}
     for number, line in read_lines(path):
         fields = split_fields(line)
@@ -316,7 +315,7 @@ def sort_ids(ids: Iterable[str]) -> list[str]:
 
 
 def invert(utt2spk: Mapping[str, str]) -> dict[str, list[str]]:
-    """spk2utt from utt2spk, both levels in C order."""
+    """Make spk2utt from utt2spk, both levels in C order."""
     spk2utt: dict[str, list[str]] = {}
     for utt in sort_ids(utt2spk):
         spk2utt.setdefault(utt2spk[utt], []).append(utt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials and scores as other toolkits write them.
+"""Trials and scores in the formats of other toolkits.
 
 kaldi: `<enrol> <trial> target|nontarget`, or `<enrol> <trial> <score>`; speechbrain: `<enrol>
 <trial> <label> <score>`; voxceleb: `<label> <enrol> <trial>`, also with `<score>` behind it; csv: a
@@ -23,13 +23,13 @@ LABELS = {
     for value, names in ((True, "target 1 true same"), (False, "nontarget 0 false different"))
     for name in names.split()
 }
-COLUMNS = {  # what a header may call them
+COLUMNS = {  # possible names in a header
     "enrol": "enrol enroll enrolment enrollment enrol_id enroll_id model reference ref utt1 file1",
     "trial": "trial test probe trial_id test_id utt2 file2",
     "label": "label target key same is_target",
     "score": "score similarity llr",
 }
-FORMATS: dict[str, tuple[tuple[str, ...], ...]] = {  # which column of a line is what
+FORMATS: dict[str, tuple[tuple[str, ...], ...]] = {  # meaning of each column in a line
     "kaldi": (("enrol", "trial", "label"), ("enrol", "trial", "score")),
     "speechbrain": (("enrol", "trial", "label", "score"),),
     "voxceleb": (("label", "enrol", "trial"), ("label", "enrol", "trial", "score")),
@@ -51,7 +51,7 @@ def _is_number(text: str) -> bool:
 
 
 def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
-    """The columns of a line, where it has that shape."""
+    """Columns of a line, if it has that shape."""
     if len(shape) != len(values):
         return None
     row = dict(zip(shape, values, strict=True))
@@ -62,7 +62,7 @@ def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
 
 
 def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
-    """The one format that all lines have; UserError for none, and for more than one."""
+    """Common format of all lines; UserError for none, and for more than one."""
     if not lines:
         raise UserError(f"{path}:1: the file is empty")
     if len(_header(lines[0][1])) > 1:
@@ -82,7 +82,7 @@ def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
 
 
 def _header(line: str) -> dict[int, str]:
-    """Places of the columns that a header names."""
+    """Positions of the columns that a header names."""
     known = {alias: name for name, aliases in COLUMNS.items() for alias in aliases.split()}
     names = next(csv.reader([line], delimiter=_delimiter(line)), [])
     return {i: known[n.strip().lower()] for i, n in enumerate(names) if n.strip().lower() in known}
@@ -93,7 +93,7 @@ def _delimiter(line: str) -> str:
 
 
 def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
-    """The columns of all lines. UserError names the first line that has not the format."""
+    """Columns of all lines. UserError names the first line of another format."""
     shapes = FORMATS.get(kind, ())
     if kind == "csv":
         header = _header(lines[0][1])
@@ -120,8 +120,8 @@ def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterat
 
 
 def guess_format(path: Path) -> str:
-    """The one format that all lines have; `kaldi` where the first line is so, and where there is
-    none: its readers say what is wrong (`utils.trials`)."""
+    """Common format of all lines; `kaldi` if the first line is so, and without lines: its readers
+    report the fault (`utils.trials`)."""
     try:
         lines = _lines(path)
         fields = lines[0][1].split() if lines else []
@@ -137,10 +137,10 @@ def _lines(path: Path) -> list[tuple[int, str]]:
 
 
 def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores | None]:
-    """The format, trials where there are labels, and scores where there are scores.
+    """Read the format, trials if there are labels, and scores if there are scores.
 
-    UserError names file and line of the first fault, with an example of the format; also for a pair
-    that stands there twice.
+    UserError names file and line of the first fault, with an example of the format; also for a
+    duplicate pair.
     """
     lines = _lines(path)
     kind = find_format(path, lines) if kind == "auto" else kind

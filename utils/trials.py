@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Ids(Sequence[str]):
-    """A column of ids: row i is `names[codes[i]]`; the names are distinct.
+    """Column of ids: row i is `names[codes[i]]`; the names are distinct.
 
     >>> Ids.of(["a", "b", "a"]).codes.tolist()
     [0, 1, 0]
@@ -39,7 +39,7 @@ class Ids(Sequence[str]):
 
     @classmethod
     def of(cls, column: Iterable[str]) -> "Ids":
-        """The same column as codes (unchanged if it is one already)."""
+        """Make ids of a column, unchanged if they are ids already."""
         if isinstance(column, Ids):
             return column
         texts = list(column)
@@ -119,7 +119,7 @@ def join_scores(
     trials_path: StrPath = "trials",
     scores_path: StrPath = "scores",
 ) -> Float64:
-    """The score of each trial, (n_trials,) in trial order, found by the id pair.
+    """Find the score of each trial by the id pair, (n_trials,) in trial order.
 
     A trial without a score is a UserError naming line and pair; scores of pairs that are not trials
     are left out with a warning that counts them.
@@ -148,7 +148,7 @@ def join_scores(
 
 
 def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
-    """The scores of several files as one; UserError for a pair that is in two of them."""
+    """Join the scores of several files; UserError for a pair that is in two of them."""
     if len(parts) == 1:
         return next(iter(parts.values()))
     enrol, trial = (
@@ -204,7 +204,7 @@ def _parse_labels(path: StrPath, fields: Fields) -> Bool:
 
 
 def _parse_scores(path: StrPath, fields: Fields) -> Float64:
-    """The numbers of the third column; UserError names the first that is none or not finite."""
+    """Numbers of the third column; UserError names the first that is none or not finite."""
     texts = fields.texts(2)
     try:
         values = np.fromiter(map(float, texts), np.float64, count=len(texts))
@@ -226,13 +226,13 @@ def _number(text: bytes) -> float:
 
 
 def _keys(pairs: Trials | Scores) -> Int64:
-    """One whole number for each pair, the same for the same pair."""
+    """Key of each pair: a whole number, the same for the same pair."""
     enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
     return enrol.codes * len(trial.names) + trial.codes
 
 
 def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
-    """UserError that names the second line of a pair; verb: what was done to it twice."""
+    """Raise a UserError that names the second line of a pair; verb: what was done to it twice."""
     keys = _keys(pairs)
     ordered = np.sort(keys)
     if not (ordered[1:] == ordered[:-1]).any():

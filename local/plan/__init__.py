@@ -1,1 +1,1 @@
-"""What a recipe makes: options and settings become tables of steps, which run.sh goes through."""
+"""Plan of a recipe: options and settings become tables of steps, which run.sh goes through."""

@@ -12,24 +12,24 @@ from local.plan.options import need_conf
 from local.protocols.attackers import ALIGNED, Attack, System, plan_attacks
 from utils.cli import UserError
 
-DRAW = "draw1"  # the second run of a system that draws something
+DRAW = "draw1"  # the second run of a random system
 SIMILARITY = "similarity"
 
 
 def side(name: str, system: str) -> str:
-    """A set, protected by a system; the set itself without one."""
+    """Name of a set as protected by a system; without one, the set itself."""
     return f"{name}_{system}" if system else name
 
 
 def _compared(system: str) -> tuple[tuple[str, tuple[str, str, str]], ...]:
-    """Whose folder, condition, and what protected rows and columns of a matrix of voices."""
+    """Folder, condition, and protection of rows and columns of a voice similarity matrix."""
     return (system, ("OP", "", system)), (system, ("PP", system, system))
 
 
 @dataclass(frozen=True)
 class Listed:
-    """An attack on the trials of one gender. tells: the evaluator as it came; hears: as the
-    attacker has it. enrol, trial: the sets."""
+    """Attack on the trials of one gender. tells: the original evaluator; hears: the attacker's
+    version of it. enrol, trial: the sets."""
 
     recipe: Recipe
     attack: Attack
@@ -38,41 +38,41 @@ class Listed:
     gender: str
     enrol: str
     trial: str
-    name: str = ""  # of the folder, where it is not the attacker's
+    name: str = ""  # of the folder, if not the attacker's
 
     @property
     def how(self) -> str:
-        """How the attacker comes by what they hear with."""
+        """How the attacker obtains their evaluator."""
         return self.attack.parts.evaluator
 
     @property
     def trials(self) -> str:
-        """The set whose list it is."""
+        """Set of the trial list."""
         return f"{self.recipe.asked['evaluation']}_trials_{self.gender}"
 
     @property
     def split(self) -> str:
-        """The name of the list in tables."""
+        """Name of the list in tables."""
         return f"{self.recipe.asked['evaluation']}_{self.gender}"
 
     @property
     def compares(self) -> bool:
-        """Whether voice similarity is measured as this attacker hears it, too: VoicePAT takes G_VD
-        from an evaluator that was trained on protected speech."""
+        """Whether voice similarity is measured with this attacker's evaluator, too: VoicePAT takes
+        G_VD from an evaluator that was trained on protected speech."""
         return bool(self.hears.training) and not self.attack.parts.knows_target
 
     @property
     def tail(self) -> str:
-        """The name of the folder in that of a system, after the attacker's."""
+        """Folder below a system's, after the attacker's name."""
         return f"{self.tells.label}/{self.attack.parts.condition}/{self.split}"
 
     @property
     def path(self) -> str:
-        """The folder in exp/scores and exp/metrics."""
+        """Folder in exp/scores and exp/metrics."""
         return f"{self.attack.system}/{self.name or self.attack.attacker}.{self.tail}"
 
     def score(self, stage: int, *, folder: str = "exp/scores") -> str:
-        """Plan the scores, and a record of what the attack was (attacker.json)."""
+        """Plan the scores, and a record of the attack (attacker.json)."""
         hears, out, trial_set = self.hears, f"{folder}/{self.path}", f"data/{self.trials}/trials"
         xvectors = hears.encoder.xvectors
         vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
@@ -92,9 +92,9 @@ class Listed:
         )  # fmt: skip
 
     def _align(self, stage: int) -> tuple[str, str]:
-        """The x-vectors of the aligned attacker: they have the enrolment before and after
-        protection, and rotate the protected trials as these pairs teach them. A back end that knows
-        original x-vectors gets them where these lie; the cosine has them centred."""
+        """Plan x-vectors of the aligned attacker, who has the enrolment before and after
+        protection, and rotates the protected trials as these pairs show. For a back end trained on
+        original x-vectors they stay in that space; for the cosine they are centred."""
         space = "original" if self.hears.is_trained else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
@@ -108,7 +108,7 @@ class Listed:
         return f"{out}/enrol", f"{out}/trial"
 
     def figures(self, stage: int, kind: str, *words: str, folder: str = "exp/metrics") -> str:
-        """Plan figures of a kind beside the attack's: exp/metrics/<system>/<kind><attacker>..."""
+        """Plan figures of a kind, next to the attack's: exp/metrics/<system>/<kind><attacker>..."""
         system, name = self.path.split("/", 1)
         return figures(self.recipe, stage, f"{system}/{kind}{name}", *words, folder=folder)
 
@@ -120,7 +120,7 @@ def figures(recipe: Recipe, stage: int, path: str, *words: str, folder: str = "e
 
 
 def list_attack(recipe: Recipe, attack: Attack, evaluator: Evaluator, gender: str) -> Listed:
-    """An attack of the plan on the trials of a gender."""
+    """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
     return Listed(
         recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, recipe.train),
@@ -130,7 +130,7 @@ def list_attack(recipe: Recipe, attack: Attack, evaluator: Evaluator, gender: st
 
 
 class Attacks:
-    """The attacks of run.sh on systems, and what is measured of them."""
+    """Attacks of run.sh on systems, and their figures."""
 
     def __init__(self, recipe: Recipe, systems: Sequence[str]) -> None:
         self.recipe, self.systems = recipe, systems
@@ -147,11 +147,11 @@ class Attacks:
         )
 
     def of(self, evaluator: Evaluator) -> list[Attack]:
-        """The attacks with an evaluator."""
+        """Attacks with an evaluator."""
         return [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
 
     def listed(self, evaluator: Evaluator, gender: str) -> list[Listed]:
-        """The same on the trials of a gender."""
+        """Attacks with an evaluator on the trials of a gender."""
         return [
             list_attack(self.recipe, attack, evaluator, gender) for attack in self.of(evaluator)
         ]
@@ -165,8 +165,8 @@ class Attacks:
         return [one for part in self.parts() for one in self.listed(*part)]
 
     def two_runs(self, evaluator: Evaluator, gender: str, system: str) -> list[Listed]:
-        """Two runs of a system as the ignorant attacker sees them; none where it draws nothing.
-        What one run tells about another (C_ECE) takes two, whoever attacks."""
+        """Two runs of a system under the ignorant attacker; none for a system that is not random.
+        Calibration across runs (C_ECE) needs two, whoever attacks."""
         if not self.recipe.is_random(system):
             return []
         attack = Attack(evaluator.word, system, "ignorant", "-")
@@ -176,7 +176,7 @@ class Attacks:
     # Stages of run.sh.
 
     def learn(self, stage: int) -> None:
-        """Informed attackers: their training sets, and what they train."""
+        """Plan informed attackers: their training sets and models."""
         for one in self.all():
             if one.attack.level != "-":
                 self.recipe.protect_training(stage, one.attack.system, one.attack.level)
@@ -185,7 +185,7 @@ class Attacks:
             self.recipe.informed_backend(stage, one.hears, "informed_xvectors")
 
     def hear(self, stage: int) -> None:
-        """x-vectors of the protected speech."""
+        """Plan x-vectors of the protected speech."""
         recipe = self.recipe
         for evaluator in recipe.evaluators:
             for system in self.systems:
@@ -202,7 +202,7 @@ class Attacks:
                     recipe.xvectors(stage, one.hears.encoder, one.trials)
 
     def score(self, stage: int) -> None:
-        """Scores of trial lists, and of all pairs of segments."""
+        """Plan scores of trial lists, and of all pairs of segments."""
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
             for one in [*self.listed(evaluator, gender), *runs]:
@@ -232,7 +232,7 @@ class Attacks:
         )  # fmt: skip
 
     def measure(self, stage: int) -> None:
-        """Privacy metrics."""
+        """Plan privacy metrics."""
         for evaluator, gender in self.parts():
             for one in self.listed(evaluator, gender):
                 self._verify(stage, one)
@@ -254,10 +254,10 @@ class Attacks:
         one.figures(
             stage, "", "%compute_metrics", "verification", *options, *before, trials, scores
         )
-        if "aligned" in self.attackers:  # who is judged by whom they name
+        if "aligned" in self.attackers:  # the evaluator's name says whose it is
             one.figures(stage, "reid_", "%compute_reidentification", *options, trials, scores)
         if one.how == ALIGNED:
-            return  # legal criteria take x-vectors of each utterance, which they have not
+            return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         one.figures(
             stage, "legal_", "%compute_legal_metrics",
@@ -268,11 +268,11 @@ class Attacks:
 
     @staticmethod
     def _unprotected(one: Listed) -> str:
-        """The folder, in exp/scores, of unprotected speech by the same evaluator."""
+        """Folder, in exp/scores, of unprotected speech by the same evaluator."""
         return f"original/unprotected.{one.tells.label}/OO/{one.split}"
 
     def _compare(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> None:
-        """Figures of a system that are no attacker's."""
+        """Plan figures of a system that depend on no attacker."""
         recipe, name = self.recipe, self.recipe.asked["evaluation"]
         split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
         options, trial_list = self._of_trials(trials), f"data/{trials}/trials"
@@ -299,7 +299,7 @@ class Attacks:
 
     def _similarity(
         self, stage: int, evaluator: Evaluator, gender: str, *of: str
-    ) -> None:  # system, kind, whose folder OO is in
+    ) -> None:  # system, kind, owner of the folder of OO
         (system, kind, first), name = of, self.recipe.asked["evaluation"]
         pairs: list[str] = []
         for who, condition in ((first, "OO"), (system, "OP"), (system, "PP")):
@@ -310,9 +310,9 @@ class Attacks:
         figures(self.recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
 
     def calibrate(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> list[str]:
-        """Plan calibration distortion where two runs drew something; returns the folders of their
-        scores. It is not defined where nothing was drawn for this list: a small pool can leave no
-        choice for one gender."""
+        """Plan calibration distortion where two runs are random; returns the folders of their
+        scores. It is undefined for a list without random draws: a small pool can leave no choice
+        for one gender."""
         runs = self.two_runs(evaluator, gender, system)
         if not runs:
             return []
@@ -337,7 +337,7 @@ class Attacks:
 
 
 def check_systems(systems: Sequence[str]) -> None:
-    """UserError where the settings of one are missing."""
+    """Check that the settings exist; UserError where they are missing."""
     for system in systems:
         if not settings_of(system):
             need_conf("systems", system)

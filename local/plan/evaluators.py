@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who listens: encoders and back ends, and the folders where what is made of them stands."""
+"""Evaluators: encoders and back ends, and the folders of their results."""
 
 import re
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attack
 from utils.cli import UserError
 
 TRAINED, NORMALISED = "trained", "_asnorm"
-BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # how one is to be had
+BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
 
 
 def label_of(word: str) -> str:
-    """A name such as hub:a/b as a part of a folder's name: what stands in tables is spelled as the
-    option was (local.report.gather.where_is)."""
+    """Name such as hub:a/b as a part of a folder's name; tables spell it as the option does
+    (local.report.gather.where_is)."""
     return word.replace("/", "+")
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder. word: as --evaluators spells it. title: the same, of a path only its last part;
-    it stands in tables. name: of its folders. model: what steps call
-    it. xvectors: their folder. conf: settings by which the recipe trains it; empty: it comes
-    trained. given: the folder of x-vectors that another toolkit made. training: which of several
-    trainings it is (<encoder>_seed<N>), which differ in their seed; 0: the first."""
+    """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
+    part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
+    which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
+    toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
+    its seed; 0: the first."""
 
     word: str
     title: str
@@ -37,12 +37,12 @@ class Encoder:
 
     @property
     def name(self) -> str:
-        """Of the folders of what it makes."""
+        """Name in the folders of its results."""
         return label_of(self.title)
 
     @property
     def xvectors(self) -> str:
-        """The folder of its x-vectors."""
+        """Folder of its x-vectors."""
         return f"exp/xvectors/{self.name}"
 
 
@@ -50,8 +50,8 @@ _AGAIN = re.compile(r"(?P<of>.+)_seed(?P<number>[1-9][0-9]*)")
 
 
 def _settings_of(word: str) -> tuple[str, int]:
-    """The settings of an encoder that the recipe trains, and which training of them the word names;
-    none for one that it does not train."""
+    """Settings of an encoder that the recipe trains, and the number of the training in its word; no
+    settings for an encoder that comes trained."""
     conf = "conf/encoders/{}.yaml"
     if Path(conf.format(word)).is_file():
         return conf.format(word), 0
@@ -62,8 +62,8 @@ def _settings_of(word: str) -> tuple[str, int]:
 
 
 def train_again(words: Sequence[str], trainings: int) -> list[str]:
-    """The evaluators of --evaluators, and after each the further trainings of those whose encoder
-    the recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1."""
+    """Evaluators of --evaluators, each followed by the further trainings of an encoder that the
+    recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1."""
     found: list[str] = []
     for word in words:
         encoder, _, backend = word.rpartition("/")
@@ -74,7 +74,7 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
 
 
 def find_encoder(word: str) -> Encoder:
-    """The encoder that a word names; UserError where there is none."""
+    """Encoder of a word; UserError for an unknown one."""
     settings, training = _settings_of(word)
     known = any(
         word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
@@ -98,10 +98,10 @@ def find_encoder(word: str) -> Encoder:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """An encoder with a back end. word: as --evaluators spells it. label: the name in paths and
+    """Encoder with a back end. word: as --evaluators spells it. label: the name in paths and
     tables. scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
-    training: the protected set that an attacker trained it on; empty: none. base: the encoder
-    that they trained further, or anew."""
+    training: the protected set on which an attacker trained it; empty: none. base: the encoder that
+    the attacker retrained or trained anew."""
 
     word: str
     encoder: Encoder
@@ -114,12 +114,12 @@ class Evaluator:
 
     @property
     def is_trained(self) -> bool:
-        """Whether the back end is."""
+        """Whether the back end is trained."""
         return BACKENDS[self.backend] == TRAINED
 
 
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
-    """The evaluator that <encoder>/<back end> names; UserError where there is none."""
+    """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
     name, _, backend = word.rpartition("/")
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
@@ -132,7 +132,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
 
 
 def check_names(encoders: Sequence[Encoder]) -> None:
-    """UserError where two encoders would share the folders of their x-vectors and scores."""
+    """Raise a UserError if two encoders share the folders of their x-vectors and scores."""
     word_of: dict[str, str] = {}
     for encoder in encoders:
         first = word_of.setdefault(encoder.name, encoder.word)
@@ -144,8 +144,8 @@ def check_names(encoders: Sequence[Encoder]) -> None:
 
 
 def inform(evaluator: Evaluator, attack: Attack, how: str, train_set: str) -> Evaluator:
-    """The evaluator that an attacker makes of one with the training set that the system protected
-    at the attack's level; the same where nothing is trained."""
+    """Evaluator that an attacker trains from another with the training set, protected by the system
+    at the attack's level; unchanged where nothing is trained."""
     if attack.level == "-":
         return evaluator
     training = f"{train_set}_{attack.system}_{attack.level}"

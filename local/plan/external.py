@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech that something else protected, and commands that protect: --external, --external-command.
+"""Externally protected speech, and external commands: --external, --external-command.
 
-Each becomes a system whose settings stand in exp/external/<name>.yaml, beside those of
-conf/systems. What its folders hold is looked at before anything is made.
+Each becomes a system with settings in exp/external/<name>.yaml, beside those of conf/systems. The
+content of its folders is checked before anything is made.
 """
 
 import json
@@ -18,14 +18,14 @@ from utils.settings import is_settings, name_settings, read_settings
 from utils.tables import atomic_write, read_map
 
 FOLDER = Path("exp/external")
-ENROLMENT, TRAINING = "enrolment", "training"  # what may be lacking
+ENROLMENT, TRAINING = "enrolment", "training"  # parts that may be missing
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OPTIONS = ("train", "suffix")
 
 
 @dataclass(frozen=True)
 class Speech:
-    """A word of --external. folders: of the first draw, of the second, ... (of nist.sh: of each
+    """Word of --external. folders: of the first draw, of the second, ... (of nist.sh: of each
     profile). options: train= and suffix=."""
 
     word: str
@@ -35,9 +35,9 @@ class Speech:
 
 
 def read_external(text: str, taken: Collection[str]) -> list[Speech]:
-    """The words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>].
+    """Words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>].
 
-    taken: names that other systems have. UserError for a word that says something else.
+    taken: names of other systems. UserError for a word of another form.
     """
     found: list[Speech] = []
     for word in text.split():
@@ -59,7 +59,7 @@ def read_external(text: str, taken: Collection[str]) -> list[Speech]:
 
 
 def _split(part: str) -> tuple[str, str]:
-    """train=X or suffix=X as name and value; of a folder no name."""
+    """Name and value of train=X or suffix=X; a folder has no name."""
     name, equals, value = part.partition("=")
     return (name, value) if equals and name in _OPTIONS else ("", part)
 
@@ -75,8 +75,8 @@ def _check_name(option: str, name: str, taken: Collection[str]) -> None:
 
 
 def take_external(asked: Asked) -> Asked:
-    """The options with the systems of --external and --external-command among the systems; writes
-    their settings. UserError for what cannot be taken."""
+    """Options with the systems of --external and --external-command among the systems; writes their
+    settings. UserError for unusable ones."""
     systems = asked.words("systems")
     found = read_external(asked.get("external"), systems)
     names = [one.name for one in found]
@@ -131,14 +131,14 @@ def _conf(name: str) -> Path:
 
 
 def settings_of(name: str) -> str:
-    """The settings of a system that these options once named; empty where there are none."""
+    """Settings of a system from an earlier use of these options; empty where there are none."""
     return str(_conf(name)) if _conf(name).is_file() else ""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is there of a system's speech. lacks: of ENROLMENT and TRAINING, what is not.
-    notes: what was found, counted. suffix: what stands behind ids in names."""
+    """Speech found for a system. lacks: missing parts among ENROLMENT and TRAINING. notes: counts
+    of the finds. suffix: appended to ids in names."""
 
     lacks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -146,10 +146,11 @@ class Found:
 
 
 def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
-    """Match the speech that settings name with the utterances of data/<set>; sets: enrolment first.
+    """Match the speech in a system's settings with the utterances of data/<set>; sets: enrolment
+    first.
 
-    Sets that are not prepared yet say nothing. UserError where trials are missing, or a part of the
-    enrolment or of the training set: either all of it is there or nothing.
+    Sets that are not prepared yet are not checked. UserError where trials are missing, or only a
+    part of the enrolment or of the training set is there.
     """
     values = read_settings(conf)
     if values.get("anonymiser") != "external" or not Path(f"data/{sets[0]}/utt2spk").is_file():
@@ -196,7 +197,7 @@ def _there(name: str) -> bool:
 
 
 def folder_for(conf: str, name: str, *, train: str, draw: str) -> str:
-    """Where the speech of a set is, of a draw (0 or 1); empty for a command's, which is made."""
+    """Folder of a set's speech, for a draw (0 or 1); empty for a command, which makes it."""
     values = read_settings(conf)
     if name == train and "train" in values:
         return str(values["train"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What evaluators and systems need, what that is made of, and the speech that systems protect."""
+"""Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ def _describe(conf: str) -> Description:
 
 
 def _pool_folder(voice: str, of: str) -> str:
-    """Of a need pool, pool:wavlm or pool:<content>."""
+    """Folder of a need pool, pool:wavlm or pool:<content>."""
     if of in ("", "wavlm"):
         return f"exp/pools/{of or voice}"
     return f"exp/pools/{voice}.{of.replace(':', '+').replace('/', '+')}"
@@ -37,11 +37,11 @@ def _pools_xi(conf: str) -> bool:
 
 @dataclass
 class Recipe:
-    """What is asked, the sets that it concerns, and the tables that are planned.
+    """Options of a recipe, its sets, and its planned tables.
 
-    sets: what is protected and attacked, enrolment first. evaluated: the evaluation sets, whose
-    speakers nothing may learn from. conf_of: settings of a system that a study made; else
-    conf/systems/<system>.yaml. notes: what the log is to say.
+    sets: protected and attacked sets, enrolment first. evaluated: the evaluation sets, whose
+    speakers must not occur in training. conf_of: settings of a system that a study made; else
+    conf/systems/<system>.yaml. notes: messages for the log.
     """
 
     asked: Asked
@@ -59,7 +59,7 @@ class Recipe:
 
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
-        """Of options that every recipe has; UserError for one that is wrong."""
+        """Recipe from the options that all recipes have; UserError for a wrong one."""
         asked.numbers("nj")
         if asked["device"] not in ("cpu", "cuda"):
             raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
@@ -95,7 +95,7 @@ class Recipe:
         return cls(asked, evaluators, voice, genders, sets, sets, train, pool)
 
     def need_given(self) -> None:
-        """UserError where x-vectors are given that are not there, and nothing is to make them."""
+        """Check that given x-vectors exist or will be made; UserError otherwise."""
         for encoder in (*(evaluator.encoder for evaluator in self.evaluators), self.voice):
             if encoder.given and not Path(encoder.given).is_dir():
                 raise UserError(
@@ -104,8 +104,8 @@ class Recipe:
 
     @property
     def on_device(self) -> tuple[str, ...]:
-        """Of programs that compute as well on a processor; empty there, so that what was made
-        before stays up to date."""
+        """Options of programs that also run on a processor; empty there, so that older results stay
+        up to date."""
         device = self.asked["device"]
         return () if device == "cpu" else ("--device", device)
 
@@ -115,7 +115,7 @@ class Recipe:
         return self._learning(0)
 
     def _learning(self, training: int) -> tuple[str, ...]:
-        """The same of one of several trainings, which differ in their seed."""
+        """Options of the n-th repeated training, which differs in its seed."""
         seed = str(int(self.asked["seed"]) + training)
         return ("--seed", seed, "--device", self.asked["device"])
 
@@ -132,9 +132,9 @@ class Recipe:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Options that make a training fail which has a speaker of the evaluation sets in it. They
-        are the same in a study of other sets, and where trials of one gender are asked for, which
-        would otherwise train anew what run.sh has."""
+        """Options that make a training fail if it has a speaker of the evaluation sets. They are
+        the same in a study of other sets and for trials of one gender, so that run.sh's models are
+        not trained anew."""
         words: list[str] = []
         for part in ("enrolls", "trials_f", "trials_m"):
             name = f"{self.asked['evaluation']}_{part}"
@@ -143,34 +143,34 @@ class Recipe:
         return tuple(words)
 
     def conf(self, system: str) -> str:
-        """The settings of a system; UserError where they are missing."""
+        """Settings of a system; UserError where they are missing."""
         return self.conf_of.get(system) or settings_of(system) or need_conf("systems", system)
 
     def describe(self, system: str) -> Description:
-        """What a system needs."""
+        """Description of a system, with its needs."""
         return _describe(self.conf(system))
 
     def found(self, system: str) -> Found:
-        """What there is of a system's speech, where others made it."""
+        """Externally protected speech found for a system."""
         if system not in self._found:
             self._found[system] = look_at(self.conf(system), self.sets, self.train)
         return self._found[system]
 
     def sets_of(self, system: str) -> tuple[str, ...]:
-        """The sets that a system protects: all, but for enrolment that is not there."""
+        """Sets that a system protects: all, except enrolment that is missing."""
         lacks = len(self.sets) > 1 and ENROLMENT in self.found(system).lacks
         return self.sets[1:] if lacks else self.sets
 
     def is_random(self, system: str) -> bool:
-        """Whether another run of a system gives other speech; known once its first set is
+        """Whether a further run of a system gives other speech; known once its first set is
         protected."""
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
-    # Each of the following plans steps in a stage and returns the folder that they make.
+    # Each of the following methods plans steps in a stage and returns the folder that they make.
 
     def encoder(self, stage: int, encoder: Encoder) -> str:
-        """A speaker encoder, where the recipe trains it."""
+        """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
             self.tables.job(
                 "encoders", stage, encoder.model, "%train_encoder",
@@ -180,7 +180,7 @@ class Recipe:
         return encoder.model
 
     def xvectors(self, stage: int, encoder: Encoder, name: str, table: str = "xvectors") -> str:
-        """x-vectors of a set, of its speakers, and how many utterances each speaker has."""
+        """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
         average = ("%then", "%average_xvectors", out, data, out)
         if encoder.given:
@@ -192,7 +192,7 @@ class Recipe:
     def session_xvectors(
         self, stage: int, encoder: Encoder, name: str, table: str = "xvectors"
     ) -> str:
-        """x-vectors of a training set, of sessions where chunk_seconds says so."""
+        """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
         if encoder.given:
             return self.xvectors(stage, encoder, name, table)
         seconds = self.asked["chunk_seconds"]
@@ -205,7 +205,7 @@ class Recipe:
         )  # fmt: skip
 
     def speakers(self, stage: int, encoder: Encoder, name: str) -> str:
-        """x-vectors of the speakers of a training set."""
+        """Plan x-vectors of the speakers of a training set."""
         xvectors = self.session_xvectors(stage, encoder, name)
         out = f"{xvectors}_speakers"
         return self.tables.job(
@@ -215,7 +215,7 @@ class Recipe:
     def backend(
         self, stage: int, encoder: Encoder, name: str, out: str, table: str = "xvectors"
     ) -> str:
-        """A back end, trained on a set's x-vectors."""
+        """Plan a back end, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(stage, encoder, name, table)
         return self.tables.job(
             "backends", stage, out, "%train_backend", "--lda-dim", self.asked["lda_dim"],
@@ -223,7 +223,7 @@ class Recipe:
         )  # fmt: skip
 
     def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:
-        """All that an evaluator needs of original speech."""
+        """Plan all that an evaluator needs of original speech."""
         self.encoder(encoder_stage, evaluator.encoder)
         for name in self.sets:
             self.xvectors(stage, evaluator.encoder, name)
@@ -231,7 +231,7 @@ class Recipe:
             self.backend(stage, evaluator.encoder, self.train, evaluator.scorer)
 
     def f0(self, stage: int, name: str) -> str:
-        """F0 statistics of a set's speakers."""
+        """Plan F0 statistics of a set's speakers."""
         data, out = f"data/{name}", f"exp/f0/{name}"
         return self.tables.add(
             "f0", stage, out, "over_then_job", data, out, "%extract_f0", "%data", "%out",
@@ -239,8 +239,8 @@ class Recipe:
         )  # fmt: skip
 
     def voices(self, stage: int, content: str = "") -> str:
-        """The pool of voices, with what the encoder of the voices says of them; with content, of
-        that name, in a pool of its own."""
+        """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
+        that name, in a separate pool."""
         data, name = f"data/{self.pool}", self.voice.name
         speakers = self.speakers(stage, self.voice, self.pool)
         world = self.tables.over(
@@ -254,7 +254,7 @@ class Recipe:
         )  # fmt: skip
 
     def synthesiser(self, stage: int, name: str) -> str:
-        """A trained synthesiser, by its settings' name."""
+        """Plan a trained synthesiser, by its settings' name."""
         pool, out = self.voices(stage), f"exp/synthesisers/{self.voice.name}/{name}"
         return self.tables.job(
             "synthesisers", stage, out, "%train_synthesiser", *self.learning, *self.unseen,
@@ -262,8 +262,8 @@ class Recipe:
         )  # fmt: skip
 
     def generator(self, stage: int, name: str) -> str:
-        """A trained generator, by its settings' name; of psd the frames, where the encoder has
-        a distribution for each."""
+        """Plan a trained generator, by its settings' name; for psd the frames, where the encoder
+        has a distribution for each."""
         xvectors = self.session_xvectors(stage, self.voice, self.pool)
         out, data = f"exp/generators/{self.voice.name}/{name}", f"data/{self.pool}"
         unseen: tuple[str, ...] = ()
@@ -284,7 +284,7 @@ class Recipe:
         )  # fmt: skip
 
     def need(self, stage: int, need: str) -> None:
-        """What a system needs (`sources.NEEDS`). UserError for what no recipe can make."""
+        """Plan a need of a system (`sources.NEEDS`). UserError for one that no recipe can meet."""
         kind, _, name = need.partition(":")
         if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and name != "wavlm":
             self.encoder(stage, self.voice)
@@ -314,13 +314,13 @@ class Recipe:
                 raise UserError(f"conf/systems: '{need}' is needed, which no recipe can make")
 
     def needs(self, stage: int, system: str) -> None:
-        """All that a system needs to protect the sets."""
+        """Plan all that a system needs to protect the sets."""
         for need in self.describe(system).needs:
             self.need(stage, need)
 
     def give(self, system: str, name: str, speech: str = "") -> list[str]:
-        """The options of steps/anonymise.py that give a set's speakers what a system needs.
-        speech: the folder of what others made of the set."""
+        """Options of steps/anonymise.py that provide a system's needs for a set's speakers. speech:
+        the folder of the set's externally protected speech."""
         description, voice = self.describe(system), self.voice
         words: list[str] = []
         for need in description.needs:
@@ -346,7 +346,7 @@ class Recipe:
         return words
 
     def _xvectors_for(self, level: str, name: str) -> Sequence[str]:
-        """With one voice for a speaker in all sets, what is known of them has to be the same."""
+        """Sets of x-vectors for a system: all sets if speakers keep one voice in all of them."""
         if name == self.train:
             return [f"{name}_speakers"]
         return self.sets if level == "perm" else [name]
@@ -354,7 +354,7 @@ class Recipe:
     def protect(
         self, table: str, stage: int, system: str, name: str, out: str, *options: str
     ) -> str:
-        """A set, protected by a system: data/OUT."""
+        """Plan a set, protected by a system: data/OUT."""
         data, out = f"data/{name}", f"data/{out}"
         speech, more = self._speech(stage, system, name, options)
         seed = ("--dataset", name, "--seed", self.asked["seed"])
@@ -366,8 +366,8 @@ class Recipe:
     def _speech(
         self, stage: int, system: str, name: str, options: Sequence[str]
     ) -> tuple[str, Sequence[str]]:
-        """Where speech of a set is that something else protects, and the options with the draw that
-        it is of: attackers have the enrolment of the second one. A command makes it first."""
+        """Folder of a set's externally protected speech, and the options with its draw: attackers
+        have the enrolment of the second draw. A command's speech is planned first."""
         if not any(need.startswith("external:") for need in self.describe(system).needs):
             return "", options
         conf = self.conf(system)
@@ -385,7 +385,7 @@ class Recipe:
         return made, options
 
     def needs_for_training(self, stage: int, system: str) -> None:
-        """All that a system needs to protect the training set, too."""
+        """Plan all that a system needs to protect the training set, too."""
         for need in self.describe(system).needs:
             self.need(stage, need)
             if need == "xvectors":
@@ -394,7 +394,7 @@ class Recipe:
                 self.f0(stage, self.train)
 
     def protect_training(self, stage: int, system: str, level: str) -> str:
-        """The training set, protected by a system at a level, with all that it needs. A speaker is
+        """Plan the training set, protected by a system at a level, with all needs. A speaker is
         never their own target."""
         self.needs_for_training(stage, system)
         options = () if level == self.describe(system).level else ("--level", level)
@@ -402,7 +402,7 @@ class Recipe:
         return self.protect("protected", stage, system, self.train, out, *options)
 
     def informed_encoder(self, stage: int, evaluator: Evaluator) -> None:
-        """The encoder that an attacker trained, anew or further."""
+        """Plan the encoder that an attacker trains, anew or further."""
         encoder, base = evaluator.encoder, evaluator.base
         if base is None or encoder == base:
             return
@@ -415,7 +415,7 @@ class Recipe:
         )  # fmt: skip
 
     def informed_backend(self, stage: int, evaluator: Evaluator, table: str) -> None:
-        """The back end that an attacker trained; table: of the x-vectors that it learns from."""
+        """Plan the back end that an attacker trains; table: of its training x-vectors."""
         if evaluator.base is not None and evaluator.is_trained:
             training = evaluator.training
             self.backend(stage, evaluator.encoder, training, evaluator.scorer, table)

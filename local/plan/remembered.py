@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of earlier runs: what these measured stays in the report as long as it is up to date."""
+"""Options of earlier runs: their figures stay in the report as long as they are up to date."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from utils.stamps import MEMORY, is_current
 FILE = Path("exp/plan/options.json")  # of finished runs
 LISTS = ("systems", "attackers", "evaluators", "genders", "asr", "emotion")
 FLAGS = ("prosody", "quality")
-# Those that change no figure, or none but what they name (trainings: evaluators;
+# Options that change no figure, or only the figures that they name (trainings: evaluators;
 # external: systems).
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
@@ -23,15 +23,15 @@ FREE = (
 
 
 def what_counts(asked: Asked) -> dict[str, object]:
-    """What of a run's options is remembered."""
+    """Remembered part of a run's options."""
     lists = {name: [*asked.words(name)] for name in LISTS}
     lists |= {name: ["true"] if asked.flag(name) else [] for name in FLAGS}
     return {"lists": lists, "common": asked.without(FREE)}
 
 
 def widen(asked: Asked) -> tuple[Asked, list[str]]:
-    """What is shown: the options, and with them what finished runs had that differ in nothing but
-    lists; and what the log is to say. UserError for a word of --drop that is not remembered."""
+    """Options to show: those given, merged with those of finished runs that differ only in lists;
+    and messages for the log. UserError for a word of --drop that is not remembered."""
     drop = {*asked.words("drop")}
     if not FILE.is_file():
         if drop:
@@ -65,14 +65,14 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
 
 
 class Kept:
-    """Which figures that this run does not make are up to date."""
+    """Test whether figures that this run does not make are up to date."""
 
     def __init__(self) -> None:
         self._known: dict[Path, bool] = {}
 
     def __call__(self, folder: str) -> bool:
-        """Whether a finished folder, and all finished folders that it was made from, are as their
-        own commands would make them now."""
+        """Whether a finished folder, and all finished folders behind it, are as their own commands
+        would make them now."""
         if not Path(folder, ".done").is_file():
             return False
         with remembering(MEMORY):

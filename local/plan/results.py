@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables and the report of run.sh are made of."""
+"""Inputs of the tables and the report of run.sh."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -16,8 +16,8 @@ DONE = ".done"
 class Results:
     """Plans of stage 11: folders of figures, and options of local/collect_results.py.
 
-    attacks, utility: of what is shown, which may be more than what this run makes. own: what it
-    makes; anything else is shown where it is up to date.
+    attacks, utility: those shown, which may be more than this run makes. own: folders that it
+    makes; others are shown where they are up to date.
     """
 
     def __init__(self, attacks: Attacks, utility: Utility, own: Collection[str]) -> None:
@@ -38,7 +38,7 @@ class Results:
         shown = [system for system in self.utility.everything if self._shows(system)]
         for system in filter(speech_of, shown):
             for name in self.recipe.sets[1:]:
-                protected = f"data/{name}_{system}"  # not of lists that only other systems saw
+                protected = f"data/{name}_{system}"  # not of lists that only other systems have
                 if protected in self.own or Path(protected, "conf.json").is_file():
                     self.words += ["--speech", system, f"data/{name}", protected]
         if self.recipe.asked["report_audio"] != "true":
@@ -113,10 +113,10 @@ class Results:
                     if Path(path, DONE).is_file() and self._keeps(path):
                         self.folders.append(path)
 
-    # Which folders' logs say how long each stage of a system took (docs/utility.md).
+    # Folders whose logs hold the time of each stage of a system (docs/utility.md).
 
     def _time(self, how: str, system: str, stage: str, names: Iterable[str], folder: str) -> None:
-        """Of each set; folder: with {} for its name. how: each (of all new speech that is
+        """Add each set's time; folder: with {} for its name. how: each (for all new speech that is
         protected) or once."""
         for name in names:
             words = (system, stage, f"exp/audio/{name}", folder.format(name))

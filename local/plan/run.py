@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of run.sh."""
+"""Plan of run.sh."""
 
 import shlex
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
 
 @dataclass(frozen=True)
 class Planned:
-    """The tables of all stages; what is remembered when all is made; what the log is to say."""
+    """Tables of all stages, options to remember after the last one, and messages for the log."""
 
     tables: Tables
     remembered: dict[str, object]
@@ -31,7 +31,7 @@ class Planned:
 
 
 def plan_run(asked: Asked) -> Planned:
-    """The plan of run.sh with these options."""
+    """Plan run.sh with these options."""
     asked = take_external(asked)
     recipe, attacks, utility = _plan_all(asked)
     if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
@@ -48,7 +48,7 @@ def plan_run(asked: Asked) -> Planned:
     if shown is not asked:
         try:
             _, all_attacks, all_utility = _plan_all(shown)
-        except UserError as error:  # such as settings of a system that are gone
+        except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
     results = Results(all_attacks, all_utility, own)
@@ -63,7 +63,7 @@ def plan_run(asked: Asked) -> Planned:
 
 
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
-    """What stages 2 to 10 make."""
+    """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
     systems = asked.words("systems")
     check_systems(systems)
@@ -88,13 +88,13 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
 
 
 def _prepare(recipe: Recipe) -> None:
-    """Stage 0: the corpus's own program makes the sets of every list, and further ones."""
+    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones."""
     asked, name = recipe.asked, recipe.asked["evaluation"]
     corpus, options = _remember(recipe)
     out = f"data/{recipe.train}"
     sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
     also = [word for one in sets if f"data/{one}" != out for word in ("--also", f"data/{one}")]
-    for gender in ("f", "m", MIXED):  # of one that is not asked for, too
+    for gender in ("f", "m", MIXED):  # also of one not asked for
         one = f"{name}_trials_{gender}"
         if one not in sets:
             also += ["--maybe", f"data/{one}"]
@@ -105,8 +105,8 @@ def _prepare(recipe: Recipe) -> None:
 
 
 def _remember(recipe: Recipe) -> tuple[str, list[str]]:
-    """Corpus and options of prepare.sh, as in a finished stage 0 where this command does not name
-    them, and says so. Options of another corpus than this command's are left alone."""
+    """Take corpus and options of prepare.sh from a finished stage 0 where this command lacks them,
+    and log it. Options of another corpus are left alone."""
     asked = recipe.asked
     corpus, options = asked["corpus"], asked["prepare_options"].split()
     named = given(asked["command_line"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh, large.sh.
+"""Plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh, large.sh.
 
-They take corpus and encoders of run.sh, and make what is missing.
+They use corpus and encoders of run.sh, and make missing ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ def _planned(recipe: Recipe) -> Planned:
 
 
 def _begin(asked: Asked) -> Recipe:
-    """A study's recipe; UserError where run.sh has not made the corpus."""
+    """Recipe of a study; UserError where run.sh has not made the corpus."""
     recipe = Recipe.make(asked)
     recipe.need_given()
     need_folders([f"data/{name}" for name in (recipe.train, *recipe.sets)])
@@ -33,7 +33,7 @@ def _begin(asked: Asked) -> Recipe:
 
 
 def _write_system(conf: Path, settings: dict[str, object]) -> None:
-    """Write the settings of a system. UserError, and no file, for what it cannot have."""
+    """Write the settings of a system. UserError, and no file, for impossible ones."""
     write_settings(conf, settings)
     try:
         describe_system(conf)
@@ -48,9 +48,9 @@ WITH_PROFILES = ("knn_vc",)  # anonymisers with settings `profiles` and `profile
 
 
 def _write_profile(of: str, conf: Path, profile: str, profiles: str) -> int:
-    """Write pseudo-profile `profile`, from 1, of a system; returns the draw that is asked for.
+    """Write pseudo-profile `profile`, from 1, of a system; returns the number of the draw.
 
-    Systems that know profiles get them in their settings; of others a profile is a draw.
+    Systems with profiles get them in their settings; for others a profile is a draw.
     """
     number, n = int(profile), int(profiles)
     if number > n:
@@ -64,14 +64,14 @@ def _write_profile(of: str, conf: Path, profile: str, profiles: str) -> int:
 
 @dataclass(frozen=True)
 class Studied:
-    """A system of nist.sh. systems: the name of each profile that there is, by its number."""
+    """System of nist.sh. systems: the name of each existing profile, by its number."""
 
     name: str
     systems: dict[str, str]
 
 
 class Nist:
-    """What is tested: profiles of systems, and of others' speech."""
+    """Plan of nist.sh: profiles of systems, and of externally protected speech."""
 
     def __init__(self, asked: Asked) -> None:
         self.tested = asked.numbers("tested")
@@ -80,7 +80,7 @@ class Nist:
         self.sources = (asked["sources"] or trials).split()
         need_folders(self.sources)
         self.set = f"{asked['evaluation']}_nist"
-        recipe.sets = (self.set,)  # what is protected here
+        recipe.sets = (self.set,)  # the protected set here
         self.out = f"exp/nist/{self.set}"
         self.draws: dict[str, str] = {}
         self.folder_of: dict[str, str] = {}
@@ -91,7 +91,7 @@ class Nist:
         self.own = own
 
     def _vary(self, name: str) -> Studied:
-        """The profiles of a system. One that draws nothing has one profile."""
+        """Profiles of a system. A system that is not random has one."""
         asked, first = self.recipe.asked, self.tested[0]
         check_systems([name])
         systems = {}
@@ -110,7 +110,7 @@ class Nist:
         return Studied(name, systems)
 
     def _external(self, taken: Sequence[str]) -> list[Studied]:
-        """Speech that something else protected; UserError for what cannot be taken."""
+        """Externally protected speech; UserError for unusable words."""
         studied: list[Studied] = []
         for word in self.recipe.asked["external"].split():
             option = f"--external '{word}'"
@@ -141,7 +141,7 @@ class Nist:
         return studied
 
     def plan(self) -> Planned:
-        """Segments and lists; needs; speech; x-vectors; scores and figures; tables."""
+        """Plan segments and lists; needs; speech; x-vectors; scores and figures; tables."""
         recipe, asked, tables = self.recipe, self.recipe.asked, self.recipe.tables
         data = f"data/{self.set}"
         tables.add("trials", 0, data, "%combine_data_dirs", data, *self.sources)
@@ -175,7 +175,7 @@ class Nist:
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
-        """All lists by an evaluator; returns the folders of the figures."""
+        """Plan all lists with an evaluator; returns the folders of the figures."""
         recipe, name, xvectors = self.recipe, self.set, evaluator.encoder.xvectors
         of_set = f"data/{name}/utt2spk"
         folders = [self._compare(evaluator, (ORIGINAL, "trial2", "OO"), of_set, name, name)]
@@ -207,8 +207,8 @@ class Nist:
     def _compare(
         self, evaluator: Evaluator, of: tuple[str, str, str], utt2spk: str, enrol: str, trial: str
     ) -> str:
-        """Scores and verification figures of a list. of: system, list with its profile, condition;
-        returns the folder of the figures."""
+        """Plan scores and verification figures of a list. of: system, list with its profile,
+        condition; returns the folder of the figures."""
         recipe, (system, name, condition) = self.recipe, of
         path = f"{system}/{name}.{evaluator.label}/{condition}/{self.set}"
         trials = f"{self.out}/trials/{name.partition('_')[0]}/trials"
@@ -231,7 +231,7 @@ BASES = "const|bn_const"  # conf/systems/<base>_01.yaml is target 1
 
 
 def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
-    """What keeps an evaluator from being trained on a target; empty: nothing does."""
+    """Reason why an evaluator cannot be trained on a target; empty: there is none."""
     for word in how:
         if word == "backend" and not evaluator.is_trained:
             return (
@@ -246,7 +246,7 @@ def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
 
 
 def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list[str]:
-    """Systems: target NN of a series, <base>_NN_of_<targets>[_f0]."""
+    """Names of systems: target NN of a series, <base>_NN_of_<targets>[_f0]."""
     targets, systems = int(recipe.asked["targets"]), []
     check_systems([f"{base}_01"])
     for kind in series:
@@ -268,7 +268,7 @@ def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list
 
 
 def plan_whitebox(asked: Asked) -> Planned:
-    """Everybody speaks with one constant voice, and the attacker knows which."""
+    """Plan whitebox.sh: everybody speaks with one constant voice, which the attacker knows."""
     asked.numbers("targets")
     series = asked.choice("f0", "none|linear")
     how = asked.choice("how", "backend|finetuned|scratch")
@@ -310,7 +310,7 @@ def plan_whitebox(asked: Asked) -> Planned:
 
 
 def _attack_target(recipe: Recipe, one: Listed, out: str, bins: str) -> None:
-    """Stages 2 to 5 of an attack: encoder, x-vectors, back end, scores and figures."""
+    """Plan stages 2 to 5 of an attack: encoder, x-vectors, back end, scores and figures."""
     if one.attack.system != ORIGINAL:
         recipe.informed_encoder(2, one.hears)
         for name in recipe.sets:
@@ -327,7 +327,7 @@ def _attack_target(recipe: Recipe, one: Listed, out: str, bins: str) -> None:
 
 
 def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
-    """Stage 7: tables, and the radars over targets."""
+    """Plan stage 7: tables, and the radars over targets."""
     recipe, tables, first = utility.recipe, utility.recipe.tables, utility.trials[0]
     gather = ["--corpus-name", recipe.asked["corpus_name"], "--clips", "0"]
     tell: list[str] = []
@@ -370,7 +370,7 @@ class Generators:
         self.voice = self.recipe.voice
 
     def make(self, stage: int) -> None:
-        """Plan x-vectors, the pool of speakers, and what generators need of them."""
+        """Plan x-vectors, the pool of speakers, and needs of generators."""
         recipe = self.recipe
         recipe.encoder(stage, self.voice)
         for name in recipe.sets:
@@ -382,14 +382,14 @@ class Generators:
                     recipe.need(stage, need)
 
     def sources(self) -> list[str]:
-        """Options with the x-vectors of the speakers who are protected."""
+        """Options with the x-vectors of the protected speakers."""
         words = []
         for name in self.recipe.sets:
             words += ["--sources", f"{self.voice.xvectors}/{name}", f"data/{name}"]
         return words
 
     def resources(self, generator: str) -> list[str]:
-        """What programs are given that ask a generator without speech."""
+        """Options of programs that use a generator without speech."""
         recipe, voice = self.recipe, self.voice
         words = [
             "--seed",
@@ -409,7 +409,7 @@ class Generators:
         return f"exp/generators/{self.voice.name}/{need.partition(':')[2]}"
 
     def network(self, generator: str) -> str:
-        """The folder of a generator whose voices are an index's only; else nothing."""
+        """Folder of a generator whose voices depend only on an index; else an empty string."""
         for need in self.recipe.describe(generator).needs:
             if need.startswith(("generator:wgan", "generator:idmap")):
                 return self._network(need)
@@ -417,7 +417,7 @@ class Generators:
 
 
 def plan_generators(asked: Asked) -> Planned:
-    """Generators compared in embedding space."""
+    """Plan generators.sh: generators compared in embedding space."""
     sizes, (vectors,) = asked.sizes(), asked.numbers("vectors")
     study = Generators(asked)
     study.make(0)
@@ -460,7 +460,7 @@ def plan_generators(asked: Asked) -> Planned:
 
 
 def _speech(study: Generators, system: str, out: str) -> list[str]:
-    """Figures of a system's speech, where run.sh has measured it; of both genders together, too."""
+    """Plan figures of speech that run.sh has measured; for both genders together, too."""
     recipe, name, words = study.recipe, study.recipe.asked["evaluation"], []
     for evaluator in recipe.evaluators:
         path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{name}"
@@ -474,7 +474,7 @@ def _speech(study: Generators, system: str, out: str) -> list[str]:
 
 
 def _both(recipe: Recipe, out: str) -> str:
-    """The trials of both genders, within each, in one list."""
+    """Plan one list of the trials within each gender."""
     sets = (f"data/{name}" for name in recipe.trials)
     return recipe.tables.job(
         "trials", 4, f"{out}/pooled/data", "%combine_data_dirs", f"{out}/pooled/data", *sets
@@ -482,7 +482,7 @@ def _both(recipe: Recipe, out: str) -> str:
 
 
 def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> list[str]:
-    """Figures of each attack on both genders together, where run.sh has the scores of both."""
+    """Plan figures of each attack on both genders together, where run.sh has the scores of both."""
     name, made = recipe.asked["evaluation"], []
     for folder in sorted(Path("exp/scores", system).glob(f"*.{evaluator.label}/*/{name}_f")):
         attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
@@ -502,7 +502,7 @@ def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> li
 
 
 def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
-    """Similarity of all voices, a matrix over both genders as in 004's Table II."""
+    """Plan similarity of all voices, over both genders as in Liu et al. 2025, Table II."""
     tables, of_encoder = recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
     trials, data = recipe.trials, _both(recipe, out)
 
@@ -535,7 +535,7 @@ def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
 
 
 def plan_large(asked: Asked) -> Planned:
-    """EER and D_ECE against the number of simulated speakers."""
+    """Plan large.sh: EER and D_ECE against the number of simulated speakers."""
     voices = asked.choice("voices", "two|same")
     sizes = asked.sizes("(:[1-9][0-9]*)?", ", or <number>:<populations>")
     asked.numbers("populations")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a plan: what is made, in which stage, by which arguments of which program."""
+"""Tables of a plan: each output with its stage, program and arguments."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ TABLES = (
 
 @dataclass(frozen=True)
 class Row:
-    """A step. outs: the folders that it makes (`--also` between them). command: its words, where
-    %name stands for the program of that name, which the recipe gives; %data, %out and %then are
-    those of utils/recipe.sh."""
+    """Step. outs: its output folders (`--also` between them). command: its words; %name stands for
+    the program of that name, given by the recipe; %data, %out and %then are those of
+    utils/recipe.sh."""
 
     stage: int
     outs: tuple[str, ...]
@@ -30,14 +30,14 @@ class Row:
 
     @property
     def words(self) -> list[str]:
-        """As a table has them: stage, outputs, `--`, command."""
+        """Fields of the row in a table: stage, outputs, `--`, command."""
         first, *others = self.outs
         return [str(self.stage), first, *others, "--", *self.command]
 
 
 @dataclass
 class Tables:
-    """The rows of each table, in the order in which they were planned; each output once."""
+    """Rows of each table, in the order in which they were planned; each output once."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     _made: dict[str, Row] = field(default_factory=dict)
@@ -62,16 +62,16 @@ class Tables:
         return self.add(table, stage, out, "over", data, out, *command)
 
     def outs(self, table: str) -> list[str]:
-        """What the steps of a table make."""
+        """Outputs of the steps in a table."""
         return [row.outs[0] for row in self.rows[table]]
 
     def every_out(self) -> Collection[str]:
-        """What the steps of all tables make."""
+        """Outputs of the steps in all tables."""
         return self._made.keys()
 
     def write(self, folder: Path) -> None:
-        """FOLDER/<table>.tsv of each name, also of a table without rows. UserError for a word that
-        a table cannot hold."""
+        """Write FOLDER/<table>.tsv for each name, also for a table without rows. UserError for a
+        word that a table cannot hold."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, rows in self.rows.items():
             with atomic_write(folder / f"{name}.tsv") as stream:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What protected speech is still good for: pitch and level, estimated quality, emotions, words.
+"""Utility of protected speech: pitch and level, estimated quality, emotions, words.
 
 exp/prosody/<system>/<set>                                  beside the original
 exp/quality_samples/<set>, exp/quality/<system>/<set>       a sample of utterances, and their scores
 exp/functionals/<set>, exp/emotions/<system>/<recogniser>/<set>
-exp/lang                                                    what recognisers are told of a language
-exp/recognisers/<conf>, <conf>.<protected training set>     ctc, ctc_retrained: what they hear with
+exp/lang                                                    the language data of recognisers
+exp/recognisers/<conf>, <conf>.<protected training set>     models of ctc and ctc_retrained
 exp/decode/<system>/<recogniser>/<set>/text                 hypotheses
 exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>     figures; split: each gender's, and all
 """
@@ -27,17 +27,17 @@ QUALITY = "distillmos"
 
 
 def condition_of(system: str) -> str:
-    """OO for original speech, PP for protected."""
+    """Condition: OO for original speech, PP for protected."""
     return "OO" if system == ORIGINAL else "PP"
 
 
 def speech_of(system: str) -> str:
-    """What protected the speech; nothing for original speech."""
+    """System that protected the speech; an empty string for original speech."""
     return "" if system == ORIGINAL else system
 
 
 def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
-    """UserError for a word that none of known, in which <...> stands for anything, describes."""
+    """Raise a UserError for a word that matches none of known (<...> stands for anything)."""
     if not any(re.fullmatch(re.sub("<.*>", ".+", kind), word) for kind in known):
         raise UserError(f"{option}: '{word}'; known: {', '.join(known)}")
 
@@ -64,7 +64,7 @@ class Utility:
             need_conf("asr", self.recipe.asked["asr_model"])
 
     def check_transcripts(self) -> None:
-        """UserError where words are asked for and a set has none to compare them with."""
+        """Check that sets have transcripts if words are to be recognised; UserError otherwise."""
         names = list(self.trials)
         if any(word.startswith("ctc") for word in self.asr):
             names.append(self.recipe.train)
@@ -76,19 +76,19 @@ class Utility:
                 )
 
     def split_of(self, name: str) -> str:
-        """The name of a trial set in tables."""
+        """Name of a trial set in tables."""
         evaluation = self.recipe.asked["evaluation"]
         return f"{evaluation}_{name.removeprefix(f'{evaluation}_trials_')}"
 
     @property
     def splits(self) -> list[str]:
-        """Of all trials together, where there are several sets, and of each."""
+        """Splits: all trials together, where there are several sets, and each set."""
         own = [self.split_of(name) for name in self.trials]
         return own if len(own) == 1 else [self.recipe.asked["evaluation"], *own]
 
     def _figures(self, program: str, folder: str, file: str, system: str, *of: str) -> None:
-        """Figures of what was recognised, of each trial set and of all together. of: the label,
-        then options."""
+        """Plan figures of recognition, for each trial set and for all together. of: the label, then
+        options."""
         label, *options = of
         recipe, path = self.recipe, f"{system}/utility.{label}/{condition_of(system)}"
         found = [(f"data/{name}", f"{folder}/{name}/{file}") for name in self.trials]
@@ -105,7 +105,7 @@ class Utility:
             )  # fmt: skip
 
     def plan(self) -> None:
-        """All that is asked for."""
+        """Plan everything that the options ask for."""
         if self.recipe.asked.flag("prosody"):
             self.prosody()
         if self.recipe.asked.flag("quality"):
@@ -114,7 +114,7 @@ class Utility:
         self.words()
 
     def prosody(self) -> None:
-        """Pitch, length and level of protected trials beside the original."""
+        """Plan pitch, length and level of protected trials beside the original."""
         recipe = self.recipe
         for system in self.systems:
             for name in self.trials:
@@ -129,7 +129,7 @@ class Utility:
                 )  # fmt: skip
 
     def quality(self) -> None:
-        """Estimated mean opinion scores of a sample of the trials, the same of every system."""
+        """Plan estimated mean opinion scores of a sample of trials, equal for all systems."""
         recipe = self.recipe
         (most,) = recipe.asked.numbers("quality_utterances")
         for name in self.trials:
@@ -158,7 +158,7 @@ class Utility:
         )
 
     def _emotion_training(self, word: str, system: str) -> list[str]:
-        """Options with the sets that a recogniser is trained on: original speech, or protected."""
+        """Options with the training sets of a recogniser: original speech, or protected."""
         recipe = self.recipe
         sets = (recipe.sets[0], *self.trials)
         names = [recipe.train, *sets]
@@ -172,7 +172,7 @@ class Utility:
         ]
 
     def emotions(self) -> None:
-        """How well emotions are recognised."""
+        """Plan recognition of emotions."""
         recipe = self.recipe
         for word in self.emotion:
             label, of_hub = label_of(word), word.startswith("hub:")
@@ -197,7 +197,7 @@ class Utility:
                 self._figures("%compute_uar", folder, "emotions", system, label)
 
     def words(self) -> None:
-        """How well words are recognised."""
+        """Plan recognition of words."""
         if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
             self._language()
         for word in self.asr:
@@ -216,7 +216,7 @@ class Utility:
         recipe.tables.job("lang", self.stage, "exp/lang", "%make_lang", *options, lang, "exp/lang")
 
     def ctc_of(self, word: str, system: str) -> tuple[str, str]:
-        """The set that a ctc recogniser is trained on for a system, and where it stands."""
+        """Training set of a ctc recogniser for a system, and the recogniser's folder."""
         model = f"exp/recognisers/{self.recipe.asked['asr_model']}"
         if word == "ctc" or system == ORIGINAL:
             return self.recipe.train, model
@@ -224,7 +224,7 @@ class Utility:
         return training, f"{model}.{training}"
 
     def _ctc(self, word: str, system: str) -> list[str]:
-        """Options with a ctc recogniser, trained on original speech or on what protects it."""
+        """Options with a ctc recogniser, trained on original speech or on the same protection."""
         recipe, (training, model) = self.recipe, self.ctc_of(word, system)
         if training != recipe.train:
             recipe.protect_training(self.stage, system, recipe.describe(system).level)

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.report.frame import MEASURES
+
 FOLDER = Path(__file__).resolve().parents[2] / "docs/metrics"
 # As headings have them, and their cards; of two that fit the same letters the first one counts.
-TERMS = {
-    "ROCCH-EER": "eer_rocch", "EER": "eer", "C_ECE": "c_ece", "D_ECE": "d_ece", "l_w": "l_w",
-    "min Cllr": "cllr_min", "DeID": "deid", "G_VD": "g_vd", "D_diag": "d_diag", "CMC": "cmc",
-    "legal linkability": "legal", "singling out": "legal", "linkability": "linkability",
-    "mean rank": "mean_rank", "named": "reidentification", "CCA": "cca", "Procrustes": "procrustes",
-    "WER": "wer", "UAR": "uar", "MOS": "quality", "chance": "chance",
+TERMS = {"legal linkability": "legal", "singling out": "legal", "chance": "chance"} | {
+    term: next(m.card for m in MEASURES.values() if term in m.title)
+    for term in (
+        "ROCCH-EER", "EER", "C_ECE", "D_ECE", "l_w", "min Cllr", "DeID", "G_VD", "D_diag", "CMC",
+        "linkability", "mean rank", "named", "CCA", "Procrustes", "WER", "UAR", "MOS",
+    )
 }  # fmt: skip
 _TERM = re.compile("|".join(map(re.escape, TERMS)))
 _SHOWN = ("Question", "Range and direction", "Hides")

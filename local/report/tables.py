@@ -72,14 +72,14 @@ def _measures(*names: str) -> tuple[Measure, ...]:
     return tuple(MEASURES[name] for name in names)
 
 
-def _with_chance(name: str, *prefixes: str, title: str = "") -> list[Measure]:
-    """A measure, then what guessing gives."""
-    whole = measure(name, title=title or MEASURES[name].title)
-    words = {"chance_": "chance", "chance_clustered_": "chance, clustered"}
-    return [whole, *(whole.but(name=p + name, title=words[p], unit="") for p in prefixes)]
+def _with_chance(name: str, *, clustered: bool = False) -> list[Measure]:
+    """A measure, then what guessing gives; clustered: and what it gives with clusters kept."""
+    whole = MEASURES[name]
+    chance = whole.but(name=whole.chance, title="chance", unit="")
+    kept = chance.but(name=f"chance_clustered_{name}", title="chance, clustered")
+    return [whole, chance, kept][: 3 if clustered else 2]
 
 
-_BOTH = ("chance_", "chance_clustered_")
 ATTACK_COLUMNS = (
     measure("eer", digits=2),
     *_measures("eer_rocch", "d_ece", "l_w", "tag", "cllr_min", "linkability"),
@@ -96,7 +96,7 @@ CALIBRATION_COLUMNS = _measures(
     "d_ece_f0", "d_ece_f1", "c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated"
 )
 LEAKAGE_COLUMNS = (
-    *(column for name in ("cmc_1", "cmc_10", "auc_cmc") for column in _with_chance(name, *_BOTH)),
+    *(m for name in ("cmc_1", "cmc_10", "auc_cmc") for m in _with_chance(name, clustered=True)),
     *_measures("mean_rank", "cmc_1_no_same_utt", "cca_top10", "p_cos"),
 )
 LEGAL_COLUMNS = tuple(
@@ -107,9 +107,9 @@ LEGAL_COLUMNS = tuple(
     for what, unit, chance in (("", "%", ""), (": chance", "", "chance_"))
 )  # fmt: skip
 REID_COLUMNS = tuple(
-    column
+    m
     for name in ("reid_top_1", "reid_top_3", "reid_speaker_top_1", "reid_mean_rank")
-    for column in _with_chance(name, "chance_")
+    for m in _with_chance(name)
 )
 PROSODY_COLUMNS = _measures("f0_correlation", "voicing_agreement", "duration_drift", "level_change",
                             "clipping", "clipping_original")  # fmt: skip
@@ -182,8 +182,7 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     if m.attacker:
         who = "original" if m.attacker == "unprotected" else f.system
         of = (f.split, who, m.attacker, _CONDITION_OF[m.attacker])
-    chance = found.get((*of, "chance_cca_top10"), NOTHING)
-    if m.name == "cca_top10" and chance.value > CERTAIN:
+    if m.name == "cca_top10" and found.get((*of, m.chance), NOTHING).value > CERTAIN:
         return UNDEFINED
     return show(found.get((*of, m.name)), m)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speech as the areas of a vocal tract's tubes, pitch, periodicity and loudness (`phortress_like`).
 
-An open analogue of PHORTRESS (paper 003), which works on articulatory features (SPARC, Cho et al.
-2024). Here a frame's features are the log area ratios of a lossless tube, from the reflection
+An open analogue of PHORTRESS (Seo et al. 2025), which works on articulatory features (SPARC, Cho et
+al. 2024). Here a frame's features are the log area ratios of a lossless tube, from the reflection
 coefficients of linear prediction (Wakita 1973) on WORLD's envelope, smoothed as slowly as
 articulators move. Their mean and range, and those of F0, become those of a fabricated speaker: a
 sample of the normal distribution of a pool's speakers.
@@ -31,8 +31,8 @@ from utils.tables import StrPath
 
 EMPHASIS = 0.97  # of the spectrum before prediction, so that lips and glottis do not count as tube
 LARGEST = 0.999  # of a reflection coefficient
-FRAMES = 400  # of a pool speaker that are looked at, spread evenly
-RANGE = (0.7, 1.4)  # by which a deviation may be multiplied
+FRAMES = 400  # analysed frames of a pool speaker, spread evenly
+RANGE = (0.7, 1.4)  # largest factor on a deviation
 _FLOOR = 1e-9  # of autocorrelation at lag 0, so that prediction is stable
 _SMALLEST = 1e-3
 
@@ -91,7 +91,7 @@ def tube_power(areas: Float64, n_bins: int) -> Float64:
 
 
 def smoothed(areas: Float64, hz: float) -> Float64:
-    """Tracks (T, p) without what moves faster; too short ones stay as they are."""
+    """Tracks (T, p) without fast movements; too short ones are unchanged."""
     filters = butter(2, hz * FRAME_SHIFT * 2, output="sos")
     if len(areas) <= 3 * (2 * len(filters) + 1):
         return areas
@@ -106,7 +106,7 @@ class Articulation(Declared[Settings]):
     is_random = True
 
     def __init__(self, settings: Settings, pool: VoicePool, *, seed: int, draw: int) -> None:
-        """Looks at some frames of all voices of the pool; UserError for fewer than two."""
+        """Analyse some frames of all voices of the pool; UserError for fewer than two."""
         self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
         self.notes: list[str] = []
         self._settings, self._seed, self._draw = settings, seed, draw
@@ -123,11 +123,11 @@ class Articulation(Declared[Settings]):
 
     @classmethod
     def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
-        """A pool of voices, to know what speakers are like."""
+        """Needs: a pool of voices, to know what speakers are like."""
         return Description(settings.level, ("pool",), LEVELS)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included, and one sentence (`note`) on what this system is."""
+        """All settings, defaults included, and one sentence (`note`) on the system."""
         note = (
             "An open analogue of PHORTRESS (003) on the areas of a vocal tract's tubes; what is "
             "known of the original and what was guessed stands in docs/analogues.md."
@@ -160,7 +160,7 @@ class Articulation(Declared[Settings]):
     def fabricated(self, key: Key) -> tuple[Float64, Float64, F0Stats]:
         """Mean and deviation (sections,) of a fabricated speaker's tube, and their F0.
 
-        A sample of the normal distribution with the mean and the covariance of the pool's speakers.
+        A sample of the normal distribution with the pool speakers' mean and covariance.
         """
         rng = make_rng(self._seed, "articulation", f"draw {self._draw}", *key.parts)
         people, n = self._people, self._settings.sections
@@ -172,7 +172,7 @@ class Articulation(Declared[Settings]):
         return drawn[:n], np.exp(drawn[n : 2 * n]), f0
 
     def _of_voice(self, pool: VoicePool, name: str) -> Float64:
-        """(2 sections + 2,): means and log deviations of the tube, and of log F0."""
+        """Statistics (2 sections + 2,): means and log deviations of the tube, and of log F0."""
         codes, f0 = pool.frames(name).envelope, pool.f0(name)
         some = codes[np.linspace(0, len(codes) - 1, min(FRAMES, len(codes))).astype(int)]
         areas = log_areas(power_of(some), self._settings.sections)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""B1: a pseudo x-vector from a pool or a model, and the source's words in a voice like it."""
+"""B1: a pseudo x-vector from a pool or a model, and the source's words in a similar voice."""
 
 import hashlib
 from collections import OrderedDict
@@ -41,18 +41,18 @@ NOTES = {
     "and 004 describe it, by this project's own network and the WORLD vocoder.",
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
-PREDICTED = "predicted"  # F0 by the synthesiser, from what is said
-ANY = "any"  # gender: voices are chosen without regard to it
+PREDICTED = "predicted"  # F0 by the synthesiser, from the content
+ANY = "any"  # gender: voices of any gender
 R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
-_CACHED = 1024  # pseudo-speakers that are kept
+_CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
-Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # by half is no speech
+Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a file may say beside `generator`; None: not said. See docs/b1.md."""
+    """Settings in a file beside `generator`; None: not given. See docs/b1.md."""
 
     anonymiser: str
     synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
@@ -93,7 +93,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Pseudo:
-    """A pseudo-speaker, and what pseudo.tsv says of it."""
+    """Pseudo-speaker, and their columns of pseudo.tsv."""
 
     target: Target
     info: dict[str, object]
@@ -112,12 +112,12 @@ class VoiceConversion:
         seed: int = 0,
         draw: int = 0,
     ) -> None:
-        """Of checked and completed settings (`_complete`); fits the generator to the pool."""
+        """Take checked and completed settings (`_complete`); fit the generator to the pool."""
         self._settings, self._generator, self._pool = settings, generator, pool
         self._synthesiser, self._seed, self._draw = synthesiser, seed, draw
         self._genders = _genders(pool)
         self._centre = pool.xvectors.mean(axis=0) if settings.centred else 0.0
-        if isinstance(generator, PoolGenerator):  # a draw that nobody asks for is none
+        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
             generator.target_genders = (None,) if settings.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, self._genders)
         self.level = str(settings.level)
@@ -149,7 +149,7 @@ class VoiceConversion:
 
     @classmethod
     def describe(cls, settings: "Parsed", path: StrPath) -> Description:
-        """Its level and folders: the pool, and what generator, F0 and synthesiser ask for."""
+        """Level and folders: the pool, and the needs of generator, F0 and synthesiser."""
         wanted = describe_generator(settings.generator, path)
         constant = "xvectors" not in wanted and settings.asked in (None, "random", ANY)
         levels = tuple(name for name in LEVELS if name != "const" or constant)
@@ -158,7 +158,7 @@ class VoiceConversion:
         return Description(str(settings.own.level), settings.needs, levels)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included, and one sentence (`note`) on what this system is."""
+        """All settings, defaults included, and one sentence (`note`) on the system."""
         return {
             **asdict(self._settings),
             "generator": self._generator.settings(),
@@ -168,14 +168,14 @@ class VoiceConversion:
     def transform(
         self, wave: Float64, key: Key, source: Source
     ) -> tuple[Float64, dict[str, object]]:
-        """Speech in the voice of the key's pseudo-speaker, and what is known of them."""
+        """Speech in the voice of the key's pseudo-speaker, and columns on them."""
         pseudo = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, pseudo.target)
         return self._synthesiser.convert(wave, pseudo.target, f0), dict(pseudo.info)
 
     def pseudo_speaker(self, key: Key, source: Source) -> Pseudo:
-        """That of a key, made once; UserError where the source or the pool does not allow it."""
-        # Keys tell speakers apart at all levels but const, where who is in the pool differs.
+        """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""
+        # Keys separate speakers at all levels but const, where the excluded speakers differ.
         place = key, source.speaker
         if place not in self._pseudos:
             self._pseudos[place] = self._make(key, source)
@@ -186,7 +186,7 @@ class VoiceConversion:
     def _make(self, key: Key, source: Source) -> Pseudo:
         exclude = {source.speaker}
         if self.level == "const" and self._generator.name != CONSTANT:
-            # One vector for all depends on nobody; but no source is among their own voices.
+            # One vector for all depends on no source; but no source is among their own voices.
             gender = self._target_gender(key, None)
             y, drawn = self._generator.generate(key, target_gender=gender)
         else:
@@ -202,7 +202,7 @@ class VoiceConversion:
         return Pseudo(Target(y, voices, weights, f0, warp, change, energy), info)
 
     def _ranges(self, key: Key, f0: F0Stats) -> tuple[F0Stats, float]:
-        """Pitch of a pseudo-speaker, and factor of their energy, with ranges of their own."""
+        """Pitch of a pseudo-speaker, and factor of their energy, with their own ranges."""
         if self._settings.ranges is None:
             return f0, 1.0
         rng = make_rng(self._seed, "voice_conversion ranges", f"draw {self._draw}", *key.parts)
@@ -210,7 +210,7 @@ class VoiceConversion:
         return f0.shifted(shift).spread(pitch), energy
 
     def _warp(self, key: Key) -> Float64 | None:
-        """The change of vocal tract that comes with a pseudo-speaker, so that few formants stay."""
+        """Change of vocal tract of a pseudo-speaker, so that few formants stay."""
         if not _bends(self._settings):
             return None
         from steps.synthesis.content import draw_warp
@@ -219,7 +219,7 @@ class VoiceConversion:
         return draw_warp(rng, self._settings.content_scale, self._settings.content_bend)
 
     def _target_gender(self, key: Key, gender: str | None) -> str | None:
-        """A coin is tossed once a speaker, also where every utterance has its own voice."""
+        """Gender of the target. A coin is tossed once a speaker, even for voices by utterance."""
         if self._settings.gender in (None, ANY):
             return None
         assert self._settings.gender is not None
@@ -231,10 +231,10 @@ class VoiceConversion:
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]
     ) -> tuple[tuple[str, ...], Float64]:
-        """The R pool speakers of the highest cosine with y, and the softmax of it as weights.
+        """The R pool speakers of the highest cosine with y, and its softmax as weights.
 
         About the pool's mean: with an encoder whose speakers have much in common a raw cosine is
-        high for everybody, and all weights come out alike.
+        high for everybody, and all weights become equal.
         """
         places = [
             place
@@ -261,9 +261,9 @@ class VoiceConversion:
     def _f0_stats(
         self, drawn: Mapping[str, object], voices: tuple[str, ...], weights: Float64
     ) -> F0Stats:
-        """Of the speakers that the generator averaged (Champion et al. 2021), else of the voices.
+        """F0 of the generator's averaged speakers (Champion et al. 2021), else of the voices.
 
-        A generator that made its vector of no pool speakers names none.
+        A generator that does not average pool speakers names none.
         """
         chosen = [name for name in str(drawn.get("speakers", "")).split(",") if name]
         if chosen:
@@ -271,11 +271,11 @@ class VoiceConversion:
         return mix_f0_stats([self._pool.f0(voice) for voice in voices], weights.tolist())
 
     def _f0_map(self, source: Source, target: Target) -> F0Map:
-        """What turns the source's contour into the wanted one."""
+        """Map from the source's contour to the wanted one."""
         settings = self._settings
         if settings.f0 not in TRANSFORMS:
             return lambda contour: contour
-        assert source.f0 is not None  # make asked for --f0
+        assert source.f0 is not None  # make required --f0
         stats, change = source.f0, TRANSFORMS[settings.f0]
         if settings.f0 == "quantised":
             change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
@@ -294,8 +294,8 @@ def nearest_voices(
 ) -> tuple[tuple[str, ...], Float64]:
     """The n of the S speakers whose vectors (S, d) have the highest cosine with y (d,).
 
-    Nearest first, and the first given where two are as near; all where there are fewer than n.
-    Weights (n,): softmax of cosine / temperature.
+    Nearest first, ties in the given order; all where there are fewer than n. Weights (n,): softmax
+    of cosine / temperature.
     """
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(y)
     cosines = vectors @ y / np.maximum(lengths, np.finfo(np.float64).tiny)
@@ -305,7 +305,7 @@ def nearest_voices(
 
 
 def _digest(y: Float64) -> str:
-    """A short name of a vector, to see who shares a pseudo-speaker."""
+    """Short name of a vector, to see who shares a pseudo-speaker."""
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
@@ -314,7 +314,7 @@ def _bends(settings: Settings) -> bool:
 
 
 def _genders(pool: VoicePool) -> tuple[str | None, ...]:
-    """Of all speakers; None where the pool does not know it."""
+    """Genders of all speakers; None where the pool does not know it."""
     known: list[str | None] = []
     for speaker in pool.speakers:
         try:
@@ -335,7 +335,7 @@ def _load_synthesiser(settings: Settings, pool: VoicePool, run: Run) -> Synthesi
 
 @dataclass(frozen=True)
 class Parsed:
-    """own: settings with all defaults. generator: its. asked: for what gender. needs: see
+    """own: settings with all defaults. generator: its settings. asked: wanted gender. needs: see
     registry.Description."""
 
     own: Settings
@@ -345,7 +345,7 @@ class Parsed:
 
 
 def _parse(values: dict[str, object], path: StrPath) -> Parsed:
-    """Checked settings with all defaults, and the system's needs, without any folder."""
+    """Check settings and fill in all defaults, and find the system's needs, without any folder."""
     if "generator" not in values:
         raise UserError(f"{path}: generator: is missing")
     generator = values["generator"]
@@ -360,7 +360,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
             f"{path}: level: const: one voice for all cannot depend on who speaks, as that of the "
             f"generator {name} does; choose another level or generator"
         )
-    # What is trained is named with the settings that it is trained by.
+    # A trained part is named with its training settings.
     trained = f"generator:{generator.get('trained') or name}"
     needs = ["pool", *(trained if need == "generator" else need for need in wanted)]
     needs += ["f0"] * (settings.f0 in TRANSFORMS)
@@ -370,7 +370,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
 
 
 def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
-    """Settings with what their `style` is a name for; UserError where they say that, too."""
+    """Replace a `style` by the settings that it stands for; UserError where they are given, too."""
     style = values.get("style")
     named = STYLES.get(style, {}) if isinstance(style, str) else {}
     for name in named.keys() & values.keys():
@@ -379,8 +379,8 @@ def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
 
 
 def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
-    """With what depends on the generator and the level: level, gender, neighbours."""
-    if generator == CONSTANT:  # its pseudo-speaker is a real one, who is their own nearest voice
+    """Fill in values that depend on the generator and the level: level, gender, neighbours."""
+    if generator == CONSTANT:  # its pseudo-speaker is real, and their own nearest voice
         for name, value in (("level", "const"), ("gender", ANY), ("neighbours", 1)):
             given = getattr(settings, name)
             if given not in (None, value):

@@ -20,14 +20,14 @@ def burg(frames: Float64, order: int) -> Float64:
     frames: (n, n_samples) float64, rows contiguous. Returns (order + 1, n), first row 1.
     """
     polynomials, residual = _burg_from_moments(frames, order)
-    sharp = np.flatnonzero(~(residual > MIN_RESIDUAL))  # also catches what is not a number
+    sharp = np.flatnonzero(~(residual > MIN_RESIDUAL))  # also catches NaN
     if len(sharp):
         polynomials[:, sharp] = burg_lattice(frames[sharp], order)
     return polynomials
 
 
 def burg_lattice(frames: Float64, order: int) -> Float64:
-    """Burg's recursion as it is defined, on forward and backward errors. Same shapes as `burg`.
+    """Burg's recursion by its definition, on forward and backward errors. Same shapes as `burg`.
 
     The energies are summed anew at each order: |k| <= 1 even where hardly an error is left. (The
     update that librosa makes instead gives poles outside the unit circle on digital silence, and
@@ -48,7 +48,7 @@ def burg_lattice(frames: Float64, order: int) -> Float64:
     return polynomials
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # of frames that the lattice redoes
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # of frames that the lattice repeats
 def _burg_from_moments(frames: Float64, order: int) -> tuple[Float64, Float64]:
     """Burg's recursion on autocorrelations: O(N p + p^2) a frame, with a small constant.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of the user's own that protects a data directory, as a system of a recipe."""
+"""Protection of a data directory by the user's own program, as a system of a recipe."""
 
 import os
 import shlex
@@ -25,8 +25,8 @@ SEED = "{seed}"
 class Settings:
     """command: a program and its words; in them {in} is a data directory (wav.scp, utt2spk, ...),
     {out} the folder to fill with an audio file for each utterance, named by it, and {seed} a number
-    that differs between draws (without it the program is taken to draw nothing). suffix: stands
-    behind the utterance's id in the names of these files."""
+    that differs between draws (without it the program counts as not random). suffix: follows the
+    utterance's id in the names of these files."""
 
     anonymiser: str
     command: str
@@ -39,13 +39,13 @@ class Settings:
 
 
 class Command(Declared[Settings]):
-    """Makes the system of what the program wrote (`protect_data`); see `registry.Anonymiser`."""
+    """Maker of the system from the program's output (`protect_data`); see `registry.Anonymiser`."""
 
     kind = Settings
 
     @classmethod
     def make(cls, settings: Settings, run: Run) -> External:
-        """Of the folder --external, which the program filled."""
+        """Make from the folder --external, which the program filled."""
         folder = run.folder("external")
         speech = find_speech(folder, settings.suffix)
         made = _Commanded(Speech(settings.anonymiser, str(folder), settings.suffix), speech)
@@ -55,12 +55,12 @@ class Command(Declared[Settings]):
 
     @classmethod
     def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
-        """Its folder is made anew for each set and draw."""
+        """Needs: a folder that is made anew for each set and draw."""
         return Description("utt", ("external:",), ("utt",))
 
 
 class _Commanded(External):
-    """What a program made, with its command among the settings."""
+    """Output of a program, with its command among the settings."""
 
     command: Settings
 
@@ -73,10 +73,10 @@ class _Commanded(External):
 
 
 def protect_data(settings: Settings, data: Path, out: Path, utts: Sequence[str], seed: int) -> None:
-    """Run the program on a data directory; `out` is there when it has an audio file for each of
+    """Run the program on a data directory; `out` appears when it has an audio file for each of
     utts. UserError where the program cannot be started, fails, or leaves utterances out.
 
-    What it prints is not kept from the log. seed: of the set and draw, from `seed_of`.
+    Its output goes to the log. seed: of the set and draw, from `seed_of`.
     """
     beside = out.with_name(f"{out.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
@@ -106,5 +106,5 @@ def protect_data(settings: Settings, data: Path, out: Path, utts: Sequence[str],
 
 
 def seed_of(seed: int, dataset: str, draw: int) -> int:
-    """What stands for {seed}: another number for each set and draw."""
+    """Value of {seed}: another number for each set and draw."""
     return derive_seed(seed, "command", dataset, str(draw)) % 2**31

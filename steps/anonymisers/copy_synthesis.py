@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WORLD analysis and synthesis with nothing changed between: what the vocoder alone does.
+"""WORLD analysis and synthesis without any change: the effect of the vocoder alone.
 
-Not a protection. Its error rates stand beside those of every system that is built on WORLD, for a
-part of their rise is the vocoder's.
+Not a protection. Compare its error rates with those of systems built on WORLD: a part of their rise
+comes from the vocoder.
 """
 
 from dataclasses import asdict, dataclass
@@ -23,8 +23,8 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Settings:
-    """What a configuration may say. f0_range: lowest and highest F0 in Hz. fine: frames are those
-    that `synthesiser: bn_*` makes, `world.analyse_finely`."""
+    """Settings of a configuration. f0_range: lowest and highest F0 in Hz. fine: frames as of
+    `synthesiser: bn_*`, `world.analyse_finely`."""
 
     anonymiser: str
     fine: bool = False
@@ -53,7 +53,7 @@ class CopySynthesis(Declared[Settings]):
 
     @classmethod
     def describe(cls, settings: Settings, path: StrPath) -> Description:
-        """It needs nothing but the speech."""
+        """Needs: nothing but the speech."""
         return Description(cls(settings, path).level)
 
     def settings(self) -> dict[str, object]:
@@ -71,7 +71,7 @@ class CopySynthesis(Declared[Settings]):
         key: Key,  # noqa: ARG002
         source: Source,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
-        """The same speech (n,), and how many frames it has, and how many with a pitch."""
+        """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
         frames = (analyse_finely if self.fine else analyse)(wave, self.f0_range)
         voiced = int(np.count_nonzero(frames.f0))
         return synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech that something else protected, taken as it is, so that it can be measured beside ours."""
+"""Externally protected speech, taken as it is, to be measured beside ours."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,17 +24,17 @@ NOTE = (
     "Speech that another program made, as it is: what it draws, for whom, and how it was made is "
     "not known here."
 )
-_SAME_LENGTH = 0.01  # part of the original's length
+_SAME_LENGTH = 0.01  # least part of the original's length
 _FRAME = 400  # samples: 25 ms
-_OTHER_LENGTH = 2.0  # times as long, or as short: this is not the same utterance
+_OTHER_LENGTH = 2.0  # factor of length, up or down, beyond which the utterance is another one
 
 
 @dataclass(frozen=True)
 class Settings:
-    """folder: holds the audio, or data directories. suffix: stands behind the utterance's id in the
-    name of a file, or in an id of wav.scp (such as _anon).
-    second_draw: the same speech, protected once more, with the enrolment that attackers protect
-    themselves. train: the protected training set. Recipes give the folder that a set needs."""
+    """folder: holds the audio, or data directories. suffix: follows the utterance's id in the name
+    of a file, or in an id of wav.scp (such as _anon). second_draw: the same speech, protected once
+    more, for the enrolment that attackers protect themselves. train: the protected training set.
+    Recipes give the folder that a set needs."""
 
     anonymiser: str
     folder: str
@@ -44,9 +44,9 @@ class Settings:
 
 
 def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
-    """Utterance -> audio: by a folder's wav.scp and those of its sub-folders, else all audio in it.
+    """Audio by utterance: by wav.scp of a folder and its sub-folders, else all audio in it.
 
-    UserError for a folder that is none or holds no audio, and for an utterance that is there twice.
+    UserError for a missing folder, one without audio, and a duplicate utterance.
     """
     found: dict[str, str] = {}
     for name, path in find_names(folder, suffix).items():
@@ -57,8 +57,8 @@ def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
-    """The same by the names as they stand there, suffix and all. Where sub-folders end in the
-    suffix (libri_test_enrolls_anon), what is in others is not theirs."""
+    """Audio by the names in the folder, with suffix. Where sub-folders end in the suffix
+    (libri_test_enrolls_anon), others are not searched."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; it holds the speech of an external system")
     found: dict[str, str] = {}
@@ -73,17 +73,17 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
-    """What stands behind utterances in most names, such as _anon; empty where names are utterances.
+    """Suffix of utterances in most names, such as _anon; empty where names are utterances.
 
-    UserError where no name begins with an utterance, or an utterance is there with two suffixes,
-    of which one may be the original: it says both.
+    UserError where no name begins with an utterance, or an utterance has two suffixes, of which one
+    may be the original: it names both.
     """
     known = set(utts)
     behind: Counter[str] = Counter()
     seen: dict[str, str] = {}
     for name in names:
         ends = (end for end in range(len(name), 0, -1) if name[:end] in known)
-        if end := next(ends, 0):  # the longest: spk-10_anon is not of spk-1
+        if end := next(ends, 0):  # the longest: spk-10_anon does not belong to spk-1
             behind[name[end:]] += 1
             if seen.setdefault(name[:end], name) != name:
                 raise UserError(
@@ -106,7 +106,7 @@ def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
     for table in tables:
         bases = table.absolute().parents
         for name, file in read_map(table, rest_of_line=True).items():
-            # Of relative paths theirs count, not those that the current directory may have, too.
+            # Paths in these files may be relative to them, not only to the current directory.
             yield name, next((str(b / file) for b in bases if (b / file).exists()), file)
     if tables:
         return
@@ -124,21 +124,21 @@ class External(Declared[Settings]):
 
     def __init__(self, settings: Settings, speech: dict[str, str]) -> None:
         self._settings, self._speech = settings, speech
-        self.notes: list[str] = []  # what is not known stands among the settings
+        self.notes: list[str] = []  # unknown facts stand among the settings
         self.is_random: bool | None = True if settings.second_draw else None
 
     @classmethod
     def make(cls, settings: Settings, run: Run) -> Self:
-        """Of the folder --external; of a draw from 1 on that is another folder."""
+        """Make from the folder --external; a draw from 1 on has another folder."""
         return cls(settings, find_speech(run.folder("external"), settings.suffix))
 
     @classmethod
     def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
-        """It needs its folder. That a training set is protected at level utt is for it to say."""
+        """Needs: its folder. That a training set is protected at level utt is the user's word."""
         return Description("utt", (f"external:{settings.folder}",), ("utt",))
 
     def settings(self) -> dict[str, object]:
-        """Those of the file, and what is known of the rest: nothing."""
+        """Settings of the file; the rest is unknown."""
         return {**asdict(self._settings), "note": NOTE}
 
     def transform(
@@ -147,8 +147,8 @@ class External(Declared[Settings]):
         key: Key,
         source: Source,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
-        """The audio of the key's utterance at 16 kHz. UserError where there is none, and for one
-        that is the original itself."""
+        """Audio of the key's utterance at 16 kHz. UserError if there is none, or if it is the
+        original itself."""
         utt = key.names[-1]
         if utt not in self._speech:
             raise UserError(f"{self._settings.folder}: has no audio of utterance {utt}")
@@ -168,8 +168,8 @@ class External(Declared[Settings]):
 
 
 def check_speech(where: str, made: Float64, wave: Float64) -> None:
-    """UserError where speech (at 16 kHz) of others is the original itself, digital silence, or so
-    much longer or shorter that it is another utterance's."""
+    """Raise a UserError if external speech (at 16 kHz) is the original itself, digital silence, or
+    so much longer or shorter that it is another utterance's."""
     if wave.any() and np.array_equal(made, wave):
         raise UserError(f"{where} is the original speech, not protected")
     if wave.any() and not made.any():
@@ -182,7 +182,7 @@ def check_speech(where: str, made: Float64, wave: Float64) -> None:
 
 
 def _silence(wave: Float64) -> float:
-    """Share of frames of 25 ms that lie over 40 dB below the loudest one."""
+    """Share of frames of 25 ms that lie more than 40 dB below the loudest one."""
     n = len(wave) // _FRAME
     if not n:
         return 0.0

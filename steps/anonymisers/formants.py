@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The McAdams coefficient: formants are moved by raising the angles of the LPC poles to a power.
+"""McAdams coefficient: formants are moved by raising the angles of the LPC poles to a power.
 
-Systems B2 and B2r of papers 000 and 002 (Patino et al., "Speaker anonymisation using the McAdams
-coefficient", 2020). All frames of an utterance are worked on at once, in float64.
+Systems B2 and B2r of Noé et al. 2020 and 2022 (Patino et al., "Speaker anonymisation using the
+McAdams coefficient", 2020). All frames of an utterance are processed at once, in float64.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough 
 
 @dataclass(frozen=True)
 class FrameOptions:
-    """How frames are cut and filtered; the defaults are the recipe's, not those of a challenge.
+    """Framing and filtering; the defaults are the recipe's, not those of a challenge.
 
     order: of the linear prediction.
     pad_edges: zeros are put around the signal, so that every sample is in two windows. Without, the
@@ -43,7 +43,7 @@ DEFAULTS = FrameOptions()
 
 @dataclass(frozen=True)
 class Warped:
-    """`samples`: (n,) float64, not normalised. `n_slow`: frames that went to `numpy.roots`."""
+    """`samples`: (n,) float64, not normalised. `n_slow`: frames that needed `numpy.roots`."""
 
     samples: Float64
     n_frames: int
@@ -55,9 +55,9 @@ def transform(
 ) -> Warped:
     """Move formants by theta -> theta ** alpha, theta in radians a sample: 1 rad, 2546 Hz, stays.
 
-    wave: (n,) float64 at 16 kHz. Returns n samples at the level that the filters left them at.
-    Digital silence comes back as it is; a signal shorter than a window is padded to one. Every
-    `block`, the number of frames worked on at a time, gives the same bits.
+    wave: (n,) float64 at 16 kHz. Returns n samples at the level of the filters' output. Digital
+    silence is returned unchanged; a signal shorter than a window is padded to one. Every `block`,
+    the number of frames processed at a time, gives the same bits.
     """
     if not np.any(wave):
         return Warped(np.zeros(len(wave)), 0, 0)
@@ -84,7 +84,7 @@ def window() -> Float64:
 
 
 def _cut(wave: Float64, pad_edges: bool) -> Float64:
-    """The signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
+    """Signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
     if pad_edges:
         padded = np.zeros((-(-len(wave) // HOP) + 2, HOP))
         padded.ravel()[HOP : HOP + len(wave)] = wave
@@ -98,7 +98,7 @@ def _cut(wave: Float64, pad_edges: bool) -> Float64:
 def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
     """Divide frames first ... last - 1 into ranges of equal size, to one frame, of at most `block`.
 
-    A range of one frame is avoided: NumPy adds up a column that stands alone in another order.
+    A range of one frame is avoided: NumPy sums a single column in another order.
     """
     n = last - first
     n_blocks = max(1, min(-(-n // block), n // 2))
@@ -107,7 +107,7 @@ def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
 
 
 def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
-    """Rows of a hop (n + 1, HOP) -> warped, windowed frames (2 HOP, n); how many were slow."""
+    """Warped, windowed frames (2 HOP, n) of rows of a hop (n + 1, HOP); number of slow ones."""
     order, shape = options.order, window()[:, None]
     # Time runs down and frames lie side by side, so that every operation is on rows of many frames.
     # The rows of zeros on top are the memory of the filters.
@@ -124,7 +124,7 @@ def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Flo
 
 
 def _warp_polynomials(polynomials: Float64, alpha: float, clamp: bool) -> tuple[Float64, int]:
-    """Prediction polynomials (order + 1, n) with the angles of their poles warped; slow ones."""
+    """Prediction polynomials (order + 1, n) with warped pole angles; number of slow ones."""
     n_rows = len(polynomials)
     if n_rows % 2 == 0:  # an odd order gets one more pole, at zero, where it stays
         polynomials = np.concatenate([polynomials, np.zeros((1, polynomials.shape[1]))])
@@ -133,7 +133,7 @@ def _warp_polynomials(polynomials: Float64, alpha: float, clamp: bool) -> tuple[
 
 
 def _filter(frames: Float64, zeros: Float64, poles: Float64) -> Float64:
-    """Each frame through zeros(z) / poles(z), from rest.
+    """Filter each frame by zeros(z) / poles(z), from rest.
 
     frames: (order + n_samples, n), the first `order` rows zero; zeros and poles: (order + 1, n),
     first row 1. Returns (n_samples, n).

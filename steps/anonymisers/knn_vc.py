@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kNN-VC with pseudo-profiles: real voices of a pool, drawn by key, speak for the source.
 
-Baas et al. 2023 (the conversion), paper 003 (eight profiles a speaker, the evaluation's baseline).
-What the profiles of paper 003 are made of is not published in full; see docs/voice_conversion.md.
+Baas et al. 2023 (the conversion), Seo et al. 2025 (eight profiles a speaker, the evaluation's
+baseline). The latter's profiles are not published in full; see docs/voice_conversion.md.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ Sha256 = Annotated[str, Matching("[0-9a-f]{64}", "64 digits 0-9, a-f")]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a configuration may say; None: not said. See docs/voice_conversion.md."""
+    """Settings of a configuration; None: not given. See docs/voice_conversion.md."""
 
     anonymiser: str
     features: Annotated[str, OneOf(*FEATURES)] = "world"
@@ -95,20 +95,20 @@ class Settings:
 
 
 class Converter(Protocol):
-    """A way to say speech in the voices of a pool.
+    """Converter of speech to the voices of a pool.
 
-    speakers: of the pool, in C order. note: what to know of it, for the report.
+    speakers: of the pool, in C order. note: remark for the report.
     """
 
     speakers: tuple[str, ...]
     note: str
 
     def gender(self, speaker: str) -> str:
-        """F or m, in lower case; UserError where the pool does not know it."""
+        """Gender F or m, in lower case; UserError where the pool does not know it."""
         ...
 
     def lacks(self, speaker: str) -> str | None:
-        """Why a speaker cannot be a target, in a few words; None where they can."""
+        """Reason why a speaker cannot be a target, in a few words; None where they can."""
         ...
 
     def convert(
@@ -118,7 +118,7 @@ class Converter(Protocol):
         weights: Sequence[float],
         source_f0: F0Stats | None,
     ) -> Float64:
-        """Speech (n,) float64 at 16 kHz -> (n,).
+        """Convert speech (n,) float64 at 16 kHz to (n,).
 
         voices: speakers whose frames count as those of one voice; of several voices the results
         are mixed in feature space, with the weights (sum 1).
@@ -128,7 +128,7 @@ class Converter(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """The targets of a key; weights sum 1."""
+    """Targets of a key; weights sum to 1."""
 
     gender: str
     targets: tuple[str, ...]
@@ -143,7 +143,7 @@ class KnnVc(Declared[Settings]):
     def __init__(
         self, settings: Settings, converter: Converter, pool: Path, *, seed: int = 0, draw: int = 0
     ) -> None:
-        """settings: of `complete`. UserError for a pool that is too small."""
+        """settings: from `complete`. UserError for a pool that is too small."""
         self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
         self.notes = [converter.note]
         self._settings, self._converter, self._pool = settings, converter, pool
@@ -155,11 +155,11 @@ class KnnVc(Declared[Settings]):
                 f"{len(dropped)} of {len(lacking)} voices are left out of the pool: {why} "
                 f"(the first: {first})"
             )
-        # All have a place, so that a draw does not depend on who is left out.
+        # All have a position, so that a draw does not depend on who is excluded.
         self._genders = {s: converter.gender(s) for s in converter.speakers if s not in dropped}
         by_gender = [list(self._genders.values()).count(gender) for gender in "fm"]
         self._check_number(max(by_gender), "of one gender at most")
-        # Where all voices there are become targets, only a gender or weights are left to draw.
+        # Where all voices become targets, only a gender or weights are left to draw.
         coins = settings.gender == "random" or settings.fusion_kind == "mix"
         self.is_random = coins or max(by_gender) > settings.fusion
 
@@ -179,7 +179,7 @@ class KnnVc(Declared[Settings]):
 
     @classmethod
     def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
-        """A pool; with a transform of F0 the statistics of the source speakers too."""
+        """Needs: a pool; with a transform of F0 also the statistics of the source speakers."""
         needs = _needs(settings)
         if settings.features != "world":
             needs = (f"pool:{settings.content or 'wavlm'}", *needs[1:])
@@ -200,7 +200,7 @@ class KnnVc(Declared[Settings]):
     def transform(
         self, wave: Float64, key: Key, source: Source
     ) -> tuple[Float64, dict[str, object]]:
-        """Protected speech; the voices that speak, with their weights, and the profile."""
+        """Protected speech; the target voices, with their weights, and the profile."""
         choice = self.choose(key, source)
         voices: list[tuple[str, ...]] = [choice.targets]
         weights: tuple[float, ...] = (1.0,)
@@ -215,9 +215,9 @@ class KnnVc(Declared[Settings]):
         }
 
     def choose(self, key: Key, source: Source) -> Choice:
-        """The targets of a key: never the source, of the gender that is wanted.
+        """Targets of a key: never the source, of the wanted gender.
 
-        The pool is shuffled by the key; profile p takes the p-th handful of what is left of it, so
+        The pool is shuffled by the key; profile p takes the p-th handful of the eligible voices, so
         that the profiles of a speaker share no voice.
         """
         settings = self._settings
@@ -252,7 +252,7 @@ class KnnVc(Declared[Settings]):
 
 
 def complete(settings: Settings) -> Settings:
-    """The settings with every default filled in."""
+    """Settings with every default filled in."""
     wavlm = settings.features == "wavlm"
     share = settings.source_share
     return replace(
@@ -271,7 +271,7 @@ def _needs(settings: Settings) -> tuple[str, ...]:
 
 
 def _load_converter(settings: Settings, pool: Path, device: str) -> Converter:
-    """The back end, whose libraries are loaded only when it is asked for."""
+    """Make the back end, whose libraries are loaded on demand."""
     if settings.features == "wavlm":
         from steps.synthesis.wavlm import load_converter
 

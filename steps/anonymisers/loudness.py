@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The level of protected speech: one rule for every system, for level alone can leak who speaks."""
+"""Level of protected speech: one rule for every system, as level alone can leak who speaks."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from utils.cli import UserError
 
 @dataclass(frozen=True)
 class OutputLevel:
-    """The largest sample becomes `peak` of `full_scale`.
+    """Rule that the largest sample becomes `peak` of `full_scale`.
 
     `truncate`: towards zero, as the challenges of 2022 and 2024 do, not to the nearest number.
     """
@@ -34,10 +34,10 @@ class OutputLevel:
 
 @dataclass(frozen=True)
 class AsItIs:
-    """The level that another program gave its speech: 1 is full scale, and what is above is cut."""
+    """Rule that keeps another program's level: 1 is full scale, and values above are clipped."""
 
     def to_pcm16(self, samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
-        """16-bit samples. UserError if not finite."""
+        """Samples of 16 bit. UserError if not finite."""
         if not np.isfinite(samples).all():
             raise UserError("the protected signal is not finite")
         return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems B2 and B2r: the McAdams coefficient, fixed or drawn, as here and as in the challenges."""
+"""Systems B2 and B2r: McAdams coefficient, fixed or drawn, as here and as in the challenges."""
 
 import hashlib
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,7 +21,7 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Settings:
-    """What a configuration may say; None: not said. See docs/mcadams.md."""
+    """Settings of a configuration; None: not given. See docs/mcadams.md."""
 
     anonymiser: str
     alpha: Positive | None = None
@@ -54,9 +54,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Preset:
-    """How one generation of the code does it.
+    """Rules of one generation of the code.
 
-    levels: what a configuration may ask for -> the level of the keys. level: if it does not ask.
+    levels: allowed setting -> the level of the keys. level: the default.
     """
 
     alpha: float | None
@@ -68,7 +68,7 @@ class Preset:
 
 
 _OWN_LEVELS = {level: level for level in LEVELS}
-# At level spk the challenges of 2022 and 2024 look at the speaker only, so sets share the draw.
+# At level spk the challenges of 2022 and 2024 use only the speaker, so sets share the draw.
 _LEVELS_2022 = {"spk": "perm", "utt": "utt"}
 _LEVELS_2024 = {"spk": "perm", "utt": "position"}
 _FRAMES_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
@@ -82,7 +82,7 @@ PRESETS = {
     "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
 }
 _MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
-_EACH = {"spk": "person", "perm": "person", "const": "run"}  # else recording: what a draw is for
+_EACH = {"spk": "person", "perm": "person", "const": "run"}  # else recording: purpose of a draw
 
 
 class McAdams(Declared[Settings]):
@@ -111,13 +111,13 @@ class McAdams(Declared[Settings]):
 
     @classmethod
     def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
-        """It needs nothing but the speech."""
+        """Needs: nothing but the speech."""
         system = cls(settings)
         levels = () if system.alpha_range is None else tuple(PRESETS[system.compat].levels)
         return Description(system.level, levels=levels)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included, and one sentence (`note`) on what this system is."""
+        """All settings, defaults included, and one sentence (`note`) on the system."""
         return {
             "anonymiser": "mcadams",
             "note": self._note(),
@@ -145,7 +145,7 @@ class McAdams(Declared[Settings]):
         key: Key,
         source: Source,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
-        """Protected speech; what was drawn, the frames, and those that needed `numpy.roots`."""
+        """Protected speech; drawn values, number of frames, and of those with `numpy.roots`."""
         alpha = self.coefficient(key)
         warped = transform(wave, alpha, self.frames)
         return warped.samples, {
@@ -155,7 +155,7 @@ class McAdams(Declared[Settings]):
         }
 
     def coefficient(self, key: Key) -> float:
-        """alpha of a key: fixed, or uniform over the range."""
+        """Coefficient alpha of a key: fixed, or uniform over the range."""
         if self.alpha_range is None:
             assert self.alpha is not None
             return self.alpha
@@ -177,6 +177,6 @@ def _vpc24_seed(text: str) -> int:
 
 
 def _given(settings: Settings, kind: type[FrameOptions | OutputLevel]) -> dict[str, Any]:
-    """The settings that belong to a dataclass and were given."""
+    """Given settings that belong to a dataclass."""
     names = {field.name for field in fields(kind)}
     return {k: v for k, v in asdict(settings).items() if k in names and v is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system that steps/export_system.py handed on, in a recipe: its own network and voices."""
+"""Model from steps/export_system.py as a system in a recipe, with its own network and voices."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from utils.tables import StrPath
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 CONF = "system.yaml"
-HELD = ("pool", "synthesiser", "generator")  # what the folder of a model may hold
+HELD = ("pool", "synthesiser", "generator")  # possible content of a model's folder
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Settings:
 
 
 def held(folder: Path) -> dict[str, Path]:
-    """What a model brings itself: a need (`sources.NEEDS`) -> its folder."""
+    """Folders that a model has itself: a need (`sources.NEEDS`) -> its folder."""
     return {need: folder / need for need in HELD if (folder / need).is_dir()}
 
 
 def _open(
     values: dict[str, object], path: StrPath, folder: Path
 ) -> tuple[System, dict[str, object]]:
-    """The kind and the settings of a model's system, changed by what a file says beside it."""
+    """Kind and settings of a model's system, changed by settings that a file gives beside it."""
     conf = folder / CONF
     if not conf.is_file():
         known = ", ".join(sorted(p.name for p in MODELS.iterdir() if (p / CONF).is_file()))
@@ -41,7 +41,7 @@ def _open(
     changed = {k: v for k, v in values.items() if k not in Settings.__annotations__}
     own = read_settings(conf)
     for name in STYLES.get(str(changed.get("style")), ()):
-        own.pop(name, None)  # a style says what they would
+        own.pop(name, None)  # a style may set them
     settings = {**own, **changed}
     if settings.get("anonymiser") == values["anonymiser"]:
         raise UserError(f"{conf}: anonymiser: model: a model cannot be another model")
@@ -49,17 +49,17 @@ def _open(
 
 
 class Model:
-    """Makes the system of a model; see `sources.Kind`."""
+    """Construction of the system of a model; see `sources.Kind`."""
 
     @classmethod
     def parse(cls, values: dict[str, object], path: StrPath) -> dict[str, object]:
-        """All settings; only the name of the model is looked at."""
+        """Parse all settings; only the name of the model is checked."""
         known = {k: v for k, v in values.items() if k in Settings.__annotations__}
         return {**values, "model": parse_settings(Settings, known, path).model}
 
     @classmethod
     def make(cls, settings: dict[str, object], run: Run) -> Anonymiser:
-        """With the network and the voices of the folder --model."""
+        """Make with the network and the voices of the folder --model."""
         folder = run.folder("model")
         kind, own = _open(settings, run.path, folder)
         resources = replace(run.resources, **cast(dict[str, Any], held(folder)))
@@ -68,9 +68,9 @@ class Model:
 
     @classmethod
     def describe(cls, settings: dict[str, object], path: StrPath) -> Description:
-        """What its system needs beside what its folder holds."""
+        """Needs of its system beside the content of its folder."""
         name = Path(str(settings["model"]))
-        folder = name if len(name.parts) > 1 else MODELS / name  # as local/plan/needs.py has it
+        folder = name if len(name.parts) > 1 else MODELS / name  # the form in local/plan/needs.py
         kind, inner = _open(settings, path, folder)
         conf, own = folder / CONF, held(folder)
         found = kind.describe(kind.parse(inner, conf), conf)

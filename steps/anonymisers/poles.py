@@ -4,7 +4,7 @@
 A real polynomial of even degree is a product of factors x^2 + p x + q, each a conjugate pair of
 poles or two real poles. Working on factors instead of poles needs only real arithmetic, half the
 unknowns, and keeps conjugates conjugate. All operations are element by element: a polynomial gets
-the same bits whatever stands beside it.
+the same bits in every batch.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ import numpy as np
 from utils.arrays import Float64, Intp
 
 MAX_STEP = 0.25  # of p and q in one iteration; without a limit 10 % of speech frames diverge
-CONVERGED = 1e-10  # the iteration is quadratic: what is left is far below this, clusters apart
+CONVERGED = 1e-10  # the iteration is quadratic: the rest is far below this, except for clusters
 MAX_ITERATIONS = 30  # 999 of 1000 speech frames need fewer; the others go to `numpy.roots`
-# Where real poles are looked for: cells of [-1, 1], narrow towards the ends.
+# Cells of [-1, 1] in which real poles are searched, narrow towards the ends.
 GRID = np.cos(np.pi * np.arange(33) / 32)
 CELLS = 0.5 * (GRID[1:] + GRID[:-1])
 
@@ -22,8 +22,8 @@ CELLS = 0.5 * (GRID[1:] + GRID[:-1])
 def factorise(polynomials: Float64) -> tuple[Float64, Intp]:
     """Quadratic factors of monic real polynomials whose roots lie in or near the unit circle.
 
-    polynomials: (2 m + 1, n), highest power first. Returns p and q of the factors, (2, m, n), and
-    which polynomials the iteration did not settle on, where `numpy.roots` stepped in.
+    polynomials: (2 m + 1, n), highest power first. Returns p and q of the factors, (2, m, n), and a
+    mask of the polynomials on which the iteration did not settle, and `numpy.roots` was used.
 
     The iteration is that of Weierstrass (Durand and Kerner), for factors: each moves by the
     remainder of the polynomial over the product of the other factors, modulo the factor itself.
@@ -48,7 +48,7 @@ def factorise(polynomials: Float64) -> tuple[Float64, Intp]:
 
 
 def expand(factors: Float64) -> Float64:
-    """The products of factors: (2, m, n) -> (2 m + 1, n), highest power first."""
+    """Products of factors (2, m, n) as polynomials (2 m + 1, n), highest power first."""
     p, q = factors
     products = np.zeros((2 * len(p) + 1, p.shape[1]))
     products[0] = 1.0
@@ -77,9 +77,9 @@ def warp_angles(factors: Float64, alpha: float, *, clamp: bool = True) -> Float6
 
 
 def _first_guess(polynomials: Float64) -> Float64:
-    """Two real poles a factor where the polynomial changes sign; else pairs round the unit circle.
+    """Start with two real poles a factor at sign changes; else with pairs round the unit circle.
 
-    A pair that should become two real poles far apart, or the reverse, would not get there.
+    A pair that should become two real poles far apart, or the reverse, would not converge.
     """
     values = np.ones((len(GRID), polynomials.shape[1]))
     for coefficients in polynomials[1:]:
@@ -101,9 +101,9 @@ def _first_guess(polynomials: Float64) -> Float64:
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _steps(a: Float64, factors: Float64) -> tuple[Float64, Float64]:
-    """What the iteration adds to p and q, (2, m, n), and its size before it was limited, (m, n).
+    """Step of the iteration on p and q, (2, m, n), and its size before it was limited, (m, n).
 
-    Factors that share a root give what is not a number: they never settle.
+    Factors that share a root give NaN: they never settle.
     """
     p, q = factors
     u, v = _remainders(a, factors)
@@ -118,7 +118,7 @@ def _steps(a: Float64, factors: Float64) -> tuple[Float64, Float64]:
 
 
 def _remainders(a: Float64, factors: Float64) -> Float64:
-    """u and v of the remainder u x + v of each polynomial modulo each of its factors, (2, m, n)."""
+    """Remainder u x + v of each polynomial modulo each of its factors, as u and v, (2, m, n)."""
     degree = len(a) - 1
     # Quotient: b_k = a_k - p b_{k-1} - q b_{k-2}. b_k takes the place of b_{k-2}, so b[0] and b[1]
     # take turns in being the older one, and p and q in being their weights.
@@ -133,7 +133,7 @@ def _remainders(a: Float64, factors: Float64) -> Float64:
 
 
 def _products_of_others(factors: Float64) -> Float64:
-    """u and v of the product of all other factors, u x + v modulo each factor, (2, m, n)."""
+    """Product u x + v of all other factors modulo each factor, as u and v, (2, m, n)."""
     m = factors.shape[1]
     if m == 1:
         return np.stack([np.zeros_like(factors[0]), np.ones_like(factors[0])])
@@ -152,7 +152,7 @@ def _products_of_others(factors: Float64) -> Float64:
 
 
 def _factorise_by_eigenvalues(polynomial: Float64) -> Float64:
-    """One polynomial (2 m + 1,) -> (2, m), by the eigenvalues of its companion matrix."""
+    """Factors (2, m) of one polynomial (2 m + 1,), by the eigenvalues of its companion matrix."""
     poles = np.roots(polynomial)
     upper = poles[poles.imag > 0.0]
     real = np.sort(poles[poles.imag == 0.0].real)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set through an anonymiser: audio file by audio file, then the tables."""
+"""Protection of a data set by an anonymiser: audio file by audio file, then the tables."""
 
 import hashlib
 import json
@@ -17,17 +17,17 @@ from utils.cli import LossError, UserError
 from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
 
-# What stays true of protected speech; features and voice activity of the original do not.
+# Tables that stay true of protected speech; features and voice activity of the original do not.
 KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls")
 
 
-_ROUNDED = 0.02  # seconds by which what utt2dur says may be rounded
+_ROUNDED = 0.02  # seconds of rounding allowed in utt2dur
 
 
 @dataclass
 class Protected:
-    """What became of each utterance. `rows`: utterance -> column of pseudo.tsv -> value. seconds:
-    how long the protected audio is."""
+    """Result for each utterance. `rows`: utterance -> column of pseudo.tsv -> value. seconds:
+    length of the protected audio."""
 
     files: dict[str, str] = field(default_factory=dict)
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Protected:
     n_resampled: int = 0
 
     def summary(self) -> str:
-        """The counts in words."""
+        """Counts in words."""
         n = len(self.files)
         return (
             f"{n + len(self.skipped)} read, {n} written, {len(self.skipped)} skipped; "
@@ -55,9 +55,9 @@ def protect_audio(
 ) -> Protected:
     """Read, transform, level and write each utterance to `folder`/<utterance>.<audio_format>.
 
-    sources: who speaks, by utterance. progress: wraps the utterances, to show how far it is. Audio
-    that cannot be used is skipped, with its reason. UserError for an id that is no file name, and
-    for a file that cannot be written.
+    sources: who speaks, by utterance. progress: wraps the utterances, to show progress. Audio that
+    cannot be used is skipped, with its reason. UserError for an id that is no file name, and for a
+    file that cannot be written.
     """
     result = Protected()
     for utt in progress(wav):
@@ -86,7 +86,7 @@ def protect_audio(
 
 
 def check_losses(result: Protected, data: DataDir, allow_loss: int) -> None:
-    """LossError that names the first loss where there are more than `allow_loss`."""
+    """Raise a LossError that names the first loss if there are more than `allow_loss`."""
     n = len(result.skipped)
     if n > allow_loss:
         reason = next(iter(result.skipped.values()))
@@ -103,7 +103,7 @@ def write_protected(
     settings: Mapping[str, object],
     notes: Sequence[str] = (),
 ) -> None:
-    """conf.json, pseudo.tsv, skipped.txt, notes.txt, tables of a data directory; wav.scp last."""
+    """Write conf.json, pseudo.tsv, skipped.txt, notes.txt, a data directory; wav.scp last."""
     out.mkdir(parents=True, exist_ok=True)
     with atomic_write(out / "conf.json") as stream:
         json.dump(settings, stream, indent=2, sort_keys=True)
@@ -117,13 +117,13 @@ def write_protected(
             write_map(out / name, table)
     tables, trials = select(data, result.files.keys())
     kept = {name: dict(table) for name, table in tables.items() if name in KEPT}
-    for utt, told in kept.get("utt2dur", {}).items():  # as it stands, but for another length
+    for utt, told in kept.get("utt2dur", {}).items():  # unchanged, unless its length differs
         if abs(float(told) - result.seconds[utt]) > _ROUNDED:
             kept["utt2dur"][utt] = f"{result.seconds[utt]:.4f}"
     write_data_dir(out, {**kept, "wav.scp": result.files}, trials)
 
 
 def write_pseudo(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
-    """A header that starts with #, then a line for each utterance: id and columns between tabs."""
+    """Write a header that starts with #, then a line an utterance: id and columns between tabs."""
     columns = next(iter(rows.values()), {})
     write_timed(path, ("utt", *columns), ((utt, *rows[utt].values()) for utt in sort_ids(rows)))

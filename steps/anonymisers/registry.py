@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The anonymisers by name, what they have in common, and how one is made from its YAML file."""
+"""Anonymisers by name, their common interface, and their construction from a YAML file."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,13 +16,13 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Description:
-    """What a system asks for. level: of its keys. needs: folders (`sources.NEEDS`). levels: those
-    that `level` in its file may say; none where nothing is drawn, so that no level applies.
+    """Requirements of a system. level: of its keys. needs: folders (`sources.NEEDS`). levels:
+    allowed values of `level` in its file; none where nothing is drawn, so that no level applies.
 
-    "pool:wavlm" is a pool of steps/extract_wavlm.py. What is trained is named with its settings:
+    "pool:wavlm" is a pool of steps/extract_wavlm.py. A trained part is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
-    conf/generators/idmap_mlp.yaml. "model:bn" is models/bn. "external:<folder>" is that
-    folder; "external:" one that a command of the user's fills (steps/protect_by_command.py).
+    conf/generators/idmap_mlp.yaml. "model:bn" is models/bn. "external:<folder>" is that folder;
+    "external:" one that a user's command fills (steps/protect_by_command.py).
     """
 
     level: str
@@ -31,12 +31,11 @@ class Description:
 
 
 class Anonymiser(Protocol):
-    """A configured system.
+    """Configured system.
 
-    level: of the keys that it wants (`keys.make_keys`). output: the level of its files.
-    is_random: a second run (`--draw 1`) gives other speech; calibration distortion needs two runs.
-    None: nobody knows.
-    notes: remarks on what was asked and could not be had (a pool that is smaller, ...), each once.
+    level: of its keys (`keys.make_keys`). output: the level of its files. is_random: a second run
+    (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown. notes:
+    requests that could not be met (a smaller pool, ...), each once.
     """
 
     level: str
@@ -47,17 +46,17 @@ class Anonymiser(Protocol):
     def transform(
         self, wave: Float64, key: Key, source: Source
     ) -> tuple[Float64, dict[str, object]]:
-        """(n,) float64 at 16 kHz -> protected speech (n,); further columns of pseudo.tsv."""
+        """Protect (n,) float64 at 16 kHz; returns speech (n,) and further columns of pseudo.tsv."""
         ...
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included, such as conf/systems/*.yaml hold them."""
+        """All settings, defaults included, in the form of conf/systems/*.yaml."""
         ...
 
 
-System = Kind[Anonymiser, Description]  # what makes one
+System = Kind[Anonymiser, Description]  # class that makes one
 
-# Loaded when asked for: some need packages that take seconds to load.
+# Loaded on demand: some need packages that take seconds to load.
 KINDS = {
     "mcadams": "steps.anonymisers.mcadams:McAdams",
     "copy_synthesis": "steps.anonymisers.copy_synthesis:CopySynthesis",
@@ -78,11 +77,11 @@ def load_anonymiser(
     resources: Resources | None = None,
     level: str | None = None,
 ) -> Anonymiser:
-    """The system that a YAML file describes. `draw`: number of the independent run, from 0.
+    """Make the system that a YAML file describes. `draw`: number of the independent run, from 0.
 
-    level: instead of the file's, as an attacker wants it who trains on a system's speech.
-    UserError for an unknown system or setting, a value out of range, a folder that is needed and
-    not given, a second draw of a system that draws nothing, and a level that it cannot have.
+    level: instead of the file's, for an attacker who trains on a system's speech. UserError for an
+    unknown system or setting, a value out of range, a missing folder that is needed, a second draw
+    of a system that is not random, and a level that it cannot have.
     """
     kind, values = _read(path, level)
     path = name_settings(path)
@@ -97,14 +96,14 @@ def load_anonymiser(
 
 
 def describe_system(path: StrPath, level: str | None = None) -> Description:
-    """What a system needs, from its YAML file alone; errors as in `load_anonymiser`."""
+    """Requirements of a system, from its YAML file alone; errors as in `load_anonymiser`."""
     kind, values = _read(path, level)
     path = name_settings(path)
     return kind.describe(kind.parse(values, path), path)
 
 
 def find_kind(values: dict[str, object], path: StrPath) -> System:
-    """What makes the system of settings read from `path`; UserError for one that is unknown."""
+    """Kind for the settings from `path`; UserError for an unknown one."""
     kind: System = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
     return kind
 

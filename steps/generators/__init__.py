@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-speakers: x-vectors that are nobody's, from a pool of others' and maybe one's own."""
+"""Pseudo-speakers: x-vectors that are nobody's, from a pool and maybe the source's own."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How alike a source and the speakers of a pool are, and the pool's speakers among themselves.
+"""Affinity of a source to the speakers of the pool, and of the pool's speakers to each other.
 
 PLDA: the log-likelihood ratio after centring, LDA and length normalisation (VoicePrivacy 2020, B1;
 its distance is minus that). Cosine: of the raw vectors, not centred. Each side counts as one
@@ -25,7 +25,7 @@ class Affinity:
     """Affinities to a pool; the higher, the more alike."""
 
     def __init__(self, backend: Backend, pool: Pool) -> None:
-        """UserError where the back end is for x-vectors of another length."""
+        """Raise a UserError if the back end is for x-vectors of another length."""
         dim = pool.vectors.shape[1]
         if backend.dim not in (None, dim):
             raise UserError(
@@ -39,12 +39,12 @@ class Affinity:
         return self._backend.right(self._pool.vectors)
 
     def of_source(self, x: Float64) -> Float64:
-        """(S,) affinities of the source's x (d,) to the speakers of the pool."""
+        """Affinities (S,) of the source's x (d,) to the speakers of the pool."""
         affinities: Float64 = self._right @ self._backend.left(x[None], np.ones(1))[0]
         return affinities
 
     def of_pool(self) -> Float64:
-        """(S, S), symmetric to the last bit."""
+        """Affinities (S, S), symmetric to the last bit."""
         vectors = self._pool.vectors
         scores = self._backend.left(vectors, np.ones(len(vectors))) @ self._right.T
         symmetric: Float64 = (scores + scores.T) / 2.0
@@ -52,12 +52,12 @@ class Affinity:
 
 
 def load_distance(distance: str, run: Run) -> Backend:
-    """The back end of `distance`; UserError without its folder."""
+    """Back end of `distance`; UserError without its folder."""
     if distance == "cosine":
         return CosineBackend()
     return load_backend(str(run.folder("backend", f": generator.distance: {distance}")))
 
 
 def needs_of(distance: str) -> tuple[str, ...]:
-    """The folders (`sources.NEEDS`) that a distance takes."""
+    """Folders (`sources.NEEDS`) that a distance needs."""
     return ("backend",) if distance == "plda" else ()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mean of the 100 speakers of the pool farthest from the source (paper 004, II-A, "Average").
+"""Mean of the 100 speakers of the pool farthest from the source ("Average" of Liu et al. 2025).
 
-Unlike `farthest` there is no random half: with the same x the pseudo-speaker is the same for every
-key and seed. In a pool of few hundred speakers the cohorts of different sources overlap much, and
-the pseudo-speakers are much alike.
+Source: section II-A. Unlike `farthest` there is no random half: with the same x the pseudo-speaker
+is the same for every key and seed. In a pool of a few hundred speakers the cohorts of different
+sources overlap much, and the pseudo-speakers are much alike.
 """
 
 from collections.abc import Collection
@@ -20,7 +20,7 @@ from utils.bounds import Count
 
 @dataclass(frozen=True)
 class AverageSettings:
-    """cohort: how many of the farthest speakers are averaged. distance: cosine or plda."""
+    """cohort: number of farthest speakers in the average. distance: cosine or plda."""
 
     name: str
     cohort: Count = 100
@@ -28,13 +28,13 @@ class AverageSettings:
 
 
 class AverageSpeakers(AffinityGenerator[AverageSettings]):
-    """The unweighted mean of the cohort's raw x-vectors; see the module and `base.Generator`."""
+    """Unweighted mean of the cohort's raw x-vectors; see the module and `base.Generator`."""
 
     kind = AverageSettings
 
     @property
     def is_random(self) -> bool:
-        """Nothing is drawn."""
+        """False: nothing is drawn."""
         return False
 
     def generate(

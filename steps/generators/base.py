@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every generator of pseudo-speakers does, and the pool of real speakers that it may use."""
+"""Interface of all generators of pseudo-speakers, and the pool of real speakers for them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ GENDERS = ("f", "m")
 
 
 class Generator(Protocol):
-    """Makes x-vectors of pseudo-speakers, configured and, after `fit`, with a pool.
+    """Generator of pseudo-speakers' x-vectors, configured and, after `fit`, with a pool.
 
-    name: in the registry. needs: what of `sources.NEEDS` it uses beside the pool; "xvectors" means
-    that `generate` wants the source's x. is_random: another draw gives another pseudo-speaker (of
-    the settings before `fit`, of the pool too after it). notes: remarks on what was asked and could
-    not be had, each once.
+    name: in the registry. needs: those of `sources.NEEDS` beside the pool; "xvectors" means that
+    `generate` needs the source's x. is_random: another draw gives another pseudo-speaker (of the
+    settings before `fit`, of the pool too after it). notes: requests that could not be met, each
+    once.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Generator(Protocol):
 
     @property
     def is_random(self) -> bool:
-        """See above."""
+        """See the class."""
         ...
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Take the pool: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
 
-        Nothing that is made later depends on the order of the speakers.
+        Later results do not depend on the order of the speakers.
         """
         ...
 
@@ -49,10 +49,10 @@ class Generator(Protocol):
         target_gender: str | None = None,
         exclude: Collection[str] = (),
     ) -> tuple[Float64, dict[str, object]]:
-        """A pseudo-speaker y (d,) float64 for a key, and columns of pseudo.tsv.
+        """Make a pseudo-speaker y (d,) float64 for a key, and columns of pseudo.tsv.
 
-        x: (d,) mean x-vector of the source speaker. gender: theirs. target_gender: f, m, or None
-        for any. exclude: ids never to be chosen. The columns have the same names for all keys.
+        x: (d,) mean x-vector of the source speaker. gender: the source's. target_gender: f, m, or
+        None for any. exclude: ids never to be chosen. The columns have the same names for all keys.
         UserError where the pool or the source does not allow it.
         """
         ...
@@ -74,7 +74,7 @@ class Pool:
     def make(
         cls, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]
     ) -> "Pool":
-        """Sort and check. UserError for no speaker, one given twice, a value that is no number."""
+        """Sort and check. UserError for no speaker, a duplicate, and a value that is no number."""
         vectors = np.asarray(vectors, dtype=np.float64)
         if not len(vectors) == len(speakers) == len(genders) or vectors.ndim != 2:
             raise ValueError(f"{vectors.shape}, {len(speakers)} speakers, {len(genders)} genders")
@@ -102,7 +102,7 @@ class Pool:
         return {speaker: place for place, speaker in enumerate(self.speakers)}
 
     def group(self, target_gender: str | None) -> Int64:
-        """Places of the speakers of a gender, ascending; None: of all. UserError for none."""
+        """Positions of the speakers of a gender, ascending; for None of all. UserError for none."""
         if target_gender is None:
             return np.arange(len(self.speakers))
         places = [i for i, gender in enumerate(self.genders) if gender == target_gender]
@@ -112,12 +112,12 @@ class Pool:
         return np.array(places, dtype=np.int64)
 
     def without(self, places: Int64, exclude: Collection[str]) -> Int64:
-        """The places that are left without the speakers `exclude`, who need not be in the pool."""
+        """Positions without the speakers `exclude`, who need not be in the pool."""
         left_out = [self._places[speaker] for speaker in exclude if speaker in self._places]
         return places[~np.isin(places, left_out)] if left_out else places
 
     def check_source(self, x: Float64 | None, who: str) -> Float64:
-        """The source's x as (d,) float64. UserError where it is missing or does not fit."""
+        """Source's x as (d,) float64. UserError where it is missing or does not fit."""
         if x is None:
             raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")
         dim = self.vectors.shape[1]
@@ -132,12 +132,12 @@ class Pool:
 
 
 def add_note(notes: list[str], text: str) -> None:
-    """Add a remark that is not there yet."""
+    """Add a note unless it is there already."""
     if text not in notes:
         notes.append(text)
 
 
 def units(vectors: Float64) -> Float64:
-    """(..., d) of length 1; zero stays zero."""
+    """Scale (..., d) to length 1; zero stays zero."""
     made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
     return made

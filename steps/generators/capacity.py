@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much alike a generator's vectors are, and how that goes on with their number (004, Fig. 11).
+"""Similarity of a generator's vectors, and its growth with their number (Liu et al. 2025, Fig. 11).
 
 The mean over all pairs of n vectors needs only their sum: with unit vectors v, (||sum v||^2 - n) /
 (n (n - 1)). Minimum, maximum and the share of pairs above a threshold need the pairs: all of them
@@ -24,9 +24,8 @@ BLOCK = 2_048  # vectors in a block of pairs
 
 @dataclass(frozen=True)
 class Capacity:
-    """Of n vectors: mean cosine over all pairs; smallest and largest over `pairs` of them, and the
-    share of these above the threshold (None without one).
-    """
+    """Figures of n vectors: mean cosine over all pairs; smallest and largest over `pairs` of them,
+    and the share of these above the threshold (None without one)."""
 
     n: int
     mean: float
@@ -38,7 +37,7 @@ class Capacity:
 
 @dataclass
 class _Pairs:
-    """Cosines that were looked at."""
+    """Cosines of the compared pairs."""
 
     threshold: float | None
     minimum: float = math.inf
@@ -57,7 +56,7 @@ class _Pairs:
 
 @dataclass
 class _Growing:
-    """Vectors that come one block after the other."""
+    """Vectors that arrive in blocks."""
 
     exact: int
     references: int
@@ -67,7 +66,7 @@ class _Growing:
     kept: list[Float32] = field(default_factory=list)  # blocks, `exact` vectors in all
 
     def add(self, vectors: Float32) -> None:
-        """Unit vectors (m, d), m at most BLOCK, all on one side of `exact`."""
+        """Add unit vectors (m, d), m at most BLOCK, all on one side of `exact`."""
         if self.n < self.exact:
             for block in self.kept:
                 self.pairs.add(vectors @ block.T)
@@ -101,7 +100,7 @@ def measure_capacity(
     exact: int = EXACT,
     references: int = REFERENCES,
 ) -> Iterator[Capacity]:
-    """Figures of the first n vectors for each n of `sizes`, as soon as they are there.
+    """Yield the figures of the first n vectors for each n of `sizes`, as soon as they are known.
 
     blocks: vectors (m, d), any m. threshold: a cosine. UserError for sizes below 2 or not
     ascending, a vector that is zero, and where there are fewer vectors than asked for.
@@ -122,7 +121,7 @@ def measure_capacity(
 
 
 def _cut(blocks: Iterable[Float32], ends: Sequence[int]) -> Iterator[Float32]:
-    """The same vectors in blocks of at most BLOCK, none across a number of `ends`."""
+    """Split the vectors into blocks of at most BLOCK, none across a number of `ends`."""
     n = 0
     for block in blocks:
         start = 0

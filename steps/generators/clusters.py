@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-speakers out of a dense or a sparse region of the pool (Srivastava et al. 2020)."""
+"""Pseudo-speakers from a dense or a sparse region of the pool (Srivastava et al. 2020)."""
 
 import math
 import warnings
@@ -24,9 +24,9 @@ Damping = Annotated[float, Number(least=0.5, below=1)]
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """clusters: how many, the largest (dense) or smallest (sparse), one is drawn from.
+    """clusters: number of the largest (dense) or smallest (sparse) clusters to draw from.
 
-    proportion: of the cluster's members who are averaged. exclude_closest_cluster: the one whose
+    proportion: of the cluster's members in the average. exclude_closest_cluster: the one whose
     exemplar is most like the source is never used. damping, max_iterations: of the clustering.
     """
 
@@ -41,7 +41,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """exemplar: place in the pool of the speaker who stands for it. members: places, ascending."""
+    """exemplar: position in the pool of the representative. members: positions, ascending."""
 
     exemplar: int
     members: Int64
@@ -50,7 +50,7 @@ class Cluster:
 def find_clusters(
     affinities: Float64, damping: float, max_iterations: int, random_state: int
 ) -> list[Cluster] | None:
-    """Affinity propagation (Frey and Dueck 2007) of affinities (S, S); exemplars ascending.
+    """Affinity propagation (Frey and Dueck 2007) on affinities (S, S); exemplars ascending.
 
     Preferences are the median affinity, scikit-learn's default. None where it does not converge, or
     where all affinities are equal, so that clusters would be arbitrary.
@@ -65,7 +65,7 @@ def find_clusters(
         affinity="precomputed",
         random_state=random_state,
     )
-    with warnings.catch_warnings(record=True) as caught:  # scikit-learn gives no other sign
+    with warnings.catch_warnings(record=True) as caught:  # scikit-learn's only sign of it
         warnings.simplefilter("always")
         propagation.fit(affinities)
     exemplars, labels = propagation.cluster_centers_indices_, propagation.labels_
@@ -78,10 +78,10 @@ def find_clusters(
 
 
 class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
-    """The mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
+    """Mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
 
-    Clusters are those whose exemplar has the target gender; their members may have another. Which
-    cluster is drawn once a speaker, which members with every key.
+    Clusters are those whose exemplar has the target gender; their members may have another. The
+    cluster is drawn once a speaker, the members with every key.
     """
 
     kind = ClusterSettings
@@ -100,7 +100,7 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
 
     @property
     def is_random(self) -> bool:
-        """Whether the settings leave anything to draw."""
+        """Whether the settings leave a choice."""
         return self._settings.clusters > 1 or self._settings.proportion < 1
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
@@ -110,10 +110,10 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
 
     @property
     def clusters(self) -> list[Cluster]:
-        """All clusters of the pool, found when first asked for; largest or smallest first.
+        """All clusters of the pool, found on demand; largest or smallest first.
 
         Where the PLDA affinities do not converge those of cosine are taken, with a note, for the
-        clusters and for what is closest to a source. UserError where these do not either.
+        clusters and for the distance to a source. UserError where these fail, too.
         """
         if self._clusters is None:
             found = self._find()
@@ -133,15 +133,15 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
 
     def _find(self) -> list[Cluster] | None:
         settings = self._settings
-        seed = derive_seed(self._seed, "affinity propagation") % 2**32  # the same in all draws
+        seed = derive_seed(self._seed, "affinity propagation") % 2**32  # equal in all draws
         affinities = self._affinity.of_pool()
         return find_clusters(affinities, settings.damping, settings.max_iterations, seed)
 
     def eligible(
         self, x: Float64 | None, target_gender: str | None, exclude: Collection[str]
     ) -> list[Cluster]:
-        """The clusters to draw from, at most `clusters` of them; UserError for none."""
-        self.pool.group(target_gender)  # is there anybody?
+        """Clusters to draw from, at most `clusters` of them; UserError for none."""
+        self.pool.group(target_gender)  # raises for nobody
         of_gender = [
             cluster
             for cluster in self.clusters
@@ -166,7 +166,7 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
         return of_gender[: self._settings.clusters]
 
     def _without_closest(self, clusters: Sequence[Cluster], x: Float64 | None) -> list[Cluster]:
-        """All but the cluster, of both genders', whose exemplar is closest to the source."""
+        """All clusters but the one, of either gender, whose exemplar is closest to the source."""
         affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))
         closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
         return [cluster for cluster in clusters if cluster is not closest]
@@ -183,7 +183,7 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
         clusters = self.eligible(x, target_gender, exclude)
         cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
         members = self.pool.without(cluster.members, exclude)
-        # ceil, so that one member gives one; rounded first, for 0.7 * 10 is above 7
+        # ceil, so that one member gives one; rounded first, as 0.7 * 10 is above 7
         n = math.ceil(round(self._settings.proportion * len(members), 9))
         chosen = self.draw(key.parts, members, n)
         return self.mean(chosen), {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diffusion of vectors: the noise schedule, and three ways to solve the reverse equation.
 
-dq = -1/2 beta_t q dt + sqrt(beta_t) dW from a vector at t = 0 to noise at t = 1 (004, Eq. 4-5); the
-terminal mean is zero. Arrays are (n, d); nothing here knows of networks.
+dq = -1/2 beta_t q dt + sqrt(beta_t) dW from a vector at t = 0 to noise at t = 1 (Liu et al. 2025,
+Eq. 4-5); the terminal mean is zero. Arrays are (n, d); networks are not known here.
 """
 
 import math
@@ -21,28 +21,28 @@ SOLVERS = ("ml", "euler", "heun")
 
 
 def beta(t: float) -> float:
-    """The linear schedule (004, VI.A)."""
+    """Linear schedule (Liu et al. 2025, VI.A)."""
     return BETA_0 + t * (BETA_1 - BETA_0)
 
 
 def gamma(s: Any, t: Any) -> Any:
-    """exp(-1/2 integral of beta from s to t): what is left at t of a vector at s (Eq. 5)."""
+    """Factor exp(-1/2 integral of beta from s to t) on a vector from s to t (Eq. 5)."""
     return np.exp(-0.5 * (BETA_0 * (t - s) + 0.5 * (BETA_1 - BETA_0) * (t * t - s * s)))
 
 
 def n_noises(solver: str, steps: int) -> int:
-    """How many standard normal arrays `reverse` takes: the start, and one a step if it draws."""
+    """Number of standard normal arrays for `reverse`: the start, and one a step if it draws."""
     return {"ml": steps, "euler": steps + 1, "heun": 1}[solver]
 
 
 def reverse(score: Score, noise: Array, steps: int, solver: str) -> Array:
-    """(n_noises, n, d) standard normal noise -> vectors (n, d), in equal steps from t = 1 to 0.
+    """Vectors (n, d) from standard normal noise (n_noises, n, d), in equal steps from t = 1 to 0.
 
     score(q, t): gradient of the log density of q (n, d) at t, called at t > 0 only. `ml`: the
-    maximum-likelihood solver of Popov et al. (2022), which 004 uses; exact for a target that is one
-    point, narrower than the truth for a broad one (variance 0.36 for 1 after 5 steps). `euler`: the
-    equation as it stands (Eq. 6), Euler-Maruyama. `heun`: the ordinary differential equation of the
-    same densities, second order, twice the calls, no noise but the start.
+    maximum-likelihood solver of Popov et al. (2022), which Liu et al. 2025 use; exact for a target
+    that is one point, narrower than the truth for a broad one (variance 0.36 for 1 after 5 steps).
+    `euler`: the equation as it stands (Eq. 6), Euler-Maruyama. `heun`: the ordinary differential
+    equation of the same densities, second order, twice the calls, no noise but the start.
     """
     q: Array = noise[0]
     h = 1.0 / steps
@@ -60,7 +60,7 @@ def reverse(score: Score, noise: Array, steps: int, solver: str) -> Array:
 
 @lru_cache(maxsize=1024)
 def _coefficients(solver: str, t: float, h: float, last: bool) -> tuple[float, float, float]:
-    """Of a step q <- shrink q + push score(q, t) + sigma noise."""
+    """Coefficients of a step q <- shrink q + push score(q, t) + sigma noise."""
     step = beta(t) * h
     if solver == "euler":
         return 1.0 + 0.5 * step, step, math.sqrt(step)
@@ -77,7 +77,7 @@ def _coefficients(solver: str, t: float, h: float, last: bool) -> tuple[float, f
 
 
 def _heun_step(score: Score, q: Array, t: float, h: float, last: bool) -> Array:
-    """dq = -1/2 beta_t (q + score) dt; the last step is plain Euler, as nothing is known at 0."""
+    """Solve dq = -1/2 beta_t (q + score) dt; the last step is plain Euler, as 0 has no score."""
     slope = 0.5 * beta(t) * (q + score(q, t))
     ahead = q + h * slope
     if last:

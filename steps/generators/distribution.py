@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PSD: a pseudo-speaker drawn from a distribution estimated from frames of real speakers.
 
-No code of PSD (pseudo-speaker distribution; paper 004, II-B) is public, and its text leaves most
-open. This is ours, in its spirit: a cohort by dense proximity; each frame of the cohort's
+No code of PSD (pseudo-speaker distribution; Liu et al. 2025, II-B) is public, and the text leaves
+most open. This is our own version: a cohort by dense proximity; each frame of the cohort's
 utterances is a Gaussian (steps/generators/frames.py); `closed` takes the one Gaussian that is
 closest to the mixture of all frames, `network` trains a small network for each pseudo-speaker; the
 pseudo-speaker is a sample.
@@ -27,7 +27,7 @@ from utils.seeds import make_rng
 
 
 class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
-    """See the module and `base.Generator`. The cohort is drawn once a speaker."""
+    """Generator; see the module and `base.Generator`. The cohort is drawn once a speaker."""
 
     kind = PsdSettings
 
@@ -55,7 +55,7 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
 
     @property
     def is_random(self) -> bool:
-        """Whether the settings leave anything to draw."""
+        """Whether the settings leave a choice."""
         settings = self._settings
         return settings.method == "network" or settings.scale > 0 or settings.clusters > 1
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the frames of a speaker's utterances say about the speaker: a Gaussian each.
+"""Frames of a speaker's utterances as evidence about the speaker: a Gaussian each.
 
 An encoder with xi-vector pooling gives a mean and a precision for each frame. Any other encoder
-gives x-vectors of windows or utterances, which then count as frames: each is taken for its
-speaker's mean, as uncertain as x-vectors vary around their speakers' means (both together vary as
-much as the x-vectors do), or for itself, without uncertainty.
+gives x-vectors of windows or utterances, which then count as frames: each stands for its speaker's
+mean, as uncertain as x-vectors vary around their speakers' means (both together vary as much as the
+x-vectors do), or for itself, without uncertainty.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,9 +26,9 @@ UNCERTAINTIES = ("within", "given", "none")
 
 @dataclass(frozen=True)
 class Frames:
-    """N Gaussians of one dimension after another: means (N, d), variances (N, d).
+    """N Gaussians with independent dimensions: means (N, d), variances (N, d).
 
-    weights: (N,) above 0, how many frames one stands for.
+    weights: (N,) above 0, number of frames in each.
     """
 
     means: Float64
@@ -52,7 +52,7 @@ class Frames:
         return mean, variance
 
     def draw(self, rng: np.random.Generator, size: int) -> Float64:
-        """(size, d) samples of the mixture."""
+        """Samples (size, d) of the mixture."""
         share = self.weights / self.weights.sum()
         which = rng.choice(len(share), size, p=share)
         noise = rng.standard_normal((size, self.means.shape[1]))
@@ -62,7 +62,7 @@ class Frames:
 
 @dataclass(frozen=True)
 class FramesSettings:
-    """A YAML file of steps/train_generator.py: what it is for."""
+    """Purpose of a YAML file of steps/train_generator.py."""
 
     generator: str
 
@@ -75,7 +75,7 @@ class FrameTable:
     speakers: npt.NDArray[np.str_]
 
     def of(self, speakers: Collection[str]) -> Frames:
-        """The frames of some speakers."""
+        """Frames of some speakers."""
         rows = np.flatnonzero(np.isin(self.speakers, sorted(speakers)))
         return Frames(
             self.frames.means[rows], self.frames.variances[rows], self.frames.weights[rows]
@@ -83,10 +83,10 @@ class FrameTable:
 
 
 def split_variance(vectors: Float64, speakers: npt.NDArray[np.str_]) -> tuple[Float64, Float64]:
-    """(N, d) mean vector of each row's speaker, and the (d,) mean square around these means.
+    """Mean vector (N, d) of each row's speaker, and the mean square (d,) around these means.
 
-    The variance of the former and the latter add up to the variance of the vectors. UserError where
-    no speaker has two vectors.
+    The variance of the former and the latter add up to that of the vectors. UserError where no
+    speaker has two vectors.
     """
     names, labels = np.unique(speakers, return_inverse=True)
     if len(names) == len(labels):
@@ -108,7 +108,7 @@ def write_vectors_as_frames(
     utt2spk: Mapping[str, str],
     out: Path,
 ) -> None:
-    """A folder for `read_frames`: x-vectors (d,) of utterances or windows, and their speakers.
+    """Make a folder for `read_frames`: x-vectors (d,) of utterances or windows, and their speakers.
 
     UserError for settings `values` of the file `path` beside `generator`.
     """
@@ -121,11 +121,11 @@ def write_vectors_as_frames(
 
 
 def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable:
-    """The folder's xvector.scp as frames.
+    """Read the folder's xvector.scp as frames.
 
     Speakers are in its own utt2spk, else in that of the `pool` folder. uncertainty: `within`, see
-    the module; `given`, variance.scp of the folder; `none`, zero. num_frames, where it is there,
-    says how many frames each vector stands for. UserError for what is missing or does not fit.
+    the module; `given`, variance.scp of the folder; `none`, zero. num_frames, where it exists,
+    gives the number of frames behind each vector. UserError for missing or unfit files.
     """
     vectors = read_xvectors(folder)
     utts = sorted(vectors)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of which gender the pseudo-speaker is."""
+"""Gender of the pseudo-speaker."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ POLICIES = ("same", "other", "random")
 
 
 def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> str:
-    """f or m for a source of gender f, m, or None where it is not known.
+    """Choose f or m for a source of gender f, m, or None where it is not known.
 
     same and other (the challenge's cross-gender option) look at the source's gender and draw
-    nothing. random is a fair coin whatever the source is (Srivastava et al. 2020); to toss it once
-    a speaker, seed `rng` with `Key.group_parts`. UserError for an unknown policy, and where the
-    gender is needed and not known.
+    nothing. random is a fair coin, independent of the source (Srivastava et al. 2020); to toss it
+    once a speaker, seed `rng` with `Key.group_parts`. UserError for an unknown policy, and where
+    the gender is needed and not known.
     """
     if policy not in POLICIES:
         raise UserError(f"gender: {policy!r} is unknown; known: {', '.join(POLICIES)}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity indices: the random vector of an index, and which index a key gets (004, section IV).
+"""Identity indices: the random vector of an index, and the index of a key (Liu et al. 2025, IV).
 
-Training speakers have the indices 0 ... S - 1. Keys get indices from S on, each by a hash of what
-it is, so that the index of a key depends neither on order nor on machine.
+Training speakers have the indices 0 ... S - 1. Keys get indices from S on, each by a hash of the
+key, so that the index of a key depends neither on order nor on machine.
 """
 
 import json
@@ -18,10 +18,10 @@ END = 2**63  # indices are below; PCG64 takes more, Kaldi-style tables and int64
 
 
 def identity_vectors(indices: Int64, dimension: int, distribution: str) -> Float32:
-    """(n,) indices -> (n, D) random vectors, each of mean 0 and variance 1 over its dimensions.
+    """Random vectors (n, D) of indices (n,), each of mean 0 and variance 1 over its dimensions.
 
-    The D values come from PCG64 seeded with the index: N(0, 1), or U(-1, 1) (004, IV.A.1; the
-    normalisation: VI.A, where its scope is not said; here by vector).
+    The D values come from PCG64 seeded with the index: N(0, 1), or U(-1, 1) (Liu et al. 2025,
+    IV.A.1; the normalisation: VI.A, without its scope; here by vector).
     """
     vectors = np.empty((len(indices), dimension))
     for row, index in zip(vectors, indices, strict=True):
@@ -36,7 +36,7 @@ def identity_vectors(indices: Int64, dimension: int, distribution: str) -> Float
 
 
 def hashed_index(name: str, first: int) -> int:
-    """The index of a name, from `first` up to 2^63.
+    """Index of a name, from `first` up to 2^63.
 
     n names share none with a probability of at least 1 - n^2 / 2^64 (and a little more, as `first`
     is small): for two million names, all but 2.2e-7.
@@ -46,5 +46,5 @@ def hashed_index(name: str, first: int) -> int:
 
 
 def key_name(seed: int, draw: int, parts: Sequence[str]) -> str:
-    """What has an index: a key in a run with a seed and a draw. One line, without tabs."""
+    """Name of a key with an index, in a run with a seed and a draw. One line, without tabs."""
     return json.dumps([seed, draw, *parts])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IDMap-MLP (004, IV.A-B): from the random vector of an identity index to an x-vector, by an MLP.
+"""IDMap-MLP (Liu et al. 2025, IV.A-B): MLP from random vectors of identity indices to x-vectors.
 
-In training, index s goes to the mean x-vector of speaker s, whatever utterance of another speaker
-is the auxiliary input. In use, the auxiliary input is fixed, and indices are new ones.
+In training, index s is mapped to the mean x-vector of speaker s, whatever utterance of another
+speaker is the auxiliary input. In use, the auxiliary input is fixed, and indices are new ones.
 """
 
 import copy
@@ -37,23 +37,22 @@ from utils.tables import StrPath
 LOSSES = ("idmap", "wgan_qc")
 BLOCK = 1024  # vectors computed at a time
 # Vectors of new indices are shorter than real ones, the shorter the fewer the training speakers
-# (40: 0.19 times, 250: 0.35): what is learned is learned for few directions of identity vectors,
-# and a new one has little of them. Longer than real ones they are only where a network explodes.
+# (40: 0.19 times, 250: 0.35): the network learns few directions of identity vectors, and a new one
+# has little of them. Longer than real ones they are only where a network explodes.
 NEW_NORM_RATIO = (0.05, NORM_RATIO[1])
 N_AUXILIARY = (
     8,
     32,
-)  # training vectors and new indices that tell how neutral the auxiliary input is
+)  # training vectors and new indices that measure how neutral the auxiliary input is
 
 
 @dataclass(frozen=True)
 class NetworkSettings:
     """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
     hidden layers. generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes.
-    centred: x-vectors come and go about the mean of the training speakers, in units of their mean
-    deviation, so that all is learned of how speakers differ; false: as they are (the paper; with
-    training.alpha 1, which leaves the length of what comes out open, it has to be).
-    """
+    centred: x-vectors are relative to the mean of the training speakers, in units of their mean
+    deviation, so that only differences of speakers are learned; false: raw (the paper; required by
+    training.alpha 1, which leaves the length of the output open)."""
 
     distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
     identity: Size = 512
@@ -64,7 +63,7 @@ class NetworkSettings:
 
 @dataclass(frozen=True)
 class TripletSettings(GeneratorLoop):
-    """A batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
+    """Batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
 
     identities: Count = 16
     auxiliaries: Count = 16
@@ -84,7 +83,7 @@ class MlpTraining(TripletSettings):
 
 @dataclass(frozen=True)
 class MlpSettings:
-    """A YAML file such as conf/generators/idmap_mlp.yaml."""
+    """Settings of a YAML file such as conf/generators/idmap_mlp.yaml."""
 
     generator: str
     network: NetworkSettings = field(default_factory=NetworkSettings)
@@ -92,7 +91,7 @@ class MlpSettings:
 
 
 class Conditioner(nn.Module):
-    """Pre-processor and auxiliary processor (004, IV.A.2-3; Fig. 3).
+    """Pre-processor and auxiliary processor (Liu et al. 2025, IV.A.2-3; Fig. 3).
 
     u = FC(ReLU(FC(e))); phi = FC after three of [FC, ReLU, batch normalisation]. `fixed` is the
     auxiliary vector (d,) of use: a training vector drawn at random, kept with the weights.
@@ -117,9 +116,9 @@ class Conditioner(nn.Module):
 
 
 class MlpNetwork(nn.Module):
-    """y = generator([u; phi]): FC and ReLU, and a last FC to d values.
+    """Network y = generator([u; phi]): FC and ReLU, and a last FC to d values.
 
-    An x-vector is `mean` + `scale` times what the network takes or gives; (d,) and one number.
+    An x-vector is `mean` (d,) + `scale` (a number) times the network's input or output.
     """
 
     mean: Tensor
@@ -144,7 +143,7 @@ class MlpNetwork(nn.Module):
 
 
 class FoldedConditioner:
-    """What an affine layer on z = [u; phi] gives, from identity vectors alone.
+    """Affine layer on z = [u; phi], as a function of identity vectors alone.
 
     In use phi is constant (batch normalisation has its running statistics), and no activation
     stands between u and the layer: W [u; phi] + b = (W_u P) h + c with h = ReLU(FC(e)), P the
@@ -165,19 +164,19 @@ class FoldedConditioner:
         )
 
     def __call__(self, e: Float32) -> Float32:
-        """(n, D) -> (n, outputs of the layer)."""
+        """Outputs of the layer (n, outputs) for (n, D)."""
         hidden = affine(e, self._first, self._first_bias)
         np.maximum(hidden, 0, out=hidden)
         return affine(hidden, self._second, self._second_bias)
 
 
 def to_numpy(tensor: Tensor) -> Float64:
-    """float64, to combine weights in."""
+    """Tensor as float64, to combine weights in."""
     return tensor.detach().cpu().double().numpy()
 
 
 class MlpModel:
-    """IDMap-MLP in use; see `training.Model`. Weights are taken as they are at the time."""
+    """IDMap-MLP in use; see `training.Model`. It uses the weights of the time of the call."""
 
     norm_limits = NEW_NORM_RATIO
 
@@ -207,7 +206,7 @@ class MlpModel:
 
 
 class TripletSampler:
-    """Identities, and for each utterances of other speakers (004, IV.A): which at each step."""
+    """Draw of each step's identities, and utterances of other speakers (Liu et al. 2025, IV.A)."""
 
     def __init__(self, data: TrainingVectors, settings: TripletSettings, seed: int) -> None:
         self._order = np.argsort(data.labels, kind="stable")
@@ -243,10 +242,10 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
 
 
 class TripletTrainer(GeneratorTrainer):
-    """What the trainings of both networks share: settings, data, optimiser.
+    """Common part of the trainings of both networks: settings, data, optimiser.
 
-    generator: its name. A network has a `conditioner`; `settings.network`
-    says how identity vectors are made, `settings.training` how it is trained.
+    generator: its name. A network has a `conditioner`; `settings.network` describes identity
+    vectors, `settings.training` the training.
     """
 
     generator: ClassVar[str]
@@ -282,29 +281,29 @@ class TripletTrainer(GeneratorTrainer):
     @staticmethod
     @abstractmethod
     def make_network(settings: Any, dimension: int) -> Any:
-        """With fresh weights, for x-vectors of `dimension` values."""
+        """Network with fresh weights, for x-vectors of `dimension` values."""
 
     def prepare(self, network: Any, data: TrainingVectors) -> tuple[Float32, Float32]:  # noqa: ARG002
-        """X-vectors (N, d) and speakers' means (S, d) as the network is to see them."""
+        """Scale x-vectors (N, d) and speakers' means (S, d) for the network."""
         return data.vectors, data.means
 
     @staticmethod
     @abstractmethod
     def make_model(settings: Any, network: Any, n_speakers: int) -> Model:
-        """The network in use; indices from 0 on stand for so many training speakers."""
+        """Network in use; the first indices, from 0 on, stand for so many training speakers."""
 
     def make_optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
-        """AdamW with the rates of the settings."""
+        """Optimiser AdamW with the rates of the settings."""
         return torch.optim.AdamW(
             network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
 
     def batch(self, step: int) -> tuple[Int64, Int64]:
-        """See Trainer: speakers and utterances of others."""
+        """See Trainer: draws speakers and utterances of others."""
         return self.sampler.draw(step)
 
     def in_use(self) -> Any:
-        """A copy of the network as it would be used now, on the CPU, not calibrated."""
+        """Copy of the network as it would be used now, on the CPU, not calibrated."""
         return copy.deepcopy(self.network).cpu()
 
     def _model_of(self, network: Any) -> Model:
@@ -328,10 +327,10 @@ class TripletTrainer(GeneratorTrainer):
         return dict(self._calibrated().state_dict())
 
     def more_figures(self) -> dict[str, float]:
-        """See GeneratorTrainer: what another auxiliary input does to new voices (004, Table IV).
+        """See GeneratorTrainer: effect of the auxiliary input (Liu et al. 2025, Table IV).
 
-        auxiliary_share: their variance over auxiliary inputs, of that over indices; 0 where the
-        input is neutral. auxiliary_cosine: mean cosine of the vectors of an index.
+        auxiliary_share: their variance over auxiliary inputs, relative to that over indices; 0
+        where the input is neutral. auxiliary_cosine: mean cosine of the vectors of an index.
         """
         n_inputs, n_indices = N_AUXILIARY
         rng = make_rng(self.seed, "idmap", "auxiliary", "neutral")
@@ -354,7 +353,7 @@ class TripletTrainer(GeneratorTrainer):
 
 
 class MlpTrainer(TripletTrainer):
-    """IDMap-MLP under training; see trained.Trainer."""
+    """Training of IDMap-MLP; see trained.Trainer."""
 
     generator = "idmap_mlp"
     kind = MlpSettings
@@ -404,7 +403,7 @@ class MlpTrainer(TripletTrainer):
         return figures if self.critic is not None else {"loss": found, **figures}
 
     def _adversarial_loss(self, critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
-        """-mean D(y) after a step of the critic D of WGAN-QC on (x, y); nothing ties y to its x."""
+        """Loss -mean D(y) after a step of WGAN-QC's critic D on (x, y); nothing ties y to its x."""
         real = x.expand_as(y).flatten(0, 1)
         learned = critic_loss(critic, real, y.flatten(0, 1), self._settings.training.gamma)
         found = descend(
@@ -414,5 +413,5 @@ class MlpTrainer(TripletTrainer):
 
 
 def saved_dimension(weights: dict[str, Tensor], path: StrPath) -> int:
-    """d of saved weights."""
+    """Dimension d of saved weights."""
     return len(saved_vector(weights, "conditioner.fixed", Path(path).with_name("final.pt")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IDMap-Diff (004, IV.C): from the random vector of an identity index to an x-vector, by diffusion.
+"""IDMap-Diff (Liu et al. 2025, IV.C): diffusion from random vectors of indices to x-vectors.
 
 The conditioner is that of IDMap-MLP. The noise of an index comes from the index too, so that an
 index is one voice.
@@ -40,9 +40,8 @@ EARLIEST = 1e-3  # t in training; at 0 the score of a single point is infinite
 class DiffNetworkSettings:
     """distribution, identity, width: as IDMap-MLP. unet: vector (dense layers of `sizes`, one for
     each of three resolutions) or conv1d (the vector as a signal; `channels` at the first).
-    predicts: what the network puts out, the noise in its input or the clean vector; the score of
-    Eq. (6) follows from either.
-    """
+    predicts: the network's output, the noise in its input or the clean vector; the score of Eq. (6)
+    follows from either."""
 
     distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
     identity: Size = 512
@@ -55,7 +54,7 @@ class DiffNetworkSettings:
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """kind: ml, euler or heun (diffusion.reverse). steps: how many."""
+    """kind: ml, euler or heun (diffusion.reverse). steps: their number."""
 
     kind: Annotated[str, OneOf(*SOLVERS)] = "ml"
     steps: Count = 5
@@ -63,7 +62,7 @@ class SolverSettings:
 
 @dataclass(frozen=True)
 class DiffTraining(TripletSettings):
-    """average: share that the moving average of the weights, which is used, keeps at each step."""
+    """average: share kept at each step by the moving average of the weights, which is used."""
 
     steps: Count = 800
     average: Annotated[float, Number(least=0, below=1)] = 0.99
@@ -71,7 +70,7 @@ class DiffTraining(TripletSettings):
 
 @dataclass(frozen=True)
 class DiffSettings:
-    """A YAML file such as conf/generators/idmap_diff.yaml."""
+    """Settings of a YAML file such as conf/generators/idmap_diff.yaml."""
 
     generator: str
     network: DiffNetworkSettings = field(default_factory=DiffNetworkSettings)
@@ -80,7 +79,7 @@ class DiffSettings:
 
 
 class DiffNetwork(nn.Module):
-    """Conditioner and U-Net; vectors are standardised with `mean` and `scale` (d,) on the way."""
+    """Conditioner and U-Net, on vectors standardised with `mean` and `scale` (d,)."""
 
     mean: Tensor
     scale: Tensor
@@ -98,12 +97,12 @@ class DiffNetwork(nn.Module):
         self.register_buffer("scale", torch.ones(dimension))
 
     def standardise(self, x: Tensor) -> Tensor:
-        """(..., d) raw -> mean 0 and variance 1 over the training speakers."""
+        """Standardise raw (..., d) to mean 0 and variance 1 over the training speakers."""
         return (x - self.mean) / self.scale
 
 
 def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
-    """The score of q at t from what the network puts out: -noise / sqrt(1 - gamma^2)."""
+    """Score of q at t from the network's output: -noise / sqrt(1 - gamma^2)."""
     g = gamma(0.0, t)
     if predicts == "noise":
         return -output / np.sqrt(1.0 - g * g)
@@ -111,7 +110,7 @@ def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
 
 
 class DiffModel:
-    """IDMap-Diff in use; see `training.Model`. Weights are taken as they are at the time."""
+    """IDMap-Diff in use; see `training.Model`. It uses the weights of the time of the call."""
 
     norm_limits = NEW_NORM_RATIO
 
@@ -147,7 +146,7 @@ class DiffModel:
 
 
 def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
-    """(n,) indices -> (K, n, d) standard normal noise, each index its own, always the same."""
+    """Standard normal noise (K, n, d) of (n,) indices, each index with its own, always the same."""
     noise = np.empty((n_noises, len(indices), dimension), np.float32)
     for place, index in enumerate(indices):
         rng = make_rng(int(index), "noise")
@@ -156,7 +155,7 @@ def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
 
 
 class DiffTrainer(TripletTrainer):
-    """IDMap-Diff under training."""
+    """Training of IDMap-Diff."""
 
     generator = "idmap_diff"
     saved = ("network", "optimiser", "average")
@@ -206,7 +205,7 @@ class DiffTrainer(TripletTrainer):
 
     @torch.no_grad()
     def _update_average(self, step: int) -> None:
-        """Moving average of weights, shorter at the beginning; statistics are taken as they are."""
+        """Moving average of weights, shorter at the beginning; statistics are copied."""
         keep = min(self._settings.training.average, (1 + step) / (10 + step))
         new = self.network.state_dict()
         for name, value in self.average.state_dict().items():

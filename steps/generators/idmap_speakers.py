@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pseudo-speakers of a trained IDMap, MLP or Diff (Liu et al. 2025): keys to indices to vectors.
 
-Without PyTorch until a trained network is loaded, so that what a system needs is told quickly.
+Without PyTorch until a trained network is loaded, so that a system's needs are found quickly.
 """
 
 import dataclasses
@@ -32,11 +32,10 @@ NORMS = ("calibrated", "real", "raw")
 class IdMapSettings:
     """`generator` of a system. norm: calibrated, vectors are as far apart as those of people
     (ours); raw, they stay as the network makes them (the paper); real, these get the median norm of
-    real speakers. tries: how many indices a key gets at most until its voice is nobody's: nearer to
-    no training speaker than two recordings of one person are to each other; 1 takes the first.
+    real speakers. tries: most indices that a key gets until its voice is nobody's: nearer to no
+    training speaker than two recordings of one person are to each other; 1 takes the first.
     trained: the recipe trains it by conf/generators/<trained>.yaml ("": <name>.yaml), so that
-    variants stand side by side.
-    """
+    variants stand side by side."""
 
     name: str
     trained: str = ""
@@ -47,8 +46,8 @@ class IdMapSettings:
 class IdMapGenerator(Declared[IdMapSettings]):
     """Pseudo-speakers of IDMap, MLP or Diff; see base.Generator.
 
-    They depend on the key, seed and draw alone: not on the source, nor on the pool, which is there
-    to be compared with; there is no choice of gender.
+    They depend on the key, seed and draw alone: not on the source, nor on the pool, which serves
+    comparison; there is no choice of gender.
     """
 
     kind, where = IdMapSettings, "generator"
@@ -64,7 +63,7 @@ class IdMapGenerator(Declared[IdMapSettings]):
         self.notes: list[str] = []
         self._settings, self._trained = settings, trained
         seen = np.arange(trained.model.n_seen, dtype=np.int64)
-        # The training speakers as the network knows them (S, d), of length 1.
+        # The training speakers as the network models them (S, d), of length 1.
         self._people = single(units(trained.model.vectors(seen).astype(np.float64)))
         self._seed, self._draw = seed, draw
 
@@ -118,10 +117,10 @@ class IdMapGenerator(Declared[IdMapSettings]):
         return vectors[0], columns[0]
 
     def generate_many(self, keys: Sequence[Key]) -> tuple[Float64, list[dict[str, object]]]:
-        """`generate` for many keys at a time: (n, d) and n columns; the same but for rounding.
+        """Generate for many keys at a time: (n, d) and n columns, up to rounding.
 
-        norm_ratio in the columns is that of the network's own vector, tries how many indices were
-        looked at, nearest the cosine with the training speaker who is most like the voice.
+        norm_ratio in the columns is that of the network's own vector, tries the number of indices,
+        nearest the cosine with the training speaker who is most like the voice.
         """
         indices = self._indices(keys, ())
         vectors, ratios = self._voices(indices)
@@ -152,13 +151,13 @@ class IdMapGenerator(Declared[IdMapSettings]):
         ]
 
     def _indices(self, keys: Sequence[Key], more: tuple[str, ...]) -> Int64:
-        """Of keys, and of what more tells their draws apart: (n,)."""
+        """Indices (n,) of keys, and of further names that tell their draws apart."""
         names = [key_name(self._seed, self._draw, (*key.parts, *more)) for key in keys]
         first = self._trained.model.n_seen
         return np.array([hashed_index(name, first) for name in names], dtype=np.int64)
 
     def _voices(self, indices: Int64) -> tuple[Float64, Float64]:
-        """(n,) -> vectors (n, d) for use, and norms of the network's own over real ones (n,)."""
+        """Vectors (n, d) of (n,) for use, and norms of the network's own over real ones (n,)."""
         from steps.generators.training import is_within
 
         model = self._trained.model
@@ -180,7 +179,7 @@ class IdMapGenerator(Declared[IdMapSettings]):
         return vectors, ratios
 
     def _nearest(self, vectors: Float64) -> Float64:
-        """(n, d) -> cosine of each with the training speaker who is most like it."""
+        """Cosine (n,) of each of (n, d) with the most similar training speaker."""
         norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
         found: Float64 = (self._people @ vectors.astype(np.float32).T).max(axis=0) / norms
         return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small network for one pseudo-speaker: noise to the Gaussians that their x-vector is drawn from.
+"""Small network for one pseudo-speaker: noise to the Gaussians of their x-vector's distribution.
 
 Ours. The abstract of PSD and Liu et al. 2025 say that a distribution is estimated from those of the
 frames by a network trained for each pseudo-speaker, and no more. Here K noise vectors z_k, fixed,
@@ -24,14 +24,14 @@ LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from sh
 
 @dataclass(frozen=True)
 class Mixture:
-    """K Gaussians of one dimension after another: weights (K,), means (K, d), variances (K, d)."""
+    """K Gaussians with independent dimensions: weights (K,), means (K, d), variances (K, d)."""
 
     weights: Float64
     means: Float64
     variances: Float64
 
     def draw(self, rng: np.random.Generator, scale: float) -> tuple[Float64, int]:
-        """A sample (d,), deviations times `scale`, and the number of its component."""
+        """Draw a sample (d,), deviations times `scale`, and the number of its component."""
         which = int(rng.choice(len(self.weights), p=self.weights))
         noise = rng.standard_normal(self.means.shape[1])
         return self.means[which] + scale * np.sqrt(self.variances[which]) * noise, which
@@ -42,7 +42,7 @@ class Mixture:
 
 
 class _Network(nn.Module):
-    """z (K, noise) -> means, log variances (K, d) of standardised vectors, and log weights (K,)."""
+    """z (K, noise) -> means, log variances (K, d) of standardised vectors, log weights (K,)."""
 
     def __init__(self, settings: NetworkSettings, size: int, rng: np.random.Generator) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class _Network(nn.Module):
 
 
 def train_mixture(frames: Frames, settings: NetworkSettings, rng: np.random.Generator) -> Mixture:
-    """The mixture after `settings.steps` steps; `rng` draws all: weights, noise and samples."""
+    """Mixture after `settings.steps` steps; `rng` draws all: weights, noise and samples."""
     mean, variance = frames.moments()
     deviation = np.sqrt(np.maximum(variance, 1e-12))
     network = _Network(settings, len(mean), rng)
@@ -86,7 +86,7 @@ def train_mixture(frames: Frames, settings: NetworkSettings, rng: np.random.Gene
 
 
 def _log_likelihood(network: _Network, samples: Tensor) -> Tensor:
-    """(n, d) -> (n,), but for the constant."""
+    """Log density (n,) of (n, d), without the constant."""
     means, log_variances, log_weights = network()
     squares = (samples[:, None] - means).square() * torch.exp(-log_variances)
     of_components = -0.5 * (squares + log_variances).sum(dim=2)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact optimal transport between two batches of the same size, with its dual potentials.
 
-WGAN-QC (Liu et al. 2019; used for pseudo-speakers in paper 004, II-C) trains its critic on the
-solution of the linear programme
+WGAN-QC (Liu et al. 2019; used for pseudo-speakers in Liu et al. 2025, II-C) trains its critic on
+the solution of the linear programme
 
     maximise mean_i Hx_i - mean_j Hv_j   subject to   Hx_i - Hv_j <= c_ij,
 
@@ -21,10 +21,10 @@ from utils.arrays import Float64, Int64
 
 @dataclass(frozen=True)
 class Duals:
-    """The solution for n real and n generated vectors.
+    """Solution for n real and n generated vectors.
 
-    real: (n,) Hx. fake: (n,) Hv. match: (n,) T, the real vector that each generated one is matched
-    with. cost: mean cost of the matched pairs, which equals mean Hx - mean Hv.
+    real: (n,) Hx. fake: (n,) Hv. match: (n,) T, the real vector matched with each generated one.
+    cost: mean cost of the matched pairs, which equals mean Hx - mean Hv.
     """
 
     real: Float64
@@ -34,7 +34,7 @@ class Duals:
 
 
 def quadratic_cost(real: Float64, fake: Float64) -> Float64:
-    """c_ij = K/2 ||x_i - v_j||^2 with K = 1/d: (n, d) and (n, d) -> (n, n).
+    """Costs (n, n) c_ij = K/2 ||x_i - v_j||^2 with K = 1/d, of (n, d) and (n, d).
 
     >>> quadratic_cost(np.zeros((1, 2)), np.ones((1, 2)))
     array([[0.5]])
@@ -45,11 +45,11 @@ def quadratic_cost(real: Float64, fake: Float64) -> Float64:
 
 
 def solve_duals(cost: Float64) -> Duals:
-    """Potentials and matching for a cost matrix (n, n): rows real, columns generated.
+    """Find potentials and matching for a cost matrix (n, n): rows real, columns generated.
 
-    The potentials are centred, mean Hx = -mean Hv: a common constant changes neither the
-    constraint nor the objective, and would make the critic's target wander from batch to batch.
-    ArithmeticError where the solver does not come to an end, or a cost is not finite.
+    The potentials are centred, mean Hx = -mean Hv: a common constant changes neither the constraint
+    nor the objective, and would make the critic's target wander from batch to batch.
+    ArithmeticError where the solver does not finish, or a cost is not finite.
     """
     if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not cost.size:
         raise ValueError(f"the cost matrix is {cost.shape}; as many real as generated are needed")

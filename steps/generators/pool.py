@@ -22,7 +22,7 @@ from utils.seeds import make_rng
 from utils.settings import Declared
 from utils.tables import StrPath
 
-# What a setting means no more once it takes all that there is.
+# Meaning of a setting once all candidates are taken.
 IF_ALL_ARE_TAKEN = {
     "candidates": "the distance to the source does not matter",
     "cohort": "the distance to the source does not matter",
@@ -31,18 +31,18 @@ IF_ALL_ARE_TAKEN = {
 
 
 class GeneratorSettings(Protocol):
-    """A dataclass of settings; name: of the generator."""
+    """Dataclass of settings; name: of the generator."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def name(self) -> str:
-        """In the registry."""
+        """Name in the registry."""
         ...
 
 
 class DistanceSettings(GeneratorSettings, Protocol):
-    """With the distance that the generator chooses by: cosine or plda."""
+    """Settings with the distance for the generator's choice: cosine or plda."""
 
     @property
     def distance(self) -> str:
@@ -55,10 +55,10 @@ D = TypeVar("D", bound=DistanceSettings)
 
 
 class PoolGenerator(Declared[S]):
-    """What generators that choose speakers of the pool have in common; see `base.Generator`.
+    """Common part of generators that choose speakers of the pool; see `base.Generator`.
 
-    target_genders: those that will be asked for; what is drawn for others
-    does not count in `is_random`. All, unless the system says which.
+    target_genders: those that will be used; draws for others do not count in `is_random`. All,
+    unless the system says which.
     """
 
     where = "generator"
@@ -78,7 +78,7 @@ class PoolGenerator(Declared[S]):
 
     @classmethod
     def needs_for(cls, settings: S) -> tuple[str, ...]:  # noqa: ARG003
-        """What of `sources.NEEDS` it uses beside the pool; nothing, unless a subclass says so."""
+        """Needs of `sources.NEEDS` beside the pool; none, unless a subclass has some."""
         return ()
 
     @classmethod
@@ -92,7 +92,7 @@ class PoolGenerator(Declared[S]):
 
     @property
     def pool(self) -> Pool:
-        """What `fit` was given."""
+        """Pool given to `fit`."""
         if self._pool is None:
             raise RuntimeError(f"generator {self.name}: fit comes first")
         return self._pool
@@ -102,12 +102,12 @@ class PoolGenerator(Declared[S]):
         self._pool = Pool.make(vectors, speakers, genders)
 
     def draw(self, parts: tuple[str, ...], places: Int64, size: int) -> Int64:
-        """`size` of the places without replacement, ascending: the seed and the parts decide."""
+        """Draw `size` of the positions without replacement, ascending, by the seed and parts."""
         rng = make_rng(self._seed, self.name, f"draw {self._draw}", *parts)
         return np.sort(rng.choice(np.sort(places), size, replace=False))
 
     def candidates(self, target_gender: str | None, exclude: Collection[str]) -> Int64:
-        """Places of the speakers who may be chosen; UserError for none."""
+        """Positions of the speakers who may be chosen; UserError for none."""
         left = self.pool.without(self.pool.group(target_gender), exclude)
         if not len(left):
             raise UserError(
@@ -117,21 +117,21 @@ class PoolGenerator(Declared[S]):
         return left
 
     def mean(self, places: Int64) -> Float64:
-        """(d,) unweighted mean of the raw x-vectors, in float64."""
+        """Unweighted mean (d,) of the raw x-vectors, in float64."""
         mean: Float64 = self.pool.vectors[places].mean(axis=0)
         return mean
 
     def ids(self, places: Int64) -> str:
-        """The speakers' ids with commas between."""
+        """Speakers' ids, separated by commas."""
         return ",".join(self.pool.speakers[place] for place in places)
 
     def sizes(self) -> list[int]:
-        """How many speakers each of the target genders leaves to choose from."""
+        """Number of speakers to choose from, for each of the target genders."""
         genders = self.pool.genders
         return [len(genders) if g is None else genders.count(g) for g in self.target_genders]
 
     def limit(self, setting: str, asked: int, there: int, size: int, what: str) -> int:
-        """`asked`, or what is `there`, with a note. size: what is there for sources elsewhere."""
+        """Lesser of `asked` and `there`, with a note. size: `there` for sources elsewhere."""
         if there < asked:
             cause = f"there are {size} {what}"
             if size >= asked:
@@ -149,7 +149,7 @@ def _of(gender: str | None) -> str:
 
 
 class AffinityGenerator(PoolGenerator[D]):
-    """What generators have in common that choose by the distance to the source."""
+    """Common part of generators that choose by the distance to the source."""
 
     def __init__(self, settings: D, backend: Backend, *, seed: int, draw: int) -> None:
         super().__init__(settings, seed=seed, draw=draw)
@@ -163,7 +163,7 @@ class AffinityGenerator(PoolGenerator[D]):
 
     @classmethod
     def needs_for(cls, settings: D) -> tuple[str, ...]:
-        """The source, and what the distance takes."""
+        """Needs: the source, and those of the distance."""
         return ("xvectors", *needs_of(settings.distance))
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
@@ -174,20 +174,20 @@ class AffinityGenerator(PoolGenerator[D]):
 
 @dataclass(frozen=True)
 class RandomSettings:
-    """averaged: how many speakers a pseudo-speaker is the mean of."""
+    """averaged: number of speakers in a pseudo-speaker's mean."""
 
     name: str
     averaged: Count = 100
 
 
 class RandomSpeakers(PoolGenerator[RandomSettings]):
-    """The mean of speakers of the target gender, drawn uniformly from the whole pool."""
+    """Mean of speakers of the target gender, drawn uniformly from the whole pool."""
 
     kind = RandomSettings
 
     @property
     def is_random(self) -> bool:
-        """Whether, for one of the target genders, there are more speakers than are averaged."""
+        """Whether a target gender has more speakers than are averaged."""
         return self._pool is None or any(self._settings.averaged < size for size in self.sizes())
 
     def generate(
@@ -210,7 +210,7 @@ class RandomSpeakers(PoolGenerator[RandomSettings]):
 
 @dataclass(frozen=True)
 class RankedSettings:
-    """candidates: how many of the farthest (nearest); averaged: how many of these are drawn."""
+    """candidates: number of the farthest (nearest); averaged: number drawn of these."""
 
     name: str
     candidates: Count = 200
@@ -219,17 +219,17 @@ class RankedSettings:
 
 
 class RankedSpeakers(AffinityGenerator[RankedSettings]):
-    """The mean of some of the speakers of the target gender farthest from the source, or nearest.
+    """Mean of some of the speakers of the target gender farthest from the source, or nearest.
 
-    The candidates are fixed by the source's x. Only what is drawn from them depends on the key, so
-    with keys for utterances and x for speakers the candidates stay (VoicePrivacy 2020).
+    The candidates are fixed by the source's x. Only the draw from them depends on the key, so with
+    keys for utterances and x for speakers the candidates stay (VoicePrivacy 2020).
     """
 
     kind = RankedSettings
 
     @property
     def is_random(self) -> bool:
-        """Whether, for one of the target genders, there are more candidates than are averaged."""
+        """Whether a target gender has more candidates than are averaged."""
         settings = self._settings
         sizes = [settings.candidates] if self._pool is None else self.sizes()
         return any(settings.averaged < min(settings.candidates, size) for size in sizes)

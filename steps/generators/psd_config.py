@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of PSD (steps/generators/distribution.py), without what trains its networks."""
+"""Settings of PSD (steps/generators/distribution.py), without its training code."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -26,7 +26,7 @@ class NetworkSettings:
 
 @dataclass(frozen=True)
 class PsdSettings:
-    """method: closed or network. scale: tau, of the deviations; 0 gives means, 1 the estimate.
+    """method: closed or network. scale: tau, on the deviations; 0 gives means, 1 the estimate.
 
     uncertainty: of frames, within, given or none. distance, clusters, exclude_closest_cluster,
     damping, max_iterations: of the cohort, as for `dense`; all members of the cluster count.
@@ -44,7 +44,7 @@ class PsdSettings:
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
     def cohort(self) -> ClusterSettings:
-        """Of the generator that chooses the cohort."""
+        """Settings of the generator that chooses the cohort."""
         return ClusterSettings(
             "dense",
             self.distance,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generators of pseudo-speakers by name, and how one is made from the settings of a system."""
+"""Generators of pseudo-speakers by name, and their construction from the settings of a system."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from utils.tables import StrPath
 
 Makes = Kind[Generator, tuple[str, ...]]
 
-# Loaded when asked for: some need packages that take seconds to load.
+# Loaded on demand: some need packages that take seconds to load.
 GENERATORS = {
     "random": "steps.generators.pool:RandomSpeakers",
     "farthest": "steps.generators.pool:RankedSpeakers",
@@ -30,17 +30,17 @@ GENERATORS = {
 def load_generator(
     values: object, path: StrPath, *, seed: int, draw: int, resources: Resources
 ) -> Generator:
-    """The generator that the mapping `generator` of the file `path` describes; not fitted yet.
+    """Make the generator that the mapping `generator` of the file `path` describes; not fitted yet.
 
     draw: number of the independent run, from 0. UserError for an unknown name or setting, a value
-    out of range, and a folder that is needed and not given.
+    out of range, and a missing folder that is needed.
     """
     kind, settings = _find(values, path)
     return kind.make(settings, Run(path, resources, seed, draw))
 
 
 def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
-    """What it needs beside the pool (of `sources.NEEDS`); errors as in `load_generator`."""
+    """Needs beside the pool (of `sources.NEEDS`); errors as in `load_generator`."""
     kind, settings = _find(values, path)
     return kind.describe(settings, path)
 

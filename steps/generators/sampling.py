@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any number of pseudo-speakers of a system: made-up keys, and real sources in turn.
 
-A generator that is an index's only (`trained.Model`) needs no source; all others are asked as a
-system would ask them, so that what they make is what a system would get.
+A generator whose vectors depend only on an index (`trained.Model`) needs no source; all others are
+called as in a system, so that their vectors are those of a system.
 """
 
 import itertools
@@ -33,8 +33,8 @@ BLOCK = 1024
 
 @dataclass(frozen=True)
 class Sampler:
-    """The pseudo-speakers 0, 1, 2 ... of a system; the i-th has a key of its own, and the source
-    i modulo the number of sources.
+    """Pseudo-speakers 0, 1, 2 ... of a system; the i-th has its own key, and the source i modulo
+    the number of sources.
 
     sources: utterances, each with its x-vector and its speaker, in C order by set.
     seconds: mean duration of the sources.
@@ -48,18 +48,18 @@ class Sampler:
 
     @property
     def limit(self) -> int | None:
-        """How many there are, where nothing is drawn and only the source makes a difference."""
+        """Number of different ones, if nothing is drawn and only the source makes a difference."""
         return None if self.generator.is_random else len(self.sources)
 
     def vector(self, place: int) -> Float64:
-        """Pseudo-speaker `place`: (d,) float64. UserError as of the generator."""
+        """Pseudo-speaker `place`: (d,) float64. UserError as from the generator."""
         names = ("sampling", str(place))
         key = Key(self.settings.level, names, names)
         source = self.sources[place % len(self.sources)]
         return generate_one(self.generator, self.settings, key, source, self.seed, 0)[0]
 
     def blocks(self) -> Iterator[Float32]:
-        """All pseudo-speakers in order, (n, d) a block; without an end where there is no limit."""
+        """Yield all pseudo-speakers in order, (n, d) a block; for ever if there is no limit."""
         places = iter(itertools.count() if self.limit is None else range(self.limit))
         while block := [self.vector(place) for place in itertools.islice(places, BLOCK)]:
             yield np.stack(block).astype(np.float32)
@@ -74,10 +74,10 @@ def load_sampler(
     pool_data: Path | None,
     seed: int,
 ) -> Sampler:
-    """The sampler of a system's file.
+    """Make the sampler of a system's file.
 
     sources: folder of x-vectors and data directory (utt2dur needed) of each set of sources. pool:
-    folder with spk_xvector.scp. UserError for what is missing or does not fit.
+    folder with spk_xvector.scp. UserError for missing or unfit files.
     """
     settings = read_speaker_settings(read_settings(conf), conf)
     generator = settings.load(conf, seed=seed, draw=0, resources=resources)
@@ -96,7 +96,7 @@ def load_sampler(
 
 
 def _read_sources(xvectors: Path, data: Path) -> Iterator[tuple[Source, float]]:
-    """Every utterance of a set: who speaks, with its x-vector, and its seconds."""
+    """Utterances of a set: speaker and x-vector of each, and its seconds."""
     loaded, vectors = load_data_dir(data, need=("utt2spk", "utt2dur")), read_xvectors(xvectors)
     genders, durations = loaded.spk2gender or {}, loaded.utt2dur or {}
     for utt in sort_ids(loaded.utt2spk):

@@ -27,31 +27,30 @@ AT_ONCE = 4096  # keys given to a generator that takes many
 
 
 class BatchGenerator(Generator, Protocol):
-    """A generator that is faster for many keys than for one."""
+    """Generator that is faster for many keys than for one."""
 
     def generate_many(self, keys: Sequence[Key]) -> tuple[Float64, list[dict[str, object]]]:
-        """`generate` for n keys: (n, d), and columns of each."""
+        """Generate for n keys: (n, d), and columns of each."""
         ...
 
 
 @dataclass(frozen=True)
 class SpeakerSettings:
-    """What of a system's file counts here. gender: a policy, or None for any."""
+    """Settings of a system's file that count here. gender: a policy, or None for any."""
 
     generator: dict[str, object]
     level: str
     gender: str | None
 
     def load(self, path: StrPath, *, seed: int, draw: int, resources: Resources) -> Generator:
-        """The generator, not fitted yet; UserError for settings or folders."""
+        """Make the generator, not fitted yet; UserError for settings or folders."""
         where = name_settings(path)
         return load_generator(self.generator, where, seed=seed, draw=draw, resources=resources)
 
 
 def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> SpeakerSettings:
-    """Of a system's file; level spk and gender same where it does not say, as voice_conversion has
-    it (constant: level const, any gender).
-    """
+    """Read from a system's file; default level spk and gender same, as in voice_conversion
+    (constant: level const, any gender)."""
     path, generator = name_settings(path), values.get("generator")
     if not isinstance(generator, dict):
         raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
@@ -70,7 +69,7 @@ def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> Speake
 def load_pool(
     folder: Path, data: Path | None
 ) -> tuple[Float64, tuple[str, ...], tuple[str | None, ...]]:
-    """x-vectors (S, d), speakers and genders of spk_xvector.scp; None without `data`."""
+    """Read x-vectors (S, d), speakers and genders of spk_xvector.scp; None without `data`."""
     vectors = read_xvectors(folder, "spk_xvector")
     genders: Mapping[str, str] = {}
     if data is not None:
@@ -82,7 +81,7 @@ def load_pool(
 
 @dataclass
 class Made:
-    """By utterance: vectors (d,) and rows of pseudo.tsv; how many different pseudo-speakers."""
+    """Vectors (d,) and rows of pseudo.tsv by utterance; number of different pseudo-speakers."""
 
     vectors: dict[str, Float64]
     rows: dict[str, dict[str, object]]
@@ -99,7 +98,7 @@ def generate_speakers(
     seed: int,
     draw: int,
 ) -> Made:
-    """A vector for each utterance. UserError where a key's source or the pool does not allow it."""
+    """Make a vector for each utterance. UserError if a source or the pool does not allow it."""
     first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(sort_ids(keys))}
     made: dict[Key, tuple[Float64, dict[str, object]]] = {}
     if hasattr(generator, "generate_many"):
@@ -131,11 +130,11 @@ def generate_one(
     seed: int,
     draw: int,
 ) -> tuple[Float64, dict[str, object]]:
-    """The pseudo-speaker (d,) of a key and their columns, as `generate_speakers` makes them."""
+    """Pseudo-speaker (d,) of a key, and columns, as in `generate_speakers`."""
     gender = None
     if settings.gender is not None:
         rng = make_rng(seed, "voice_conversion gender", f"draw {draw}", *key.group_parts)
         gender = choose_gender(settings.gender, source.gender, rng)
-    if settings.level == "const":  # one vector for all depends on nobody
+    if settings.level == "const":  # one vector for all is independent of the source
         return generator.generate(key, target_gender=gender)
     return generator.generate(key, source.xvector, source.gender, gender, {source.speaker})

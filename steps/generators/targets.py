@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One real speaker of the pool as the target of everybody: the white-box protocol of paper 001."""
+"""One real speaker as everybody's target: white-box protocol of Champion et al. 2021."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -33,7 +33,7 @@ class TargetSettings:
 
 @dataclass(frozen=True)
 class Target:
-    """A target speaker. ranking: places in the pool by the distance to the centroid, nearest first.
+    """Target speaker. ranking: positions in the pool by distance to the centroid, nearest first.
 
     gender: f or m.
     """
@@ -43,7 +43,7 @@ class Target:
 
 
 def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[Target]:
-    """K-Means of the raw x-vectors of a gender; the real speakers nearest to the centroids.
+    """Targets from K-Means of a gender's raw x-vectors: the real speakers nearest to the centroids.
 
     Distances are Euclidean. The targets stand in C order of the speakers. UserError for a gender
     that the pool lacks.
@@ -60,7 +60,7 @@ def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> l
 
 
 class ConstantTarget(Declared[TargetSettings]):
-    """Always the same real speaker; key, source and target gender do not matter."""
+    """Generator of one fixed real speaker; key, source and target gender do not matter."""
 
     kind, where = TargetSettings, "generator"
     name = "constant"
@@ -88,7 +88,7 @@ class ConstantTarget(Declared[TargetSettings]):
         return asdict(self._settings)
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        """Find all targets, females first. UserError where the one asked for is not among them."""
+        """Find all targets, females first. UserError where the requested one is not among them."""
         pool = self._pool = Pool.make(vectors, speakers, genders)
         self.targets = []
         for gender in GENDERS:
@@ -117,7 +117,7 @@ class ConstantTarget(Declared[TargetSettings]):
         target_gender: str | None = None,  # noqa: ARG002
         exclude: Collection[str] = (),
     ) -> tuple[Float64, dict[str, object]]:
-        """See base.Generator. Who is the target gets the next nearest, with a note."""
+        """See base.Generator. The target as a source gets the next nearest speaker, with a note."""
         if self._pool is None:
             raise RuntimeError("generator constant: fit comes first")
         number = self._settings.target

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of trained generators: all kinds that there are, how one is trained and opened.
+"""Folders of trained generators: all kinds, their training and loading.
 
-A trained generator is a folder: generator.yaml (its `generator`, all settings, what is known of the
+A trained generator is a folder: generator.yaml (its `generator`, all settings, data of the
 training), final.pt (weights; written last), training.tsv (a line a report), checkpoints/. A new
 kind is a class of each of `training.Model` and `training.GeneratorTrainer`, and a line here.
 """
@@ -30,7 +30,7 @@ from utils.registry import choose, load
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
-# Loaded when asked for.
+# Loaded on demand.
 TRAINERS = {
     "idmap_mlp": "steps.generators.idmap:MlpTrainer",
     "idmap_diff": "steps.generators.idmap_diff:DiffTrainer",
@@ -49,9 +49,8 @@ def _kind(values: dict[str, object], path: StrPath) -> type[GeneratorTrainer]:
 
 @dataclass(frozen=True)
 class TrainedFolder:
-    """What is known of a finished folder: its model, the median norm of real speakers' x-vectors,
-    how many speakers, and the median cosine of two x-vectors of one (not a number: unknown).
-    """
+    """Content of a finished folder: its model, the median norm of real speakers' x-vectors, the
+    number of speakers, and the median cosine of two x-vectors of one (NaN: unknown)."""
 
     name: str
     model: Model
@@ -62,7 +61,7 @@ class TrainedFolder:
 
 @dataclass(frozen=True)
 class _Trained:
-    """`trained` in generator.yaml: the data, how long, and the figures of `sanity_figures`."""
+    """`trained` in generator.yaml: the data, the length, and the figures of `sanity_figures`."""
 
     step: int
     seed: int
@@ -73,7 +72,7 @@ class _Trained:
     device: str
     norm_ratio: float
     cosine_unseen: float
-    deviation_unseen: float = math.nan  # these are left out of the file where they have no value
+    deviation_unseen: float = math.nan  # the file leaves these out if they have no value
     dimensions_unseen: float = math.nan
     cosine_used: float = math.nan
     centred_used: float = math.nan
@@ -89,7 +88,7 @@ class _Trained:
 
 
 def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
-    """Open the folder of a finished training. `name`: the only kind of generator that will do."""
+    """Open the folder of a finished training. `name`: the only accepted kind of generator."""
     torch.set_num_threads(1)
     path = folder / "generator.yaml"
     for part in (path, folder / "final.pt"):
@@ -117,11 +116,11 @@ def train_generator(
     seed: int,
     device: str = "cpu",
 ) -> None:
-    """Train what the settings `values` of the file `path` say; `out` is described above.
+    """Train by the settings `values` of the file `path`; `out` is described above.
 
-    A stopped training goes on from its last checkpoint, and ends with the same weights to the bit
-    (one thread, same machine). UserError where the loss is no number, and at the end where vectors
-    of unseen indices have norms out of `NORM_RATIO`; then there is no final.pt.
+    A stopped training continues from its last checkpoint, and ends with the same weights to the bit
+    (one thread, same machine). UserError where the loss is not a number, and at the end where
+    vectors of unseen indices have norms out of `NORM_RATIO`; then there is no final.pt.
     """
     torch.set_num_threads(1)
     check_device(device)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the trainings of all generators share: x-vectors to train on, the interface, checks.
+"""Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
 
-A network that maps identity indices to x-vectors is a `Model`; what makes one better, step by step,
-is a `GeneratorTrainer`.
+A `Model` is a network that maps identity indices to x-vectors; a `GeneratorTrainer` trains it step
+by step.
 """
 
 import logging
@@ -27,17 +27,16 @@ from utils.tables import StrPath, sort_ids
 
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
 NORM_RATIO = (0.5, 2.0)
-N_CHECKED = 200  # vectors of unseen indices that a check looks at
-# Of vectors of new indices, over real speakers': what a calibration can still draw apart.
+N_CHECKED = 200  # vectors of unseen indices in a check
+# Figures of new indices' vectors, over real speakers': limits of a calibration.
 LEAST_DEVIATION, LEAST_DIMENSIONS = 0.02, 0.25
-MOST_CENTRED = 0.2  # mean cosine of voices about the mean of real speakers; of these it is 0
+MOST_CENTRED = 0.2  # mean cosine of voices about real speakers' mean; real speakers have 0
 
 
 @dataclass(frozen=True)
 class TrainingVectors:
-    """X-vectors (N, d) float32 of utterances; labels (N,): place of each one's speaker in
-    `speakers`, which is in C order. The speaker at place s has the identity index s.
-    """
+    """X-vectors (N, d) float32 of utterances; labels (N,): position of each one's speaker in
+    `speakers`, which is in C order. The speaker at position s has the identity index s."""
 
     speakers: tuple[str, ...]
     vectors: Float32
@@ -45,19 +44,19 @@ class TrainingVectors:
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """Dimension d."""
         return int(self.vectors.shape[1])
 
     @cached_property
     def means(self) -> Float32:
-        """(S, d) mean x-vector of each speaker, averaged in float64."""
+        """Mean x-vector (S, d) of each speaker, averaged in float64."""
         sums = np.zeros((len(self.speakers), self.dimension))
         np.add.at(sums, self.labels, self.vectors.astype(np.float64))
         return (sums / np.bincount(self.labels)[:, None]).astype(np.float32)
 
     @cached_property
     def same_person(self) -> float:
-        """Median cosine of two x-vectors of one speaker; not a number where each has one."""
+        """Median cosine of two x-vectors of one speaker; NaN where each has one."""
         found = []
         for place in range(len(self.speakers)):
             own = units(self.vectors[self.labels == place].astype(np.float64))
@@ -67,14 +66,14 @@ class TrainingVectors:
 
     @cached_property
     def norm(self) -> float:
-        """Median Euclidean norm of the speakers' means, what `NORM_RATIO` is relative to."""
+        """Median Euclidean norm of the speakers' means, the reference of `NORM_RATIO`."""
         return float(np.median(np.linalg.norm(self.means, axis=1)))
 
 
 def make_training_vectors(
     vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]
 ) -> TrainingVectors:
-    """Of x-vectors (d,) by utterance. UserError for fewer than two speakers, or only zeros."""
+    """Collect x-vectors (d,) by utterance. UserError for under two speakers, or only zeros."""
     utts = sort_ids(vectors)
     speakers = tuple(sort_ids({utt2spk[utt] for utt in utts}))
     if len(speakers) < 2:
@@ -91,7 +90,7 @@ def make_training_vectors(
 class GeneratorLoop(LoopSettings):
     """`training` in the YAML file of every trained generator (a subclass may have more).
 
-    None of these changes what a step does, so a training can be prolonged by more steps.
+    None of these changes a step, so a training can be prolonged by more steps.
     """
 
     steps: Count = 1600
@@ -100,7 +99,7 @@ class GeneratorLoop(LoopSettings):
 
 
 class Model(Protocol):
-    """A network in use: identity indices to x-vectors.
+    """Network in use: identity indices to x-vectors.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
     norm_limits: of the norm of a vector of an unseen index over that of real ones: `NORM_RATIO`,
@@ -112,19 +111,19 @@ class Model(Protocol):
     norm_limits: tuple[float, float]
 
     def vectors(self, indices: Int64) -> Float32:
-        """(n,) indices from 0, below 2^63 -> (n, d) float32.
+        """Vectors (n, d) float32 of indices (n,) from 0, below 2^63.
 
-        The vector of an index depends on nothing but the index.
+        The vector of an index depends only on the index.
         """
         ...
 
     def calibrate(self, vectors: Float32) -> Float32:
-        """Such vectors as systems use them, (n, d): as far apart as people; see calibration.py."""
+        """Calibrate (n, d) for use in systems: as far apart as people; see calibration.py."""
         ...
 
 
 class GeneratorTrainer(Declared[Any], Trainer):
-    """A generator under training, of settings; data: what it learns from."""
+    """Training of a generator, with settings; data: its training vectors."""
 
     data: TrainingVectors
 
@@ -132,7 +131,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
     def from_settings(
         cls, values: object, path: StrPath, data: TrainingVectors, *, seed: int, device: str
     ) -> Self:
-        """A trainer with fresh weights; UserError for the settings in the file `path`."""
+        """Make a trainer with fresh weights; UserError for the settings in the file `path`."""
         settings = cls.parse(values, path)
         if problem := cls.problem(settings, data):
             raise UserError(f"{path}: {problem}")
@@ -143,7 +142,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
 
     @staticmethod
     def problem(settings: Any, data: TrainingVectors) -> str:  # noqa: ARG004
-        """What hinders such a training on such data; nothing, unless a subclass says so."""
+        """Obstacle to such a training on such data; empty, unless a subclass finds one."""
         return ""
 
     @classmethod
@@ -151,14 +150,14 @@ class GeneratorTrainer(Declared[Any], Trainer):
     def load(
         cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
     ) -> Model:
-        """The model of a finished training, on the CPU. UserError where they do not fit."""
+        """Load the model of a finished training, on the CPU. UserError where they do not fit."""
 
     @abstractmethod
     def model(self) -> Model:
-        """The network as it would be used now, not calibrated."""
+        """Network as it would be used now, not calibrated."""
 
     def finished(self) -> Model:
-        """The network as it is used, calibrated where its kind is."""
+        """Network as it is used, calibrated where its kind is."""
         return self.model()
 
     @abstractmethod
@@ -166,7 +165,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
         """All settings, `generator` (its name) first, as plain values."""
 
     def more_figures(self) -> dict[str, float]:
-        """What a kind of its own is asked."""
+        """Further figures of a kind."""
         return {}
 
     def validate(self) -> dict[str, float]:
@@ -185,15 +184,15 @@ class GeneratorTrainer(Declared[Any], Trainer):
 
 
 def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
-    """How a network does, on the first unseen indices and on the training speakers' own.
+    """Check of a network, on the first unseen indices and on the training speakers' own.
 
-    Of vectors of unseen indices: norm_ratio, median norm over that of real speakers; cosine_unseen,
-    mean cosine between them; deviation_unseen, root mean square distance from their mean, over that
-    of real speakers; dimensions_unseen, how many directions they differ in (`n_directions`) beyond
-    the first, over that of real speakers; both absent where real speakers do not differ so.
-    Of the same as systems use them, calibrated: cosine_used, mean cosine; centred_used, about the
-    mean of real speakers; near_used, share of those that are nearer to a real speaker than two
-    recordings of one person are to each other (absent where nobody has two).
+    For vectors of unseen indices: norm_ratio, median norm over that of real speakers;
+    cosine_unseen, mean cosine between them; deviation_unseen, root mean square distance from their
+    mean, over that of real speakers; dimensions_unseen, number of directions in which they differ
+    (`n_directions`) beyond the first, over that of real speakers; both absent where real speakers
+    do not differ so. For these vectors calibrated, as in systems: cosine_used, mean cosine;
+    centred_used, about the mean of real speakers; near_used, share of those that are nearer to a
+    real speaker than two recordings of one person are to each other (absent where nobody has two).
     cosine_real: mean cosine between real speakers. cosine_seen: mean cosine of the vectors of the
     training speakers' indices with their mean x-vectors, norm_ratio_seen: the ratio of their norms;
     both absent where no index stands for a speaker.
@@ -227,15 +226,15 @@ def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
 
 
 def mean_cosine(vectors: Float64) -> float:
-    """Over all pairs of n vectors (n, d)."""
+    """Mean cosine over all pairs of n vectors (n, d)."""
     n, total = len(vectors), units(vectors).sum(axis=0)
     return (float(total @ total) - n) / (n * (n - 1))
 
 
 def n_directions(vectors: Float64) -> float:
-    """(n, d) -> (sum of variances)^2 / sum of their squares, over the main axes; 1 to n - 1.
+    """Directions of (n, d): (sum of variances)^2 / sum of their squares; 1 to n - 1.
 
-    The participation ratio: so many equal variances are as uneven. 1 also where all are alike.
+    This is the participation ratio over the main axes. 1 also where all are equal.
     """
     variances = np.linalg.svd(vectors - vectors.mean(axis=0), compute_uv=False) ** 2
     total = float(np.sum(variances))
@@ -247,12 +246,12 @@ def _median_norm(vectors: Float64) -> float:
 
 
 def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str:
-    """What makes a network unusable by its `sanity_figures`, or nothing.
+    """Reason why a network is unusable by its `sanity_figures`, or an empty string.
 
-    An under-trained network explodes (Diff) or gives nothing: the limits of the norms of the
-    training speakers' own vectors are `NORM_RATIO`, those of unseen indices `limits`. A collapsed
-    one has new voices that hardly differ, or in few directions, or lie to one side of real speakers
-    however calibrated; nothing mends that.
+    An under-trained network explodes (Diff) or gives vectors near zero: the limits of the norms of
+    the training speakers' own vectors are `NORM_RATIO`, those of unseen indices `limits`. A
+    collapsed one has new voices that hardly differ, or in few directions, or lie to one side of
+    real speakers however calibrated; nothing mends that.
     """
     checks = [("norm_ratio_seen", "the training speakers'", NORM_RATIO)]
     checks.append(("norm_ratio", "unseen", limits))

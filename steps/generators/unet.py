@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """U-Nets for diffusion of vectors: dense layers, or convolutions along the vector.
 
-Both take noisy vectors q (n, d), conditions z (n, c) and times t (n,), and put out (n, d). 004
-names the U-Net of Popov et al. (2022), which is for images; how a vector becomes one is not said.
+Both take noisy vectors q (n, d), conditions z (n, c) and times t (n,), and return (n, d). Liu et
+al. 2025 name the U-Net of Popov et al. (2022), which is for images; how a vector becomes one is not
+said.
 """
 
 import math
@@ -22,7 +23,7 @@ Denoiser = Callable[[Float32, float], Float32]
 
 
 class TimeFeatures(nn.Module):
-    """t (n,) in [0, 1] -> (n, 2 TIMES): sines and cosines, then a layer."""
+    """Time features (n, 2 TIMES) of t (n,) in [0, 1]: sines and cosines, then a layer."""
 
     frequencies: Tensor
 
@@ -33,7 +34,7 @@ class TimeFeatures(nn.Module):
         self.layer = nn.Linear(2 * TIMES, 2 * TIMES)
 
     def forward(self, t: Tensor) -> Tensor:
-        """See above."""
+        """See the class."""
         angles = t[:, None] * self.frequencies
         features: Tensor = nn.functional.silu(
             self.layer(torch.cat([angles.sin(), angles.cos()], dim=1))
@@ -42,7 +43,7 @@ class TimeFeatures(nn.Module):
 
 
 class _DenseBlock(nn.Module):
-    """h + W2 SiLU(W1 (LN(h) (1 + a) + b)), a and b (n, size) from condition and time."""
+    """Block h + W2 SiLU(W1 (LN(h) (1 + a) + b)), a and b (n, size) from condition and time."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -89,14 +90,13 @@ class VectorUnet(nn.Module):
         return out
 
     def in_use(self, conditioner: Conditioner) -> Callable[[Float32], Denoiser]:
-        """Identity vectors (n, D) -> what maps (q (n, d), t) to the output (n, d)."""
+        """Denoiser for identity vectors (n, D): a map from (q (n, d), t) to the output (n, d)."""
         return _FoldedVectorUnet(self, conditioner)
 
 
 class _FoldedVectorUnet:
-    """VectorUnet in NumPy: a third of the time of torch for one vector, whose calls cost more than
-    what they compute. The steering of z is computed once a vector, that of t once for all.
-    """
+    """VectorUnet in NumPy, in a third of torch's time for one vector, as calls cost more there than
+    arithmetic. The steering of z is computed once a vector, that of t once for all."""
 
     def __init__(self, unet: VectorUnet, conditioner: Conditioner) -> None:
         def weights(layer: Any) -> tuple[Float32, Float32]:
@@ -166,7 +166,7 @@ def _silu(h: Float32) -> Float32:
 
 
 class _ConvBlock(nn.Module):
-    """Two of [group norm of 8, Mish, convolution], the features of the time added between."""
+    """Two of [group norm of 8, Mish, convolution], with the features of the time added between."""
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class Unet1d(nn.Module):
         return out
 
     def in_use(self, conditioner: Conditioner) -> Callable[[Float32], Denoiser]:
-        """As VectorUnet.in_use, in torch."""
+        """See VectorUnet.in_use; in torch."""
 
         @torch.no_grad()
         def prepare(e: Float32) -> Denoiser:

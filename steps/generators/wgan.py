@@ -2,7 +2,7 @@
 """Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; Liu et al. 2025, II-C).
 
 A generator turns a random vector into an x-vector; a critic that learns optimal-transport
-potentials says in which direction real x-vectors lie.
+potentials gives the direction to real x-vectors.
 """
 
 import copy
@@ -37,9 +37,9 @@ Beta = Annotated[float, Number(least=0, below=1)]
 
 @dataclass(frozen=True)
 class WganNetwork:
-    """arch: mlp or resnet8. noise: values of the random vector. distribution: of these.
+    """arch: mlp or resnet8. noise: values of the random vector. distribution: theirs.
 
-    Each random vector is normalised to mean 0 and variance 1 (004, VI.A).
+    Each random vector is normalised to mean 0 and variance 1 (Liu et al. 2025, VI.A).
     """
 
     arch: Annotated[str, OneOf(*ARCHITECTURES)] = "mlp"
@@ -51,8 +51,8 @@ class WganNetwork:
 class WganTraining(GeneratorLoop):
     """batch: real and as many generated vectors. gamma: of the gradient term. Adam throughout.
 
-    average: share that the moving average of the generator keeps at each step; 0: the last one.
-    new_noise: whether the generator's step has noise of its own, or that of the critic's step.
+    average: share that the moving average of the generator keeps at each step; 0: no average.
+    new_noise: whether the generator's step draws its own noise, or uses that of the critic's step.
     """
 
     steps: Count = 2000
@@ -66,7 +66,7 @@ class WganTraining(GeneratorLoop):
 
 @dataclass(frozen=True)
 class WganConfig:
-    """A YAML file of steps/train_generator.py."""
+    """Settings of a YAML file of steps/train_generator.py."""
 
     generator: str
     network: WganNetwork = field(default_factory=WganNetwork)
@@ -74,7 +74,7 @@ class WganConfig:
 
 
 class WganModel:
-    """The generator in use; see training.Model. No index stands for a training speaker."""
+    """Generator in use; see training.Model. No index stands for a training speaker."""
 
     n_seen = 0
     norm_limits = NORM_RATIO
@@ -98,7 +98,7 @@ class WganModel:
 
     @torch.inference_mode()
     def vectors(self, indices: Int64) -> Float32:
-        """See training.Model. One by one: how a batch is multiplied may depend on its size."""
+        """See training.Model. One by one: a batch's arithmetic may depend on its size."""
         noise = torch.from_numpy(
             identity_vectors(indices, self._config.noise, self._config.distribution)
         )
@@ -122,7 +122,7 @@ class WganTrainer(GeneratorTrainer):
         self.seed, self.device = seed, device
         vectors = data.vectors.astype(np.float64)
         mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
-        # Never blown up by a dimension that hardly changes; one that never does stays at the mean.
+        # Dimensions that hardly change are never amplified; a constant one stays at the mean.
         scale = np.maximum(deviation, LEAST_SCALE * deviation.mean())
         self._real = torch.from_numpy(((vectors - mean) / scale).astype(np.float32))
         deviation = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
@@ -167,7 +167,7 @@ class WganTrainer(GeneratorTrainer):
         return WganModel(config, network, mean, deviation, calibrate)
 
     def batch(self, step: int) -> np.random.Generator:
-        """See Trainer: what draws the x-vectors and the noise of a step."""
+        """See Trainer: draws x-vectors and noise of a step."""
         return make_rng(self.seed, "wgan", f"step {step}")
 
     def update(self, step: int, batch: np.random.Generator) -> dict[str, float]:  # noqa: ARG002
@@ -197,7 +197,7 @@ class WganTrainer(GeneratorTrainer):
 
     @torch.no_grad()
     def _update_average(self) -> None:
-        """Weights are averaged; running statistics of batch normalisation are averages already."""
+        """Average the weights; running statistics of batch normalisation are averages already."""
         keep = self.plan.average
         new = self.network
         for kept, weight in zip(self._average.parameters(), new.parameters(), strict=True):
@@ -234,7 +234,7 @@ class WganTrainer(GeneratorTrainer):
 
 
 def _read_calibration(kept: dict[str, Tensor], dimension: int, path: Path) -> Calibrate:
-    """Weights from before there was a calibration have none, and are of use with norm: raw only."""
+    """Accept weights from before there was a calibration, which serve only norm: raw."""
     if not kept:
 
         def refuse(vectors: Float32) -> Float32:  # noqa: ARG001

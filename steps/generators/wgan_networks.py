@@ -59,7 +59,7 @@ class _Block(nn.Module):
             self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, n_in, h, w) -> (n, n_out, h, w)."""
+        """Block output (n, n_out, h, w) of (n, n_in, h, w)."""
         return functional.leaky_relu(self.shortcut(x) + RESIDUAL * self.body(x), SLOPE)
 
 
@@ -83,7 +83,7 @@ class _ImageGenerator(nn.Module):
         )
 
     def forward(self, z: Tensor) -> Tensor:
-        """(n, noise) -> (n, size)."""
+        """Vectors (n, size) of noise (n, noise)."""
         vectors: Tensor = self.layers(z)
         return vectors
 
@@ -107,7 +107,7 @@ class _ImageCritic(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, size) -> (n,)."""
+        """Values (n,) of vectors (n, size)."""
         values: Tensor = self.layers(x)
         return values
 
@@ -125,7 +125,7 @@ class CriticLoss:
 
 
 def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, gamma: float) -> CriticLoss:
-    """L_D of a batch of real (n, d) and generated (n, d) vectors, n each.
+    """Loss L_D of a batch of real (n, d) and generated (n, d) vectors, n each.
 
     L_D = 1/2 (mean D(x) - mean Hx)^2 + 1/2 mean_j (D(v_j) - Hv_j)^2 + lambda R, lambda = 4 sqrt(K)
     gamma, R = 1/2 mean_j (||grad D(v_j)|| / (2 sqrt K) - sqrt(K)/2 ||x_T(j) - v_j||)^2, K = 1/d:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pseudo-speakers of a trained WGAN (Meyer et al. 2022; Liu et al. 2025, II-C).
 
-A generated vector that is too much like the source is drawn again.
+A generated vector that is too similar to the source is drawn again.
 """
 
 import math
@@ -31,16 +31,16 @@ NORMS = ("calibrated", "raw")
 
 @dataclass(frozen=True)
 class WganSettings:
-    """threshold: a vector whose cosine with the source is not below is drawn again; 1: never.
+    """threshold: vectors whose cosine with the source is not below are drawn again; 1: never.
 
     norm: calibrated, vectors are as far apart as those of people, and one that is nearer to a
     speaker of the pool than two recordings of one person are to each other is drawn again, too
     (ours); raw, they stay as the network makes them (the paper). tries: vectors drawn for a key at
-    most; then the one with the lowest cosine is kept, of those that are nobody's where there are
-    any. centred: cosines with the source are about the mean of the pool. The paper takes raw ones
-    (false), of an encoder whose real speakers have a mean cosine near 0; where all are alike (0.58
-    with Resemblyzer), no two real speakers are below 0.3, and only vectors unlike any speaker are
-    kept. trained: as that of idmap_speakers.IdMapSettings.
+    most; then the one with the lowest cosine is kept, among those that are nobody's if possible.
+    centred: cosines with the source are about the mean of the pool. The paper takes raw ones
+    (false), of an encoder whose real speakers have a mean cosine near 0; where all are similar
+    (0.58 with Resemblyzer), no two real speakers are below 0.3, and only vectors unlike any speaker
+    are kept. trained: as in idmap_speakers.IdMapSettings.
     """
 
     name: str
@@ -53,9 +53,8 @@ class WganSettings:
 
 @dataclass(frozen=True, eq=False)
 class _Voice:
-    """A vector that was drawn: its index, its cosine with the source (not a number: none was
-    asked), and with the speaker of the pool who is most like it.
-    """
+    """Drawn vector: its index, its cosine with the source (NaN: not requested), and with the most
+    similar speaker of the pool."""
 
     y: Float64
     index: int
@@ -64,7 +63,7 @@ class _Voice:
 
 
 class WganSpeakers(Declared[WganSettings]):
-    """Pseudo-speakers of a trained WGAN; see base.Generator. The pool is only compared with."""
+    """Pseudo-speakers of a trained WGAN; see base.Generator. The pool serves comparison alone."""
 
     kind, where = WganSettings, "generator"
 
@@ -100,7 +99,7 @@ class WganSpeakers(Declared[WganSettings]):
 
     @property
     def is_random(self) -> bool:
-        """Always."""
+        """True: always."""
         return True
 
     def settings(self) -> dict[str, object]:
@@ -127,7 +126,7 @@ class WganSpeakers(Declared[WganSettings]):
         target_gender: str | None = None,
         exclude: Collection[str] = (),  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
-        """See base.Generator. `tries` in pseudo.tsv is how many vectors were drawn."""
+        """See base.Generator. `tries` in pseudo.tsv is the number of drawn vectors."""
         if target_gender is not None:
             note = f"{self.name}: has no gender to choose; the gender of a target is left to chance"
             add_note(self.notes, note)
@@ -153,7 +152,7 @@ class WganSpeakers(Declared[WganSettings]):
         }
 
     def _voices(self, key: Key, x: Float64 | None) -> Iterator[_Voice]:
-        """Vectors for a key, at most `tries`, beside the source's x, centred."""
+        """Draw vectors for a key, at most `tries`, with their cosines to the source's x."""
         rng = make_rng(self._seed, self.name, f"draw {self._draw}", *key.parts)
         for index in (int(rng.integers(END)) for _ in range(self._settings.tries)):
             made = self._model.vectors(np.array([index], dtype=np.int64))
@@ -167,7 +166,7 @@ class WganSpeakers(Declared[WganSettings]):
         return self._is_somebody(voice), self._is_like(voice), voice.cosine, voice.nearest
 
     def _is_like(self, voice: _Voice) -> bool:
-        """Whether it is too much like the source."""
+        """Whether it is too similar to the source."""
         return voice.cosine >= self._settings.threshold
 
     def _is_somebody(self, voice: _Voice) -> bool:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech taken apart and put together again: pitch, envelopes, target voices, synthesisers."""
+"""Speech analysis and synthesis: pitch, envelopes, target voices, synthesisers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network that makes signals, trained against discriminators: HiFi-GAN (Kong et al. 2020)."""
+"""Training of a network that makes signals, against discriminators: HiFi-GAN (Kong et al. 2020)."""
 
 import math
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from steps.synthesis.discriminators import (
 
 
 class Adversarial:
-    """What every such trainer does beside what `loop.Trainer` asks for.
+    """Adversarial part of a trainer, in addition to what `loop.Trainer` asks for.
 
-    plan: has feature_weight and spectral_weight. spectral: distance of signals (B, n) from the
-    right ones.
+    plan: has feature_weight and spectral_weight. spectral: distance between signals (B, n) and the
+    targets.
     """
 
     plan: Any
@@ -29,14 +29,15 @@ class Adversarial:
     optimiser: torch.optim.Optimizer
     discriminators: Discriminators
     opponent: torch.optim.Optimizer
-    gradient_norm = math.inf  # longer gradients of the network are shortened to it
+    gradient_norm = math.inf  # gradients of the network that are longer are clipped to it
     spectral: Callable[[Tensor, Tensor], Tensor]
     saved: tuple[str, ...] = ("network", "discriminators", "optimiser", "opponent")
 
     def play(self, made: Tensor, right: Tensor, more: Tensor | float = 0.0) -> dict[str, float]:
-        """One step of the discriminators, then one of the network, of signals (B, n) that it made.
+        """Take one step of the discriminators, then one of the network that made the signals (B,
+        n).
 
-        more: of the network's loss beside. loss in what is returned: the spectral distance.
+        more: further loss of the network. The returned "loss" is the spectral distance.
         """
         guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
         discriminators = descend(guess, self.opponent)
@@ -51,7 +52,7 @@ class Adversarial:
         }
 
     def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        """Of signals (B, n): the whole, and the spectral distance without its weight."""
+        """Whole loss of signals (B, n), and their spectral distance without its weight."""
         with torch.no_grad():
             of_speech = self.discriminators(right)
         of_made = self.discriminators(made)

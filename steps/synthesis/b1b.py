@@ -2,8 +2,8 @@
 """The structure of B1.b: a harmonic-plus-noise neural source-filter at sample rate.
 
 Source: the baseline B1.b of VoicePrivacy 2022 (hn-sinc-NSF, Wang and Yamagishi 2019, trained with
-the losses of HiFi-GAN), written anew. Content is what `content.extract_content` gives, in place of
-bottleneck features of a speech recogniser, and may have any dimension.
+the losses of HiFi-GAN), written anew. Content comes from `content.extract_content`, in place of a
+recogniser's bottleneck features, and may have any dimension.
 """
 
 import math
@@ -25,10 +25,10 @@ from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
 from utils.tables import StrPath
 
-BLOCK = 500  # frames that are rendered at a time
+BLOCK = 500  # frames rendered at a time
 _SINE = 0.1  # amplitude
 _NOISE_VOICED, _NOISE = 0.003, 0.1 / 3  # standard deviations
-_SMOOTHING = 4 * HOP  # samples that the cut-off is averaged over
+_SMOOTHING = 4 * HOP  # samples over which the cut-off is averaged
 _SMALLEST_SD = 1e-5
 
 
@@ -37,8 +37,8 @@ def make_sources(
 ) -> tuple[Float32, Float32]:
     """Excitation (n_harmonics, n) and noise (n,), n = 160 T, of an F0 contour (T,) in Hz.
 
-    Sines of amplitude 0.1 at F0 and its multiples where voiced, 0 where not, each with noise of its
-    own; overtones begin at random phases, and there are none from the Nyquist frequency on.
+    Sines of amplitude 0.1 at F0 and its multiples where voiced, 0 elsewhere, each with its own
+    noise; overtones begin at random phases, and there are none from the Nyquist frequency on.
     """
     pitch = np.repeat(f0.astype(np.float64), HOP)
     voiced = pitch > VOICED_HZ
@@ -54,7 +54,7 @@ def make_sources(
 
 
 def sinc_filters(cut_off: Tensor, n_taps: int) -> tuple[Tensor, Tensor]:
-    """Low- and high-pass filters (..., n_taps) of cut-offs (...), in fractions of Nyquist.
+    """Low- and high-pass filters (..., n_taps) for cut-offs (...), in fractions of Nyquist.
 
     Windowed (Hamming) sinc filters, symmetric. The low-pass has gain 1 at 0 Hz, the high-pass at
     the Nyquist frequency.
@@ -72,26 +72,26 @@ def sinc_filters(cut_off: Tensor, n_taps: int) -> tuple[Tensor, Tensor]:
 
 
 def filter_by_sample(signals: Tensor, taps: Tensor) -> Tensor:
-    """Signals (B, n), each sample by its own symmetric filter (B, n, odd); no delay."""
+    """Filter signals (B, n), each sample by its own symmetric filter (B, n, odd); no delay."""
     half = taps.shape[-1] // 2
     parts = nn.functional.pad(signals, (half, half)).unfold(1, taps.shape[-1], 1)
     return (parts * taps).sum(dim=-1)
 
 
 def moving_average(x: Tensor, width: int) -> Tensor:
-    """(B, C, n) averaged over `width` samples (even) around each; the ends go on as they are."""
+    """Average (B, C, n) over `width` samples (even) around each; the ends are continued."""
     padded = nn.functional.pad(x, (width // 2, width // 2 - 1), "replicate")
     return nn.functional.avg_pool1d(padded, width, stride=1)
 
 
 def upsample(x: Tensor) -> Tensor:
-    """(B, C, T) -> (B, C, 160 T): linear between frames' middles, then smoothed over one."""
+    """Upsample (B, C, T) to (B, C, 160 T), linear between frame centres, then smoothed."""
     wide = nn.functional.interpolate(x, scale_factor=float(HOP), mode="linear")
     return moving_average(wide, HOP)
 
 
 def cut_offs(u: Tensor, voiced: Tensor) -> Tensor:
-    """(B, n) in fractions of Nyquist, of u in -1 ... 1 and voicing 0 or 1, both (B, n).
+    """Cut-offs (B, n) in fractions of Nyquist, from u in -1 ... 1 and voicing 0 or 1, both (B, n).
 
     0.5 to 0.9 where voiced and 0.1 to 0.5 where not, smoothed over 4 frames.
     """
@@ -100,7 +100,7 @@ def cut_offs(u: Tensor, voiced: Tensor) -> Tensor:
 
 
 class FilterBlock(nn.Module):
-    """Shapes signals (B, n) by causal dilated convolutions that a context (B, C, n) steers."""
+    """Shaping of signals (B, n) by causal dilated convolutions that a context (B, C, n) steers."""
 
     def __init__(self, channels: int, n_layers: int, narrow: int) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class FilterBlock(nn.Module):
         self.last = nn.Linear(narrow, 1)
 
     def forward(self, signals: Tensor, context: Tensor) -> Tensor:
-        """(B, n): the signals and what was found to be added."""
+        """Signals (B, n), and the part that the layers added."""
         hidden = torch.tanh(self.first(signals[..., None])).transpose(1, 2)
         for layer, convolution in enumerate(self.convolutions):
             past = nn.functional.pad(hidden, (2 * 2**layer, 0))
@@ -124,10 +124,11 @@ class FilterBlock(nn.Module):
 
 
 class B1bNetwork(nn.Module):
-    """From content (B, T, n_content), F0 (B, T) and unit x-vectors (B, n_xvector) to signals.
+    """Network from content (B, T, n_content), F0 (B, T) and unit x-vectors (B, n_xvector) to
+    signals.
 
     Means and standard deviations of the training's frames are kept with the weights: (2, n_content)
-    and (2, n_xvector) and (2, 1), the last of F0 in Hz.
+    and (2, n_xvector) and (2, 1), the last for F0 in Hz.
     """
 
     of_content: Tensor
@@ -149,8 +150,8 @@ class B1bNetwork(nn.Module):
             self.register_buffer(name, torch.stack((torch.zeros(n), torch.ones(n))))
 
     def set_statistics(self, mean: Float64, sd: Float64) -> None:
-        """Take mean and standard deviation (n,) of the inputs: content, x-vector, F0 in Hz."""
-        # What never changed in training would be made huge by any change later.
+        """Set mean and standard deviation (n,) of the inputs: content, x-vector, F0 in Hz."""
+        # A value that was constant in training would become huge with any later change.
         both = torch.from_numpy(np.stack((mean, np.where(sd > _SMALLEST_SD, sd, 1.0))))
         start = 0
         for buffer in (self.of_content, self.of_xvectors, self.of_f0):
@@ -159,14 +160,14 @@ class B1bNetwork(nn.Module):
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Frames before and after a frame that its samples depend on once it is conditioned."""
+        """Frames before and after a frame on which its samples depend once it is conditioned."""
         samples = self.config.blocks * 2 * (2**self.config.layers - 1)
         samples = max(samples, 2 * (2**self.config.noise_layers - 1))
         ends = _SMOOTHING // 2 + self.config.taps
         return math.ceil((samples + ends) / HOP) + 3, math.ceil(ends / HOP) + 3
 
     def condition(self, content: Tensor, f0: Tensor, xvectors: Tensor) -> Tensor:
-        """(B, C + 1, T) for `render`: C - 1 values, u of the cut-off, and normalised F0."""
+        """Context (B, C + 1, T) for `render`: C - 1 values, u of the cut-off, and normalised F0."""
         speaker = xvectors[:, None].expand(-1, content.shape[1], -1)
         mean, sd = torch.cat((self.of_content, self.of_xvectors, self.of_f0), dim=1)
         x = (torch.cat((content, speaker, f0[..., None]), dim=2) - mean) / sd
@@ -175,7 +176,7 @@ class B1bNetwork(nn.Module):
         return torch.cat((values, x[:, None, :, -1]), dim=1)
 
     def render(self, frames: Tensor, f0: Tensor, excitation: Tensor, noise: Tensor) -> Tensor:
-        """Signals (B, 160 T) of what `condition` made of T frames.
+        """Signals (B, 160 T) of T frames from `condition`.
 
         excitation (B, harmonics, 160 T) and noise (B, 160 T): see `make_sources`.
         """
@@ -200,9 +201,9 @@ class B1bNetwork(nn.Module):
 def input_statistics(
     frames: Iterable[tuple[Float32, npt.NDArray[np.floating], Float32]],
 ) -> tuple[Float64, Float64]:
-    """Mean and standard deviation over all frames, as `B1bNetwork.set_statistics` wants them.
+    """Mean and standard deviation over all frames, for `B1bNetwork.set_statistics`.
 
-    frames: content (T, n), F0 (T,) in Hz and x-vector (d,) of one utterance after the other.
+    frames: content (T, n), F0 (T,) in Hz and x-vector (d,) of each utterance in turn.
     """
     n, total, squares = 0, np.zeros(1), np.zeros(1)
     for content, f0, xvector in frames:
@@ -238,7 +239,7 @@ class B1bSynthesiser(TrainedSynthesiser[B1bConfig, B1bNetwork]):
 
     @torch.inference_mode()
     def _render(self, content: Content, f0: Float64, unit: Tensor, seed: str) -> Float64:
-        """(160 T,), block by block: the layers of a long signal would fill the memory."""
+        """Signal (160 T,), made block by block: a long signal's layers would fill the memory."""
         n_frames = len(content.features)
         rng = make_rng(0, "b1b source", seed)
         made = make_sources(f0, self.config.network.harmonics, rng)

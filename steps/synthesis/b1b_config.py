@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of B1.b (conf/synthesisers/nsf_b1b.yaml) as checked values."""
+"""Checked settings of B1.b (conf/synthesisers/nsf_b1b.yaml)."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -16,7 +16,7 @@ Sixteens = Annotated[int, Number(least=16, most=LARGEST, multiple=16)]
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """Layers. channels: of condition and filters, one of them normalised F0 or the cut-off.
+    """Layers. channels: of the condition and the filters, one of them normalised F0 or the cut-off.
     harmonics: sines, the fundamental among them. blocks: of the harmonic branch, of `layers`
     convolutions each; the noise branch has one of `noise_layers`. narrow: hidden values at the end
     of a block. taps: of the merging filters, odd."""
@@ -32,7 +32,7 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class DiscriminatorConfig:
-    """Those of HiFi-GAN (Kong et al. 2020): one for each period, one for each scale.
+    """Discriminators of HiFi-GAN (Kong et al. 2020): one for each period, one for each scale.
 
     period_channels: five layers; scale_channels: seven, multiples of 16 for the grouped ones.
     """
@@ -47,7 +47,7 @@ class DiscriminatorConfig:
 
 @dataclass(frozen=True)
 class BendConfig:
-    """How far the content's frequency axis is bent in training; see content.draw_warp."""
+    """Bending of the content's frequency axis in training; see content.draw_warp."""
 
     scale: Bend = 0.12
     bend: Bend = 0.06
@@ -55,11 +55,11 @@ class BendConfig:
 
 @dataclass(frozen=True)
 class B1bTraining(AudioSettings):
-    """How it is trained; weights are of parts of the generator's loss."""
+    """Training settings; weights are those of the parts of the generator's loss."""
 
     valid_every: Count = 1000
     checkpoint_every: Count = 1000
-    batch: Count = 32  # crops a step
+    batch: Count = 32  # crops in a step
     segment_frames: Annotated[int, Number(least=16, most=3000)] = 32  # of a crop
     learning_rate: Positive = 1e-4
     feature_weight: NotNegative = 2.0

@@ -59,8 +59,8 @@ class B1bTrainer(Adversarial, AnyTrainer):
         return self.play(self.say(batch, f"step {step}"), right)
 
     def say(self, batch: Batch, purpose: str) -> Tensor:
-        """Signals (B, n) of a batch; the last frame of a crop, which begins where it ends, is left
-        out. purpose: seeds phases and noise."""
+        """Signals (B, n) of a batch, without the last frame of a crop, which begins where the crop
+        ends. purpose: seeds phases and noise."""
         n_harmonics = self.config.network.harmonics
         sources = [
             make_sources(f0[:-1], n_harmonics, make_rng(self.seed, "b1b-source", purpose, str(i)))
@@ -81,7 +81,7 @@ class B1bTrainer(Adversarial, AnyTrainer):
 def training_frames(
     audio: TrainingAudio, voices: Voices, n_cepstra: int
 ) -> Iterator[tuple[Float32, Float32, Float32]]:
-    """Content (T, n), F0 (T,) and x-vector (d,) of one utterance after the other, not bent."""
+    """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
     for speaker, utts in audio.spk2utt.items():
         for utt in utts:
             frames = unpack(voices.frames.matrix(utt))
@@ -98,7 +98,7 @@ def train_b1b(
     seed: int,
     device: str = "cpu",
 ) -> None:
-    """Train on `audio` and what `pool` knows of it; leaves what `nsf_training.train_nsf` does."""
+    """Train on `audio` and its data in `pool`; writes the files of `nsf_training.train_nsf`."""
 
     def begin(make: BatchMaker, valid: Batch | None) -> B1bTrainer:
         statistics = input_statistics(training_frames(make.audio, make.voices, config.cepstra))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech from a recogniser's content, F0 and an x-vector (papers 001 and 004), by way of WORLD.
+"""Speech from a recogniser's content, F0 and an x-vector by way of WORLD.
 
-A network makes the envelope and the aperiodicity of two frames of 5 ms from what is said in 10 ms
-(steps/content), F0, and who shall say it. It learns from `world.analyse_finely`. Of the source
-nothing else remains but timing and voicing, unless energy or aperiodicity are asked to be kept. The
-variance of the envelope over an utterance is set to what the x-vector's speaker would have (global
-variance, Toda et al. 2007), and its shape may be emphasised.
+The approach is that of Champion et al. 2021 and Liu et al. 2025. A network makes the envelope and
+the aperiodicity of two frames of 5 ms from 10 ms of content (steps/content), F0 and the x-vector.
+It learns from `world.analyse_finely`. Nothing else of the source remains but timing and voicing,
+unless settings keep its energy or aperiodicity. The variance of the envelope over an utterance is
+set to the value predicted for the x-vector's speaker (global variance, Toda et al. 2007), and its
+shape may be emphasised.
 """
 
 from collections.abc import Sequence
@@ -44,23 +45,23 @@ from utils.settings import read_settings
 from utils.tables import StrPath
 
 N_OUT = CODE_DIM + 1  # envelope codes, aperiodicity
-LOUD = 8.0  # below the mean log power of an utterance a frame is no speech
-ENERGY_RANGE = (-6.0, 4.0)  # deviations; of a frame's log power from the utterance's mean
+LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
+ENERGY_RANGE = (-6.0, 4.0)  # deviations; limit of a frame's log power about the utterance's mean
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
-_FLAT = 1e-2  # deviation below which a predicted melody is none
-_QUIET = 1e-7  # mean power of 800 samples below which a frame of the source is silence
+_FLAT = 1e-2  # deviation below which a predicted melody counts as none
+_QUIET = 1e-7  # mean power of 800 samples below which a source frame is silence
 
 
 class ContentNetwork(nn.Module):
-    """What all networks on content have in common: their inputs, and F0 of their own.
+    """Common part of all networks on content: their inputs, and their own F0.
 
     `units` stand in place of the content (steps/content/units.py). Buffers hold mean and deviation
-    of content (d), of log F0, of WORLD's frames (41: envelope codes, aperiodicity; the first is the
-    deviation of log power from the utterance's mean, whose own mean is `level`).
+    of the content (d), of log F0 and of WORLD's frames (41: envelope codes, aperiodicity; the first
+    is the deviation of log power from the utterance's mean, whose own mean is `level`).
     """
 
     def __init__(self, config: Any, n_content: int, n_xvector: int) -> None:
-        """config: has units, and network with condition and melody."""
+        """config: has units, and a network with condition and melody."""
         super().__init__()
         self.n_content, self.n_xvector = n_content, n_xvector
         self.units = make_units(config.units, n_content)
@@ -73,18 +74,20 @@ class ContentNetwork(nn.Module):
         self.register_buffer("level", torch.zeros(1))
 
     def statistic(self, name: str) -> Float64:
-        """A buffer as float64."""
+        """Buffer as float64."""
         found: Float64 = self.get_buffer(name).cpu().numpy().astype(np.float64)
         return found
 
     def unify(self, inputs: Tensor) -> Tensor:
-        """inputs (B, n_content + 4, T) of `inputs_of`, with units for content: (B, n_inputs, T)."""
+        """Inputs (B, n_inputs, T) of the layers: inputs (B, n_content + 4, T) of `inputs_of` with
+        units for content."""
         content, rest = inputs[:, : self.n_content], inputs[:, self.n_content :]
         return torch.cat((self.units(content), rest), dim=1)
 
     def predict_f0(self, inputs: Tensor) -> Tensor:
-        """inputs (B, n_content + 4, T) -> log F0 (B, T) in the utterance's deviations from its
-        mean, of content and voicing alone: F0 and energy among the inputs are not looked at."""
+        """Predict log F0 (B, T), in the utterance's deviations from its mean, from inputs (B,
+        n_content + 4, T). Only content and voicing count, not the F0 and the energy among the
+        inputs."""
         assert self.melody is not None
         content, voiced = inputs[:, : self.n_content], inputs[:, self.n_content, None]
         made: Tensor = self.melody(self.units(content).detach(), voiced)
@@ -94,7 +97,7 @@ class ContentNetwork(nn.Module):
         self, content: npt.NDArray[Any], f0: npt.NDArray[Any], energy: Float64 | None
     ) -> Float32:
         """Normalised inputs (T, n_content + 4): content (T, d), voiced, log F0, energy (T,) in
-        deviations, and whether it is given."""
+        deviations, and a flag for given energy."""
         voiced = f0 > VOICED_HZ
         log_f0 = np.log(np.where(voiced, f0, 1.0))
         mean, sd = float(self.statistic("f0_mean")[0]), float(self.statistic("f0_sd")[0])
@@ -116,7 +119,7 @@ class ContentNetwork(nn.Module):
 
 
 class BnEnvelope(ContentNetwork):
-    """Content, F0, energy and x-vector -> envelope and aperiodicity, all normalised."""
+    """Network from content, F0, energy, x-vector to envelope and aperiodicity, all normalised."""
 
     def __init__(self, config: BnConfig, n_content: int, n_xvector: int) -> None:
         super().__init__(config, n_content, n_xvector)
@@ -137,8 +140,8 @@ class BnEnvelope(ContentNetwork):
         self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
 
     def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
-        """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
-        outputs (B, 41, 2 T), two frames of 5 ms for each of 10."""
+        """Outputs (B, 41, 2 T), two frames of 5 ms for each of 10, from inputs (B, n_content + 4,
+        T) of `inputs_of` and speaker (B, n_xvector) of length 1."""
         who = torch.tanh(4 * self.speaker(speaker))
         hidden = self.dropout(self.first(self.unify(inputs)))
         total = torch.zeros_like(hidden)
@@ -154,8 +157,8 @@ class BnEnvelope(ContentNetwork):
         return outputs
 
     def decode(self, made: Tensor, sounds: Tensor) -> tuple[Tensor, Tensor]:
-        """Codes (B, T, 40) and aperiodicity in dB (B, T) of outputs (B, T, 41); silence where
-        nothing sounds (B, T)."""
+        """Codes (B, T, 40) and aperiodicity in dB (B, T) from outputs (B, T, 41); silence where
+        `sounds` (B, T) is not set."""
         out = made * self.get_buffer("out_sd") + self.get_buffer("out_mean")
         power = torch.where(sounds, out[..., 0] + self.get_buffer("level"), SILENCE - 1)
         envelope = torch.cat((power[..., None], out[..., 1:CODE_DIM]), dim=-1)
@@ -163,7 +166,7 @@ class BnEnvelope(ContentNetwork):
 
 
 class Melody(nn.Module):
-    """F0 from what is said, and from which frames are voiced."""
+    """Prediction of F0 from the content and the voicing decisions."""
 
     def __init__(self, n_content: int, width: int) -> None:
         super().__init__()
@@ -183,7 +186,7 @@ class Melody(nn.Module):
 
 
 def mean_level(power: Float64) -> float:
-    """Mean log power of the frames that hold speech; of all where none does."""
+    """Mean log power of the frames that hold speech; of all frames where none does."""
     sounds = power[power > SILENCE]
     if not len(sounds):
         return float(power.mean())
@@ -193,9 +196,9 @@ def mean_level(power: Float64) -> float:
 
 @dataclass(frozen=True)
 class Source:
-    """What is taken of the source, T frames; energy and aperiodicity where they are kept.
+    """Features kept from the source, T frames; energy and aperiodicity only where they are kept.
 
-    energy_range: factor of the deviation of log power, where the network says what that is.
+    energy_range: factor of the deviation of log power, where the network predicts that deviation.
     """
 
     f0: Float64
@@ -206,7 +209,7 @@ class Source:
 
 
 class BnSynthesiser:
-    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`."""
+    """Synthesiser of a trained network; see `base.Synthesiser`. Open it with `load`."""
 
     needs = ("synthesiser",)
     config: type[Any] = BnConfig
@@ -222,8 +225,9 @@ class BnSynthesiser:
         *,
         own_f0: bool = False,
     ) -> None:
-        """keep: of base.REMAINS, what stays the source's. own_f0: F0 is the network's, of the
-        target's range. where: the folder, for messages. UserError where it has no F0 of its own."""
+        """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
+        the target's range. where: the folder, for messages. UserError where the network has no F0
+        of its own."""
         torch.set_num_threads(1)
         for name in keep:
             if name not in self.keeps:
@@ -238,7 +242,7 @@ class BnSynthesiser:
     def load(
         cls, folder: StrPath, keep: Sequence[str] = (), *, own_f0: bool = False
     ) -> "BnSynthesiser":
-        """What steps/train_synthesiser.py left in a folder; UserError where it is not that, or was
+        """Open a folder of steps/train_synthesiser.py; UserError where it is not one, or was
         trained on content of other weights."""
         settings, weights = trained_files(Path(folder))
         config = read_config(cls.config, settings)
@@ -256,8 +260,8 @@ class BnSynthesiser:
         )  # fmt: skip
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """See Synthesiser. Of the target the x-vector counts, and F0 where that is the network's
-        own; the mean power stays."""
+        """See Synthesiser. Only the target's x-vector counts, and its F0 if the network makes F0;
+        the mean power stays."""
         unit = speaker_input(target.xvector, self.network.n_xvector, self.where)
         source = replace(self._analyse(wave), energy_range=target.energy)
         if not source.sounds.any():
@@ -278,7 +282,7 @@ class BnSynthesiser:
         return limit_peak(out, self.where)
 
     def _changed(self, heard: Float32, change: ContentMap) -> Float32:
-        """Content (T, d) after a change that knows it in deviations from its mean."""
+        """Content (T, d) after a change that works on deviations from the mean."""
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
         made: Float32 = (mean + sd * change((heard - mean) / sd)).astype(np.float32)
         return made
@@ -287,8 +291,8 @@ class BnSynthesiser:
     def _say(
         self, inputs: Tensor, unit: Tensor, contour: Float64, source: Source, n_samples: int
     ) -> Float64:
-        """Speech (n_samples,) of inputs (1, n_content + 4, T), of any power. unit: x-vector (1, d).
-        contour: F0 (T,) that is wanted."""
+        """Speech (n_samples,) from inputs (1, n_content + 4, T), of any power. unit: x-vector (1,
+        d). contour: wanted F0 (T,)."""
         sounds = torch.from_numpy(np.repeat(source.sounds, FINE))[None]
         made = self.network(inputs, unit).transpose(1, 2).double()
         made = shaped(made, self.network.variance(unit).double(), sounds, self.network.shaping)
@@ -305,7 +309,7 @@ class BnSynthesiser:
 
     @torch.no_grad()
     def _predict_f0(self, content: Float32, voiced: Bool, target: F0Stats) -> Float64:
-        """F0 (T,) in Hz of the target's mean and deviation, of content (T, d) and voicing (T,)."""
+        """F0 (T,) in Hz, with the target's mean and deviation, of content (T, d), voicing (T,)."""
         if not target.n or not voiced.any():
             return np.zeros(len(voiced))
         inputs = self.network.inputs_of(content, voiced * LOWEST_HZ, None)
@@ -330,18 +334,18 @@ class BnSynthesiser:
 
 
 def finely(values: Float64) -> Float64:
-    """Values (T,) of frames of 10 ms at frames of 5 ms (2 T,); the last one stays."""
+    """Values (T,) of frames of 10 ms at frames of 5 ms (2 T,); the last one is repeated."""
     places = np.arange(FINE * len(values)) / FINE
     return np.interp(places, np.arange(len(values)), values)
 
 
 def fine_f0(contour: Float64) -> Float64:
-    """F0 (2 T,) in Hz at frames of 5 ms of a contour (T,) of 10; 0 stays where that is unvoiced."""
+    """F0 (2 T,) in Hz at 5 ms from a contour (T,) at 10 ms; 0 stays where it is unvoiced."""
     return finely(unbroken(contour)) * np.repeat(contour > VOICED_HZ, FINE)
 
 
 def sounding(wave: Float64, n_frames: int) -> Bool:
-    """Which frames (T,) of a signal are no digital silence, or as good as that."""
+    """Mask (T,) of the frames of a signal that are not digital silence, or nearly so."""
     total = np.concatenate(([0.0], np.cumsum(wave**2)))
     middles = np.arange(n_frames) * HOP
     begin = np.clip(middles - 400, 0, len(wave))
@@ -351,8 +355,8 @@ def sounding(wave: Float64, n_frames: int) -> Bool:
 
 
 def shaped(made: Tensor, wanted: Tensor, sounds: Tensor, how: BnShaping) -> Tensor:
-    """Outputs (B, T, 41) whose variance over the sounding frames (B, T) is raised towards the one
-    whose logarithm is `wanted` (B, 41), and whose shape is then emphasised.
+    """Outputs (B, T, 41) with their variance over the sounding frames (B, T) raised towards the one
+    whose logarithm is `wanted` (B, 41), and then with their shape emphasised.
 
     Log power and aperiodicity stay as they are.
     """
@@ -372,5 +376,5 @@ def shaped(made: Tensor, wanted: Tensor, sounds: Tensor, how: BnShaping) -> Tens
 def make_network(
     kind: type[ContentNetwork], config: Any, state: dict[str, Tensor]
 ) -> ContentNetwork:
-    """A network of the sizes of saved weights."""
+    """Network of the sizes of saved weights."""
     return kind(config, len(state["content_mean"]), state["speaker.weight"].shape[1])

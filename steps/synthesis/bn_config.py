@@ -15,8 +15,8 @@ Degree = Annotated[float, Number(least=0, most=2)]
 
 @dataclass(frozen=True)
 class BnNetwork:
-    """Gated dilated convolutions. condition: values that the x-vector is made. dropout: share of
-    values that a step of training forgets. melody: channels of the network that predicts F0 (`f0:
+    """Gated dilated convolutions. condition: values that the x-vector is mapped to. dropout: share
+    of values set to 0 in a training step. melody: channels of the network that predicts F0 (`f0:
     predicted` of a system); 0: there is none."""
 
     channels: Channels = 192
@@ -29,12 +29,12 @@ class BnNetwork:
 
 @dataclass(frozen=True)
 class BnAugmentation:
-    """What keeps the network from finding the speaker anywhere but in the x-vector.
+    """Augmentation that leaves the speaker to be found nowhere but in the x-vector.
 
     warped: share of crops whose content is that of another vocal tract and pitch (scale, bend: see
     content.draw_warp; pitch: largest change of log F0). content_noise: in deviations of a value.
-    xvector_noise: of an x-vector of length 1, a value. no_energy: share of crops whose energy the
-    network is not given.
+    xvector_noise: of an x-vector of length 1, a value. no_energy: share of crops without their
+    energy.
     """
 
     warped: Share = 0.5
@@ -48,10 +48,10 @@ class BnAugmentation:
 
 @dataclass(frozen=True)
 class BnShaping:
-    """What sharpens the envelopes that the network makes, which are flatter than anybody's.
+    """Sharpening of the network's envelopes, which are flatter than real ones.
 
-    variance: by how much a deviation over the utterance may at most be multiplied to reach the
-    speaker's. emphasis: of the shape's difference from the mean envelope, its tilt excepted.
+    variance: largest factor on a deviation over the utterance, to reach the speaker's. emphasis: of
+    the shape's difference from the mean envelope, its tilt excepted.
     """
 
     variance: Annotated[float, Number(least=1, most=100)] = 2.5
@@ -60,11 +60,11 @@ class BnShaping:
 
 @dataclass(frozen=True)
 class BnHearing:
-    """Learning by ear, in the last steps: others say the words, and the encoder of the content
-    hears how much of them is left (bn_hearing.py).
+    """Learning by ear, in the last steps: others say the words, and the content's encoder measures
+    how much of them is left (bn_hearing.py).
 
-    weight: of that in the loss; 0: none of it. steps: how many of training.steps. batch,
-    crop_seconds: of the speech that others say.
+    weight: of that in the loss; 0: not used. steps: their number among training.steps. batch,
+    crop_seconds: for the speech that others say.
     """
 
     weight: NotNegative = 0.0
@@ -75,7 +75,7 @@ class BnHearing:
 
 @dataclass(frozen=True)
 class BnTraining(RampSettings):
-    """How it is trained; rates of AdamW."""
+    """Training settings; rates of AdamW."""
 
     batch: Channels = 10
     crop_seconds: CropSeconds = 1.6
@@ -90,7 +90,7 @@ class BnTraining(RampSettings):
 
 @dataclass(frozen=True)
 class BnConfig:
-    """All settings. content: a name of steps/content/extractors.py. units: in place of it."""
+    """All settings. content: a name in steps/content/extractors.py. units: in place of it."""
 
     synthesiser: Annotated[str, OneOf("bn")]
     training: BnTraining

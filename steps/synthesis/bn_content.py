@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training learns of its speech: found when it is asked for, or once and for all.
+"""Content and frames of training speech: computed on demand, or stored once.
 
 A folder of steps/extract_content.py: content.{ark,scp}, frames (T, d) of half precision; where the
-settings ask for it warped.{ark,scp}, of the same words by another vocal tract and at another
-pitch; of trainings fine.{ark,scp}, frames of `world.analyse_finely`; content.json, written last.
+settings ask for it warped.{ark,scp}, of the same words by another vocal tract and at another pitch;
+for trainings fine.{ark,scp}, frames of `world.analyse_finely`; content.json, written last.
 """
 
 import json
@@ -39,19 +39,19 @@ from utils.tables import StrPath, atomic_write
 
 _MADE_BY = "make it with steps/extract_content.py"
 _CONTENT, _WARPED, _FINE = "content", "warped", "fine"  # the archives of a folder
-_PEAK = 0.5  # of what was made with another vocal tract
+_PEAK = 0.5  # content made with another vocal tract
 
 
 class Contents(Protocol):
-    """Content of utterances, and their frames of 5 ms. of: what the content's frames are like."""
+    """Content of utterances, and their frames of 5 ms. of: layout of the content's frames."""
 
     @property
     def of(self) -> Frames:
-        """See above."""
+        """See the class."""
         ...
 
     def __call__(self, utt: str, *, warped: bool) -> Float32:
-        """Frames (T, d) of an utterance, as it is or as another would have said it."""
+        """Frames (T, d) of an utterance, as spoken or as by another speaker."""
         ...
 
     def fine(self, utt: str) -> WorldFrames:
@@ -60,7 +60,7 @@ class Contents(Protocol):
 
 
 class Finder:
-    """Finds it when it is asked for. What fits into cache_gb is found once, the rest each time."""
+    """Contents computed on demand; the first cache_gb are kept, the rest computed each time."""
 
     def __init__(self, audio: TrainingAudio, config: Any, seed: int, device: str) -> None:
         """config: has content, augmentation, training."""
@@ -78,7 +78,7 @@ class Finder:
         return _fine(self.find(utt, _FINE))
 
     def find(self, utt: str, what: str) -> npt.NDArray[np.floating]:
-        """What the archive of that name has of an utterance."""
+        """Matrix of an utterance in the archive of that name."""
         found = self._kept.get((utt, what))
         if found is None:
             if what == _FINE:
@@ -95,7 +95,7 @@ class Finder:
         return self._audio.read(utt, 0, self._audio.lengths[utt]).astype(np.float64)
 
     def _warped(self, utt: str) -> Float64:
-        """The utterance by another vocal tract, at another pitch: one of each utterance."""
+        """The utterance by another vocal tract, at another pitch: one version of each utterance."""
         rng, augment = make_rng(self._seed, "bn-warp", utt), self._config.augmentation
         frames = self.fine(utt)
         warp = draw_warp(rng, augment.scale, augment.bend)
@@ -128,8 +128,8 @@ class Stored:
     def __init__(
         self, folder: Path, config: Any, seed: int, utts: Iterable[str], made_by: str = _MADE_BY
     ) -> None:
-        """UserError, with `made_by`, where it was made by other settings, or lacks one of the
-        utterances."""
+        """Check that the folder was made by these settings and has every utterance; UserError, with
+        `made_by`."""
         path = folder / "content.json"
         told = read_json_object(path, made_by)
         if told.get("settings") != _settings(config, seed):
@@ -155,7 +155,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class _Once:
-    """Nothing by another vocal tract, nothing held in memory."""
+    """No augmentation, and no memory for results."""
 
     warped: float = 0.0
     cache_gb: float = 0.0
@@ -163,7 +163,7 @@ class _Once:
 
 @dataclass(frozen=True)
 class PlainContent:
-    """Settings of speech as it is, for `Finder` and `Stored`. content: of extractors.EXTRACTORS."""
+    """Settings for plain speech, for `Finder` and `Stored`. content: of extractors.EXTRACTORS."""
 
     content: str
     augmentation: _Once = _Once()
@@ -178,7 +178,7 @@ def write_contents(
     seed: int,
     progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> None:
-    """Write the folder `out` of what the finder, made of the same settings and seed, finds."""
+    """Write the results of the finder, made with these settings and seed, to the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "content.json").unlink(missing_ok=True)
     with ExitStack() as stack:
@@ -199,7 +199,7 @@ def _files(config: Any) -> tuple[str, ...]:
 
 
 def _settings(config: Any, seed: int) -> dict[str, object]:
-    """Those that the content, and the frames, depend on."""
+    """Settings that the content and the frames depend on."""
     found: dict[str, object] = {"content": config.content}
     if _FINE in _files(config):
         found["frames"] = "unbroken F0, 5 ms"
@@ -217,7 +217,7 @@ def open_contents(
     seed: int,
     device: str,
 ) -> Contents:
-    """Of a folder, where there is one, else found when it is asked for."""
+    """Contents from a folder, where one is given, else computed on demand."""
     if folder is None:
         return Finder(audio, config, seed, device)
     return Stored(Path(folder), config, seed, audio.lengths)

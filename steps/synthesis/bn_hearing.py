@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning by ear: others say the words, and the content's encoder hears whether they are left.
+"""Learning by ear: others say the words, and the content's encoder measures whether they are left.
 
-Training in everybody's own voice never tells a network what the words of one sound like in the
-voice of another, and takes an error that costs a word for no worse than one that nobody hears. Here
-a training speaker's words are said in the voice of another one, by a synthesis that a gradient
-passes, and what the encoder hears of them is compared with what it heard of the source.
+Training on everybody's own voice never shows a network how one speaker's words sound in another's
+voice, and an error that costs a word weighs no more than one that nobody hears. Here a training
+speaker's words are said in the voice of another one, by a differentiable synthesis, and the
+encoder's frames of them are compared with those of the source.
 
-What a mere change of voice does to the encoder's frames must not count, or the network would learn
-to keep the source's voice: distances are measured in units of that (within-class covariance
-normalisation, Hatch et al. 2006), which the contents of warped speech tell.
+The effect of a mere change of voice on the encoder's frames must not count, or the network would
+learn to keep the source's voice: distances are measured in units of it (within-class covariance
+normalisation, Hatch et al. 2006), estimated from the contents of warped speech.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ from steps.synthesis.world_torch import WorldVoice
 from utils.arrays import Float32
 from utils.seeds import make_rng
 
-_SHRINK = 0.1  # share of the mean variance that is added to each in a covariance
-_EVERY = 3  # frames of content of which one is looked at
+_SHRINK = 0.1  # share of the mean variance added to each variance of a covariance
+_EVERY = 3  # every so many frames of content one is used
 
 
 @dataclass(frozen=True)
 class Heard:
-    """B crops of T frames of 10 ms, to be said by others.
+    """Batch of B crops of T frames of 10 ms, for others to say.
 
     inputs (B, d + 4, T) of the source's content and the other's F0, xvectors (B, n) of the others,
     voiced and sounds (B, 2 T), pulses and noise (B, 160 T), and signals (B, 160 T) of the source.
@@ -51,10 +51,10 @@ class Heard:
 
 
 class HeardMaker:
-    """Crops of some speakers as others shall say them, a function of the seed and a name."""
+    """Maker of crops of some speakers for others to say, a function of the seed and a name."""
 
     def __init__(self, material: Any, network: ContentNetwork, speakers: Sequence[str]) -> None:
-        """material: of bn_training."""
+        """material: from bn_training."""
         self.material, self.network, self.speakers = material, network, speakers
         self._stats: dict[str, F0Stats] = {}
 
@@ -100,12 +100,12 @@ class HeardMaker:
 
 
 class Ear(nn.Module):
-    """How much of what is said gets lost: 0 nothing, 1 as if only the mean frame were heard."""
+    """Share of the words that is lost: 0 none, 1 as if only the mean frame were heard."""
 
     metric: Tensor
 
     def __init__(self, material: Any, speakers: Sequence[str], device: str) -> None:
-        """material: of bn_training, whose contents have those of warped speech."""
+        """material: from bn_training, with contents of warped speech."""
         super().__init__()
         self.encode = load_ear(material.config.content, device)
         self.voice = WorldVoice()
@@ -113,7 +113,7 @@ class Ear(nn.Module):
         self.to(device)
 
     def forward(self, network: BnEnvelope, crops: Heard) -> Tensor:
-        """A number, with a gradient to the network."""
+        """Loss as a number, with a gradient to the network."""
         device = self.metric.device
         inputs, xvectors, voiced, sounds, pulses, noise, signals = (
             part.to(device) for part in vars(crops).values()
@@ -134,9 +134,11 @@ class Ear(nn.Module):
 
 
 def metric_of(material: Any, speakers: Sequence[str]) -> Float32:
-    """(d, d): the squared length of a difference of frames after it is their distance.
+    """Matrix (d, d) that maps a difference of frames to a vector whose squared length is their
+    distance.
 
-    It is measured in what a change of voice does, and 1 on average between a frame and the mean.
+    The unit is the effect of a change of voice, and the distance of a frame from the mean is 1 on
+    average.
     """
     plain, change = [], []
     for utt in (utt for speaker in speakers for utt in material.audio.spk2utt[speaker]):

@@ -33,23 +33,23 @@ from utils.seeds import derive_seed, make_rng
 from utils.settings import read_settings, to_plain
 from utils.tables import StrPath
 
-WEIGHTS = np.ones(CODE_DIM + 1, np.float32)  # of the outputs in the loss
+WEIGHTS = np.ones(CODE_DIM + 1, np.float32)  # weight among the outputs in the loss
 WEIGHTS[1:14] = 2.0
 _VARIANCE_WEIGHT = 0.1
-_VALID_CROPS = 2  # a held-out speaker
+_VALID_CROPS = 2  # crops of a held-out speaker
 _SMALLEST_VARIANCE = 1e-3
 _SMALLEST_SD = 1e-2  # of log F0
 MELODY_WEIGHT = 0.2
 _MELODY = "melody."  # of the names of its weights
-_LOUD_ABOVE_SILENCE = 8.0  # log power; what is quieter is no speech
+_LOUD_ABOVE_SILENCE = 8.0  # log power; below it there is no speech
 
 
 @dataclass(frozen=True)
 class Crops:
-    """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), sounds (B, T) 1 where there is
-    no silence, melody (B, T) log F0 in the utterance's deviations from its mean (NaN: unvoiced);
-    and what is right, where it is asked for: outputs (B, 2 T, 41) normalised and log variances
-    (B, 41) of whole utterances, or signals (B, 160 T) at FULL_LEVEL; empty if not."""
+    """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), sounds (B, T) 0 in silence, else
+    1, melody (B, T) log F0 in the utterance's deviations from its mean (NaN: unvoiced); and the
+    targets that are asked for: outputs (B, 2 T, 41) normalised and log variances (B, 41) of whole
+    utterances, or signals (B, 160 T) at FULL_LEVEL; empty if not."""
 
     inputs: Tensor
     xvectors: Tensor
@@ -62,7 +62,7 @@ class Crops:
 
 @dataclass(frozen=True)
 class Material:
-    """Utterances, what a pool knows of them, their content and frames of 5 ms."""
+    """Utterances, their data in a pool, their content and frames of 5 ms."""
 
     audio: TrainingAudio
     voices: Voices
@@ -71,35 +71,35 @@ class Material:
     seed: int
 
     def frames(self, utt: str) -> WorldFrames:
-        """Of the pool."""
+        """Frames of an utterance, from the pool."""
         return unpack(self.voices.frames.matrix(utt))
 
     def content(self, utt: str, n_frames: int, *, warped: bool) -> Float32:
-        """(n_frames, d) at the frames of WORLD."""
+        """Content (n_frames, d) at the frames of WORLD."""
         return at_frames(self.contents(utt, warped=warped), self.contents.of, n_frames, HOP)
 
     def draw(self, rng: np.random.Generator, speaker: str) -> str:
-        """One of a speaker's utterances."""
+        """Draw one of a speaker's utterances."""
         utts = self.audio.spk2utt[speaker]
         return utts[int(rng.integers(len(utts)))]
 
     def samples(self, utt: str, start: int, n_frames: int) -> Float32:
-        """Of n_frames frames of 10 ms from one on; silence where the utterance ended."""
+        """Samples of n_frames frames of 10 ms from `start`; silence after the utterance's end."""
         begin, n = start * HOP, n_frames * HOP
         known = max(0, min(n, self.audio.lengths[utt] - begin))
         return np.pad(self.audio.read(utt, begin, known), (0, n - known))
 
     def utterances(self, speakers: Sequence[str]) -> Iterator[tuple[WorldFrames, Float32]]:
-        """Frames and content of all of some speakers, one after the other."""
+        """Frames and content of every utterance of some speakers, in turn."""
         for utt in (utt for speaker in speakers for utt in self.audio.spk2utt[speaker]):
             frames = self.frames(utt)
             yield frames, self.content(utt, len(frames), warped=False)
 
 
 class CropMaker:
-    """Crops of some speakers; of a step: each in turn, an utterance and a place in it at random.
+    """Maker of crops of some speakers, each in turn, from a random place in a random utterance.
 
-    signals: whether signals are asked for, and not frames.
+    signals: make signals as targets, not frames.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class CropMaker:
         return stack([self.crop(rng, speaker, augmented=True) for speaker in turn])
 
     def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> Crops:
-        """One crop (B = 1); where the utterance ends, silence follows."""
+        """One crop (B = 1), filled up with silence after the utterance's end."""
         material, augment = self.material, self.material.config.augmentation
         utt = material.draw(rng, speaker)
         frames = material.frames(utt)
@@ -153,15 +153,15 @@ class CropMaker:
         )
 
     def signal(self, utt: str, frames: WorldFrames, start: int) -> Float32:
-        """The samples of a crop; none if none are asked for."""
+        """Samples of a crop; empty unless signals are asked for."""
         if not self.signals:
             return np.zeros(0, np.float32)
         out = self.material.samples(utt, start, self.n_frames)
         return out * np.float32(FULL_LEVEL * np.exp(-mean_level(frames.envelope[:, 0]) / 2))
 
     def frames_of(self, utt: str, part: slice) -> tuple[Float32, Float32]:
-        """Normalised outputs (2 T, 41) that are right of frames of 10 ms, 0 after the utterance's
-        end, and log variances (41,) of the whole; both empty if they are not asked for."""
+        """Normalised target outputs (2 T, 41) of frames of 10 ms, 0 after the utterance's end, and
+        log variances (41,) of the whole utterance; both empty unless frames are asked for."""
         if self.signals:
             return np.zeros((0, N_OUT), np.float32), np.zeros(0, np.float32)
         frames = self.material.contents.fine(utt)
@@ -175,13 +175,13 @@ class CropMaker:
 
 
 def stack(crops: list[Crops]) -> Crops:
-    """Several as one."""
+    """Join several batches to one."""
     parts = zip(*(vars(crop).values() for crop in crops), strict=True)
     return Crops(*(torch.cat(part) for part in parts))
 
 
 def relative_f0(f0: Float64) -> Float32:
-    """log F0 (T,) less its mean, in deviations; NaN where F0 in Hz is 0, unvoiced."""
+    """Log F0 (T,) less its mean, in deviations; NaN where F0 in Hz is 0, unvoiced."""
     voiced = f0 > VOICED_HZ
     log_f0 = np.log(np.where(voiced, f0, np.nan))
     if voiced.any():
@@ -190,7 +190,7 @@ def relative_f0(f0: Float64) -> Float32:
 
 
 def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
-    """(41,) of the frames of outputs (T, 41) that hold speech."""
+    """Log variances (41,) of the frames of outputs (T, 41) that hold speech."""
     power = frames.envelope[:, 0]
     loud = power > mean_level(power) - 4.0
     variances: Float32 = np.log(outputs[loud].var(axis=0) + _SMALLEST_VARIANCE).astype(np.float32)
@@ -198,7 +198,7 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
 
 
 def set_statistics(network: ContentNetwork, material: Material, speakers: Sequence[str]) -> None:
-    """Means and deviations over the speech of those who are trained on."""
+    """Means and deviations over the speech of the training speakers."""
     content, f0, out, levels = [], [], [], []
     for frames, values in material.utterances(speakers):
         power = frames.envelope[:, 0]
@@ -222,10 +222,10 @@ def set_statistics(network: ContentNetwork, material: Material, speakers: Sequen
 
 
 def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
-    """Make a trained network of this one, which learns no more but for its melody.
+    """Copy a trained network into this one, where only the melody then learns.
 
-    folder: of the trained one, which has none. Returns the bytes of its weights. UserError where it
-    is another network, of content of another digest than this one, or shaped otherwise.
+    folder: of the trained one, which has no melody. Returns the bytes of its weights. UserError
+    where its class, its shapes or its content's digest differ from this one's.
     """
     conf, weights = trained_files(folder)
     told = read_settings(conf).get("trained")
@@ -246,10 +246,10 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
 
 @dataclass
 class ContentTrainer(Trainer):
-    """A network on content under training; see Trainer. held: those who are held out, valid: crops
+    """A network on content under training; see Trainer. held: the held-out speakers, valid: crops
     of them.
 
-    kind: its class. signals: whether the crops have them.
+    kind: its class. signals: whether crops have signals.
     """
 
     kind: ClassVar[type[ContentNetwork]]
@@ -269,7 +269,7 @@ class ContentTrainer(Trainer):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make optimisers, and what else there is beside the network."""
+        """Make optimisers, and other state beside the network."""
 
     def batch(self, step: int) -> Crops:
         """See Trainer."""
@@ -277,7 +277,7 @@ class ContentTrainer(Trainer):
 
     @abstractmethod
     def distance_on(self, batch: Crops) -> Tensor:
-        """Of what the network makes of a batch from what is right."""
+        """Loss between output and target of a batch."""
 
     def off_melody(self, batch: Crops) -> Tensor:
         """Mean distance of F0 on voiced frames, in deviations."""
@@ -301,7 +301,7 @@ class ContentTrainer(Trainer):
 
 
 class BnTrainer(ContentTrainer):
-    """The network that makes WORLD's frames, under training."""
+    """Training of the network that makes WORLD's frames."""
 
     kind = BnEnvelope
     ear: Ear | None = None
@@ -346,14 +346,14 @@ class BnTrainer(ContentTrainer):
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """See Trainer: also what held-out speakers' words lose in each other's voice."""
+        """See Trainer: also the loss of held-out speakers' words in each other's voice."""
         figures = super().validate()
         if self.ear is not None and self.valid_others is not None:
             figures["valid_lost"] = float(self.ear(self.network, self.valid_others))
         return figures
 
     def distance_on(self, batch: Crops) -> Tensor:
-        """See ContentTrainer: weighted, of outputs where there is speech, in deviations."""
+        """See ContentTrainer: weighted mean over the outputs of speech, in deviations."""
         made = self.network(batch.inputs.to(self.device), batch.xvectors.to(self.device))
         weights = torch.from_numpy(WEIGHTS).to(self.device)
         sounds = batch.sounds.to(self.device).repeat_interleave(FINE, dim=1)
@@ -373,7 +373,7 @@ def train_bn(
     content: StrPath | None = None,
     onto: Path | None = None,
 ) -> None:
-    """Train on `audio`, what `pool` knows of it, and its content where a folder has it already.
+    """Train on `audio`, its data in `pool`, and its content from a folder where there is one.
 
     onto: see `take_over`; its synthesiser.yaml becomes `trained: onto:` of the new one. `out` gets
     training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
@@ -392,7 +392,7 @@ def train_on_content(
     content: StrPath | None,
     onto: Path | None = None,
 ) -> None:
-    """The training of any network on content; see `train_bn`."""
+    """Train any network on content; see `train_bn`."""
     torch.set_num_threads(1)
     check_device(device)
     voices = Voices.load(pool, audio)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the analogues of Seo et al.'s closed systems do to content, pitch and energy.
+"""Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
 
 Content: clipped, with noise of differential privacy's mechanisms (Dwork and Roth 2014; Balle and
 Wang 2018 for the Gaussian one), an offset that a profile keeps, or rounded to steps. Pitch and
-energy: ranges that a pseudo-speaker has of their own.
+energy: the pseudo-speaker's own ranges.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from utils.seeds import make_rng
 
 DELTA = 1e-5  # of the Gaussian mechanism
 ContentMap = Callable[[Float64], Float64]
-"""Content (T, d) in deviations from its mean -> the content (T, d) that is spoken."""
+"""From content (T, d) in deviations from its mean to the content (T, d) that is spoken."""
 _Size = Annotated[float, Number(least=0, most=10, unit="(deviations of the content)")]
 _Shift = Annotated[float, Number(least=0, most=1, unit="(log Hz)")]
 _Factors = Annotated[tuple[Positive, Positive], Ascending()]
@@ -32,7 +32,7 @@ _Factors = Annotated[tuple[Positive, Positive], Ascending()]
 class ContentChange:
     """clip: largest size of a value; 0: none. noise: its mechanism, of `epsilon` for each value of
     a frame by itself. offset: deviation of the one vector that a profile adds to all frames. step:
-    values are rounded to its multiples, which are units that need no training; 0: none."""
+    values are rounded to its multiples, as units that need no training; 0: none."""
 
     clip: _Size = 0.0
     noise: Annotated[str, OneOf("none", "laplace", "gaussian")] = "none"
@@ -46,12 +46,12 @@ class ContentChange:
 
     @property
     def is_random(self) -> bool:
-        """Whether another run says something else."""
+        """Whether a further run gives other content."""
         return self.noise != "none" or self.offset > 0
 
     def make(self, seed: int, draw: int) -> ContentMap:
-        """The change of a profile. The noise depends on the content itself, so that equal speech
-        gives equal bits, whatever else was spoken."""
+        """Change of content of a profile. The noise depends on the content itself, so that equal
+        speech gives equal bits, whatever else was spoken."""
 
         def change(content: Float64) -> Float64:
             made = np.clip(content, -self.clip, self.clip) if self.clip else content.copy()
@@ -70,14 +70,14 @@ class ContentChange:
 def draw_noise(
     rng: np.random.Generator, kind: str, epsilon: float, sensitivity: float, shape: tuple[int, ...]
 ) -> Float64:
-    """Laplace noise of scale sensitivity / epsilon, or Gaussian noise of `gaussian_sd`."""
+    """Add Laplace noise of scale sensitivity / epsilon, or Gaussian noise of `gaussian_sd`."""
     if kind == "laplace":
         return rng.laplace(scale=sensitivity / epsilon, size=shape)
     return gaussian_sd(epsilon, sensitivity) * rng.standard_normal(shape)
 
 
 def gaussian_sd(epsilon: float, sensitivity: float = 1.0, delta: float = DELTA) -> float:
-    """The least deviation that gives (epsilon, delta) to a value (Balle and Wang 2018, Eq. 6).
+    """Least deviation that gives (epsilon, delta) to a value (Balle and Wang 2018, Eq. 6).
 
     delta = Phi(s/2sd - epsilon sd/s) - exp(epsilon) Phi(-s/2sd - epsilon sd/s), which falls with
     sd; s is the sensitivity.
@@ -93,15 +93,15 @@ def gaussian_sd(epsilon: float, sensitivity: float = 1.0, delta: float = DELTA) 
 
 @dataclass(frozen=True)
 class Ranges:
-    """What is drawn anew for each pseudo-speaker. pitch_shift: their mean log F0 moves by up to so
-    much. pitch, energy: factors, from and to, on the deviation of log F0 and of log power."""
+    """Ranges for each pseudo-speaker's own prosody. pitch_shift: their mean log F0 moves by up to
+    this. pitch, energy: factors, from and to, on the deviation of log F0 and of log power."""
 
     pitch_shift: _Shift = 0.0
     pitch: _Factors = (1.0, 1.0)
     energy: _Factors = (1.0, 1.0)
 
     def draw(self, rng: np.random.Generator) -> tuple[float, float, float]:
-        """Shift in log Hz, factor of pitch, factor of energy; factors evenly in their logarithm."""
+        """Draw a shift in log Hz and factors of pitch and energy, even in their logarithm."""
         factors = [
             math.exp(rng.uniform(math.log(low), math.log(high)))
             for low, high in (self.pitch, self.energy)

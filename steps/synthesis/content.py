@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said, with as little as possible of who says it: features of the WORLD envelope.
+"""Content with as little as possible of the speaker: features of the WORLD envelope.
 
-Mel-cepstra of an utterance get mean 0 and variance 1 each (instance normalisation): what stays the
-same over an utterance, above all the length of the vocal tract and the channel, is gone. In
-training the frequency axis is bent at random before that, so that where formants lie says little
-and a network has to look for it elsewhere (after vocal-tract-length perturbation, Jaitly and
-Hinton 2013).
+Mel-cepstra of an utterance get mean 0 and variance 1 each (instance normalisation): this removes
+all that is constant over an utterance, above all vocal-tract length and channel. In training the
+frequency axis is bent at random before that, so that the place of the formants says little, and a
+network has to find the voice elsewhere (after vocal-tract-length perturbation, Jaitly and Hinton
+2013).
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 
 _FFT_SIZE = 1024  # CheapTrick's, as in world.py: the same codes
-_DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are no speech
+_DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are not speech
 _ENERGY_UNIT = 3.0  # of log power; brings the energy to about variance 1
 _LARGEST = 4.0  # normalised values are clipped to +-4
 _SMALLEST_SD = 1e-3
@@ -31,8 +31,8 @@ _GRID = (np.arange(120) + 0.5) / 120  # of the mel axis, 0 ... 1
 
 @dataclass(frozen=True)
 class Content:
-    """Of T frames. features: (T, 1 + n) float32, energy and n cepstra. level: log power of the
-    speech. gate: (T,) 1, and 0 in digital silence. has_speech: whether there is any."""
+    """Features of T frames. features: (T, 1 + n) float32, energy and n cepstra. level: log power of
+    the speech. gate: (T,) 1, and 0 in digital silence. has_speech: whether there is any speech."""
 
     features: npt.NDArray[np.float32]
     level: float
@@ -41,7 +41,7 @@ class Content:
 
 
 def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
-    """F0 (T,) and envelope codes (T, 40) of a signal (n,): those of `world.analyse`, without D4C.
+    """F0 (T,) and envelope codes (T, 40) of a signal (n,), as in `world.analyse`, without D4C.
 
     UserError for a signal that is empty or not finite.
     """
@@ -53,7 +53,7 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
 
 
 def speech_frames(envelope: Float64) -> Bool:
-    """Which frames (T,) are less than 30 dB under the loudest 5 %, and not digital silence."""
+    """Mask (T,) of frames less than 30 dB under the loudest 5 %, and not digital silence."""
     log_power = envelope[:, 0]
     loud: Bool = log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE
     return loud & ~silent_frames(envelope)
@@ -89,17 +89,17 @@ class Cepstra:
     digest = f"{width} mel-cepstra of WORLD"
 
     def __init__(self, device: str = "cpu") -> None:
-        """They are made on the processor."""
+        """Ignore the device: cepstra are computed on the processor."""
 
     def __call__(self, wave: Float64) -> Float32:
-        """Speech (n,) float64 at 16 kHz -> frames (T, 20); T is 0 for an empty signal."""
+        """Frames (T, 20) of speech (n,) float64 at 16 kHz; T is 0 for an empty signal."""
         if not len(wave):
             return np.zeros((0, self.width), np.float32)
         return extract_content(analyse_content(wave)[1], self.width).features[:, 1:]
 
 
 def draw_warp(rng: np.random.Generator, scale: float, bend: float) -> Float64:
-    """A random change of vocal tract as a matrix (40, 40) for codes.
+    """Draw a random change of vocal tract as a matrix (40, 40) for codes.
 
     All formants move by one factor, exp(U(-scale, scale)), and each of five regions by a further
     exp(U(-bend, bend)).
@@ -109,7 +109,7 @@ def draw_warp(rng: np.random.Generator, scale: float, bend: float) -> Float64:
 
 
 def warp_matrix(factors: Float64) -> Float64:
-    """The matrix (40, 40) that stretches the envelope by a factor at each of the five knots.
+    """Matrix (40, 40) that stretches the envelope by a factor at each of the five knots.
 
     Factors above 1 move formants up. Source: a code is a cosine series over the mel axis, so that
     reading it elsewhere is linear.
@@ -120,7 +120,7 @@ def warp_matrix(factors: Float64) -> Float64:
 
 
 def _cosines(places: Float64) -> Float64:
-    """(P, 40): value of each coefficient's cosine at places 0 ... 1 of the mel axis."""
+    """Values (P, 40) of each coefficient's cosine at places 0 ... 1 of the mel axis."""
     scale = np.where(np.arange(CODE_DIM) == 0, 1.0, np.sqrt(2.0))
     return scale * np.cos(np.pi * places[:, None] * np.arange(CODE_DIM))
 
@@ -131,7 +131,7 @@ def _to_mel(hz: Float64) -> Float64:
 
 
 def _to_axis(hz: Float64) -> Float64:
-    """Hz -> place 0 ... 1 of WORLD's mel axis, clipped."""
+    """Place 0 ... 1 of a frequency in Hz on WORLD's mel axis, clipped."""
     low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
     place: Float64 = np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
     return place

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that tell speech from what a synthesiser made, and the losses they give.
+"""Discriminators of real and synthetic speech, and their losses.
 
 Source: HiFi-GAN (Kong et al. 2020): multi-period and multi-scale discriminators, least-squares
 adversarial losses (Mao et al. 2017), feature matching.
@@ -22,7 +22,7 @@ _GROUPS = (1, 4, 16, 16, 16, 16, 1)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one discriminator says of B signals. scores: (B, k), 1 for speech, 0 for made.
+    """Output of one discriminator for B signals. scores: (B, k), 1 for speech, 0 for synthetic.
     maps: of its layers, the scores last."""
 
     scores: Tensor
@@ -30,7 +30,7 @@ class Verdict:
 
 
 class PeriodDiscriminator(nn.Module):
-    """Sees every `period`-th sample of signals (B, n) as one row."""
+    """Discriminator that sees every `period`-th sample of signals (B, n) as one row."""
 
     def __init__(self, period: int, channels: Sequence[int]) -> None:
         super().__init__()
@@ -53,9 +53,9 @@ class PeriodDiscriminator(nn.Module):
 
 
 class ScaleDiscriminator(nn.Module):
-    """Sees signals (B, n) through convolutions of stride 64 altogether.
+    """Discriminator of signals (B, n) by convolutions of stride 64 altogether.
 
-    normalise: of the weights, `weight_norm` or `spectral_norm`.
+    normalise: the weights, `weight_norm` or `spectral_norm`.
     """
 
     def __init__(self, channels: Sequence[int], *, spectral: bool) -> None:
@@ -86,7 +86,8 @@ def _judge(x: Tensor, layers: nn.ModuleList, last: nn.Module) -> Verdict:
 
 
 class Discriminators(nn.Module):
-    """All of them: periods first, then scales; each scale has half the rate of the one before.
+    """All discriminators: periods first, then scales; each scale has half the rate of the one
+    before.
 
     The first scale has spectral normalisation, the others weight normalisation.
     """
@@ -103,7 +104,7 @@ class Discriminators(nn.Module):
         self.halve = nn.AvgPool1d(4, 2, padding=2)
 
     def forward(self, signals: Tensor) -> list[Verdict]:
-        """Of signals (B, n)."""
+        """Verdicts of all discriminators on signals (B, n)."""
         verdicts = [judge(signals) for judge in self.periods]
         for place, judge in enumerate(self.scales):
             if place:
@@ -113,7 +114,7 @@ class Discriminators(nn.Module):
 
 
 def discriminator_loss(of_speech: list[Verdict], of_made: list[Verdict]) -> Tensor:
-    """Least squares: speech should have 1 and what was made 0; a sum over discriminators."""
+    """Least-squares loss of the discriminators (speech 1, synthetic 0), summed over all of them."""
     parts = [
         (1 - speech.scores).square().mean() + made.scores.square().mean()
         for speech, made in zip(of_speech, of_made, strict=True)
@@ -122,12 +123,12 @@ def discriminator_loss(of_speech: list[Verdict], of_made: list[Verdict]) -> Tens
 
 
 def adversarial_loss(of_made: list[Verdict]) -> Tensor:
-    """Least squares: what was made should have 1; a sum over discriminators."""
+    """Least-squares loss of the generator (signals should get 1), summed over discriminators."""
     return torch.stack([(1 - made.scores).square().mean() for made in of_made]).sum()
 
 
 def feature_loss(of_speech: list[Verdict], of_made: list[Verdict]) -> Tensor:
-    """Mean |difference| of the maps of a layer; a sum over layers and discriminators."""
+    """Mean |difference| of the maps of a layer, summed over layers and discriminators."""
     parts = [
         (wanted.detach() - found).abs().mean()
         for speech, made in zip(of_speech, of_made, strict=True)

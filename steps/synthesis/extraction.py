@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Something measured of every utterance of a data directory, into one archive; losses counted."""
+"""Measurement of every utterance of a data directory into one archive; losses are counted."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from utils.tables import write_map
 
 @dataclass
 class Measured:
-    """Counts, and utterance -> reason of what was skipped."""
+    """Counts, and the reason for each skipped utterance."""
 
     n_written: int = 0
     n_frames: int = 0
@@ -37,11 +37,11 @@ def measure_all(
     allow_loss: int,
     progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Measured:
-    """`measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}; one at a time.
+    """Write `measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}, one at a time.
 
-    progress: wraps the utterances, to show how far it is.
-    What cannot be read or measured goes to skipped.txt beside it. LossError beyond `allow_loss`;
-    then, as after every error, there is no archive.
+    progress: wraps the utterances, to show progress. Utterances that cannot be read or measured go
+    to skipped.txt beside it. LossError beyond `allow_loss`; then, as after every error, there is no
+    archive.
     """
     result = Measured()
     stem.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a speaker's pitch, and the transforms that give a voice the pitch of another.
+"""Statistics of a speaker's pitch, and transforms to the pitch of another voice.
 
 F0 is in Hz, a value a frame, 0 where unvoiced; statistics are of its natural logarithm over voiced
 frames. Sources: Champion et al. 2021 (log-linear), Srivastava et al. 2020 (percentile).
@@ -24,12 +24,12 @@ LOWEST_HZ, HIGHEST_HZ = 50.0, 600.0  # transformed F0 is clipped to these
 QUANTILES = np.linspace(0.0, 1.0, 101)
 STEP, NOISE = 1 / 3, 0.03  # of `quantised`: of the target's deviation; of log F0
 _WINDOW = np.hanning(7)[1:-1] / 3  # frames; its sum is 1
-_SMALLEST_SD = 1e-3  # of log F0; below it a voice is a monotone, and is only shifted
+_SMALLEST_SD = 1e-3  # of log F0; a voice below it is a monotone, and is only shifted
 
 
 @dataclass(frozen=True)
 class F0Stats:
-    """log F0 of a speaker: mean, standard deviation, quantiles (101,), and the voiced frames.
+    """Log F0 of a speaker: mean, standard deviation, quantiles (101,), and number of voiced frames.
 
     Without any voiced frame (`n` 0) the rest is 0 and means nothing.
     """
@@ -40,13 +40,13 @@ class F0Stats:
     quantiles: Float64
 
     def shifted(self, by: float) -> "F0Stats":
-        """The same, `by` higher in log F0; without voiced frames it stays."""
+        """Statistics `by` higher in log F0; unchanged without voiced frames."""
         if not self.n:
             return self
         return replace(self, mean=self.mean + by, quantiles=self.quantiles + by)
 
     def spread(self, factor: float) -> "F0Stats":
-        """The same about its mean, so many times as wide in log F0."""
+        """Statistics so many times as wide about their mean in log F0."""
         quantiles = self.mean + factor * (self.quantiles - self.mean)
         return replace(self, sd=factor * self.sd, quantiles=quantiles) if self.n else self
 
@@ -76,10 +76,10 @@ def speaker_f0_stats(
 
 
 def mix_f0_stats(stats: Sequence[F0Stats], weights: Sequence[float]) -> F0Stats:
-    """Of a voice put together of several: weighted mean of means, variances and quantiles.
+    """Statistics of a voice composed of several: weighted mean of means, variances and quantiles.
 
-    Speakers without voiced frames do not count. (Paper 001 and its code: mean of the means, root of
-    the mean variance, over the selected speakers.)
+    Speakers without voiced frames do not count. (Champion et al. 2021 and their code: mean of the
+    means, root of the mean variance, over the selected speakers.)
     """
     usable = [(s, w) for s, w in zip(stats, weights, strict=True) if s.n and w > 0]
     if not usable:
@@ -94,10 +94,10 @@ def mix_f0_stats(stats: Sequence[F0Stats], weights: Sequence[float]) -> F0Stats:
 
 
 def unbroken(f0: Float64) -> Float64:
-    """F0 (T,) in Hz that goes on where it was 0, unvoiced.
+    """F0 (T,) in Hz, continued where it was 0, unvoiced.
 
-    Between voiced frames log F0 is a straight line, and before the first and after the last it
-    stays. Without a voiced frame it is 0 everywhere.
+    Between voiced frames log F0 is a straight line, and it is constant before the first and after
+    the last. Without a voiced frame it is 0 everywhere.
     """
     voiced = np.flatnonzero(f0 > 0)
     if not len(voiced):
@@ -108,8 +108,8 @@ def unbroken(f0: Float64) -> Float64:
 def transform_linear(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
     """log F0' = (log F0 - mu_s) / sd_s * sd_t + mu_t on voiced frames; unvoiced ones stay 0.
 
-    A source of one pitch (sd_s < 1e-3) is only shifted. Where one of the two has no voiced frame
-    nothing changes. The result is clipped to 50 ... 600 Hz.
+    A source of constant pitch (sd_s < 1e-3) is only shifted. Where one of the two has no voiced
+    frame nothing changes. The result is clipped to 50 ... 600 Hz.
     """
     out = np.array(f0, dtype=np.float64)
     voiced = out > VOICED_HZ
@@ -122,7 +122,7 @@ def transform_linear(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
 
 
 def transform_percentile(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
-    """Each voiced value becomes the target's value at the same rank; as `transform_linear`."""
+    """Map each voiced value to the target's value at the same rank; as `transform_linear`."""
     out = np.array(f0, dtype=np.float64)
     voiced = out > VOICED_HZ
     if not (source.n and target.n and voiced.any()):
@@ -138,12 +138,12 @@ def transform_percentile(f0: Float64, source: F0Stats, target: F0Stats) -> Float
 def transform_quantised(
     f0: Float64, source: F0Stats, target: F0Stats, step: float = STEP, noise: float = NOISE
 ) -> Float64:
-    """As `transform_linear`, in steps of so many of the target's deviations, with noise.
+    """Transform as `transform_linear`, in steps of so many of the target's deviations, with noise.
 
     After the quantised and noised F0 of SA-toolkit (Champion 2023): the fine shape of a contour
-    tells who speaks. noise: deviation, of log F0; it is a function of the contour. In the end log
-    F0 is smoothed over 50 ms, which halves the noise, gives nothing of the source back, and sounds
-    better than steps.
+    tells who speaks. noise: deviation of log F0; it is a function of the contour. Finally log F0 is
+    smoothed over 50 ms, which halves the noise, restores nothing of the source, and sounds better
+    than steps.
     """
     out = transform_linear(f0, source, target)
     voiced = out > VOICED_HZ
@@ -168,7 +168,7 @@ TRANSFORMS = {
 
 
 def write_f0_stats(folder: StrPath, stats: Mapping[str, F0Stats]) -> None:
-    """`spk_f0.{ark,scp}`: a vector a speaker: voiced frames, mean, deviation, 101 quantiles."""
+    """Write `spk_f0.{ark,scp}`: voiced frames, mean, deviation, 101 quantiles of each speaker."""
     with ArchiveWriter(Path(folder) / "spk_f0") as writer:
         for speaker in sort_ids(stats):
             s = stats[speaker]
@@ -177,7 +177,7 @@ def write_f0_stats(folder: StrPath, stats: Mapping[str, F0Stats]) -> None:
 
 
 def read_f0_stats(folder: StrPath) -> dict[str, F0Stats]:
-    """What `write_f0_stats` wrote; UserError where it is missing or something else."""
+    """Read the files of `write_f0_stats`; UserError where they are missing or something else."""
     path = Path(folder) / "spk_f0.scp"
     if not path.is_file():
         raise UserError(f"{path}: is missing; make it with steps/compute_f0_stats.py")

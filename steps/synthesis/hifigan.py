@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A waveform from a recogniser's content, F0 and an x-vector by HiFi-GAN, as in papers 001 and 004.
+"""Waveform from a recogniser's content, F0 and an x-vector by HiFi-GAN.
 
 Source: the generator V1 of HiFi-GAN (Kong et al. 2020), written anew; its frames are those of
-`bn.ContentNetwork`, with the x-vector beside each.
+`bn.ContentNetwork`, each with the x-vector. So have Champion et al. 2021 and Liu et al. 2025.
 """
 
 import math
@@ -19,13 +19,13 @@ from steps.synthesis.hifigan_config import HifiganConfig, HifiganNetwork
 from steps.synthesis.world import HOP
 from utils.arrays import Float64
 
-BLOCK = 200  # frames that are rendered at a time
+BLOCK = 200  # frames rendered at a time
 _SLOPE = 0.1  # of the leaky ReLU
 _ENDS = 7  # samples of the first and the last convolution
 
 
 class ResidualBlock(nn.Module):
-    """(B, C, n) -> the same shape: for each dilation a convolution with it and one without."""
+    """Residual block on (B, C, n): for each dilation a convolution with it and one without."""
 
     def __init__(self, channels: int, kernel: int, dilations: Sequence[int]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ResidualBlock(nn.Module):
 
 
 class Stage(nn.Module):
-    """(B, C, T) -> (B, C / 2, rate T): an upsampling, and the mean of residual blocks."""
+    """Stage (B, C, T) -> (B, C / 2, rate T): an upsampling, and the mean of residual blocks."""
 
     def __init__(self, channels: int, rate: int, network: HifiganNetwork) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Stage(nn.Module):
 
 
 class Hifigan(ContentNetwork):
-    """Content, F0, energy and x-vector -> signals of 160 samples a frame."""
+    """Network from content, F0, energy and x-vector to signals of 160 samples a frame."""
 
     def __init__(self, config: HifiganConfig, n_content: int, n_xvector: int) -> None:
         super().__init__(config, n_content, n_xvector)
@@ -84,7 +84,7 @@ class Hifigan(ContentNetwork):
 
     @property
     def reach(self) -> int:
-        """Frames before and after a frame that its samples depend on, or a few more."""
+        """Frames before and after a frame on which its samples depend, or a few more."""
         kernel, frames, rate = max(self.settings.kernels) // 2, _ENDS // 2 + 2.0, 1
         for by in self.settings.rates:
             rate *= by
@@ -92,8 +92,8 @@ class Hifigan(ContentNetwork):
         return math.ceil(frames)
 
     def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
-        """inputs (B, n_content + 4, T) of `inputs_of`, speaker (B, n_xvector) of length 1 ->
-        signals (B, 160 T) within -1 ... 1."""
+        """Signals (B, 160 T) within -1 ... 1, from inputs (B, n_content + 4, T) of `inputs_of` and
+        speaker (B, n_xvector) of length 1."""
         who = torch.tanh(4 * self.speaker(speaker))
         everywhere = who[:, :, None].expand(-1, -1, inputs.shape[2])
         x = self.first(torch.cat((self.unify(inputs), everywhere), dim=1))
@@ -104,7 +104,7 @@ class Hifigan(ContentNetwork):
 
 
 class HifiganSynthesiser(BnSynthesiser):
-    """A trained HiFi-GAN as a synthesiser; see `base.Synthesiser`. Nothing in it is random."""
+    """Synthesiser of a trained HiFi-GAN; see `base.Synthesiser`. Nothing in it is random."""
 
     config = HifiganConfig
     network_kind = Hifigan

@@ -17,10 +17,9 @@ Rate = Annotated[int, Number(least=2, most=HOP)]
 
 @dataclass(frozen=True)
 class HifiganNetwork:
-    """The generator V1 of HiFi-GAN. channels: before the first upsampling; each halves them.
-    rates: of the upsamplings, 160 together. kernels, dilations: of the residual blocks after each.
-    condition, melody: see BnNetwork.
-    """
+    """Generator V1 of HiFi-GAN. channels: before the first upsampling; each halves them. rates: of
+    the upsamplings, 160 together. kernels, dilations: of the residual blocks after each. condition,
+    melody: see BnNetwork."""
 
     channels: Channels = 512
     rates: Annotated[tuple[Rate, ...], Long()] = (5, 4, 4, 2)
@@ -38,7 +37,7 @@ class HifiganNetwork:
 
 @dataclass(frozen=True)
 class HifiganTraining(BnTraining):
-    """How it is trained; weights are of parts of the generator's loss (Kong et al. 2020)."""
+    """Training settings; weights are those of the generator's loss (Kong et al. 2020)."""
 
     batch: Channels = 16
     crop_seconds: CropSeconds = 0.5

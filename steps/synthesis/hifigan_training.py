@@ -19,7 +19,7 @@ from utils.tables import StrPath
 
 
 class HifiganTrainer(Adversarial, ContentTrainer):
-    """HiFi-GAN against its discriminators; see `loop.Trainer`. loss: log-mel distance, nepers."""
+    """Training of HiFi-GAN with discriminators; see `loop.Trainer`. loss: log-mel, nepers."""
 
     kind = Hifigan
     signals = True
@@ -71,5 +71,5 @@ def train_hifigan(
     device: str = "cpu",
     content: StrPath | None = None,
 ) -> None:
-    """As `bn_training.train_bn`."""
+    """Train as `bn_training.train_bn` does."""
     train_on_content(HifiganTrainer, config, audio, pool, out, seed, device, content)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """kNN voice conversion on WORLD frames: no network and no download, a stand-in for kNN-VC.
 
-Each frame of the source becomes the mean of its k nearest frames of the target voice, and of
-itself, moved to where the voice's frames lie (mean and deviation), by a share. The second part
-keeps the words: a voice of a few seconds has no frame that is near to each of the source's.
-Energy contour, timing and aperiodicity stay the source's; the pitch takes the target's range.
+Each frame of the source becomes the mean of its k nearest frames of the target voice, and, by a
+share, of itself, moved to the mean and deviation of the voice's frames. The second part keeps the
+words: a voice of a few seconds has no frame that is near to each of the source's. Energy contour,
+timing and aperiodicity stay the source's; the pitch takes the target's range.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _SMALLEST_SD = 1e-6
 
 @dataclass(frozen=True)
 class Voice:
-    """Frames to search, and the codes (M, 40) that stand for them, with their mean and sd (40,)."""
+    """Frames to search, and their codes (M, 40), with the codes' mean and sd (40,)."""
 
     index: FrameIndex
     codes: Float64
@@ -65,9 +65,9 @@ class WorldConverter:
     ) -> None:
         """f0: linear, percentile or none. max_frames: of a voice that are searched.
 
-        source_share: see `match_envelope`. extractor: of the content that frames are found by, if
-        the pool was opened with it; else they are found by their envelopes. UserError where the
-        pool's content is of other weights.
+        source_share: see `match_envelope`. extractor: of the content by which frames are matched,
+        if the pool was opened with it; else envelopes match. UserError where the pool's content is
+        of other weights.
         """
         if extractor is not None:
             pool.check_content(extractor.digest)
@@ -79,11 +79,11 @@ class WorldConverter:
         self._voice = lru_cache(_CACHED_VOICES)(self._load)
 
     def gender(self, speaker: str) -> str:
-        """F or m, in lower case."""
+        """Gender F or m, in lower case."""
         return self._pool.gender(speaker)
 
     def lacks(self, speaker: str) -> str | None:
-        """A voice without voiced frames gives no pitch to convert to."""
+        """Check that a voice has voiced frames, which give its pitch."""
         if self._f0 != "none" and not self._pool.f0(speaker).n:
             return "no voiced frame, which f0 needs"
         return None
@@ -95,7 +95,7 @@ class WorldConverter:
         weights: Sequence[float],
         source_f0: F0Stats | None,
     ) -> Float64:
-        """As `Converter.convert`; silence comes back as it is."""
+        """Convert as `Converter.convert`; silence is returned unchanged."""
         if not np.any(wave):
             return np.zeros(len(wave))
         source = analyse(wave)
@@ -110,13 +110,13 @@ class WorldConverter:
         return synthesise(replace(source, f0=f0, envelope=envelope), len(wave))
 
     def _queries(self, wave: Float64, n_frames: int) -> Float32 | None:
-        """What the source's frames are found by (n_frames, d), if not by their envelopes."""
+        """Vectors (n_frames, d) that match the source's frames, if not their envelopes."""
         if self._extractor is None:
             return None
         return at_frames(self._extractor(wave), self._extractor, n_frames, HOP)
 
     def _target_f0(self, voices: Sequence[Sequence[str]], weights: Sequence[float]) -> F0Stats:
-        """Of several voices in a union each counts alike."""
+        """Union of several voices, in which each has equal weight."""
         shares = [
             (self._pool.f0(speaker), weight / len(group))
             for group, weight in zip(voices, weights, strict=True)
@@ -144,9 +144,9 @@ def match_envelope(
     source_share: float = 0.0,
     queries: npt.NDArray[np.floating] | None = None,
 ) -> Float64:
-    """Codes (T, 40) of the source -> those said by the voices, each of which has a weight.
+    """Codes (T, 40) of the source as said by the voices, each of which has a weight.
 
-    queries: what the frames are found by (T, d); None: `match_vectors`.
+    queries: vectors by which the frames are matched (T, d); None: `match_vectors`.
 
     The mean of the k nearest frames of a voice, and with `source_share` (0 ... 1) the source's own
     frame, each coefficient moved to the mean and standard deviation of the voice's; weighted over

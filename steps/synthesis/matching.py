@@ -15,13 +15,13 @@ Frames = npt.NDArray[np.floating]
 
 METRICS = ("euclidean", "cosine")
 _BLOCK = 1 << 22  # distances held at a time, float32: 16 MiB
-_GROUP = 16  # frames that are first looked at together
+_GROUP = 16  # frames that are first examined together
 _SPARE = 4  # candidates beyond k: float32 may confuse neighbours that are almost equally far
 _FAR = np.float32(1e30)
 
 
 class FrameIndex:
-    """Frames (M, d) made ready to be searched; as large again as they are, in float32."""
+    """Index of frames (M, d) to search; as large again as they are, in float32."""
 
     def __init__(self, frames: Frames, metric: str = "euclidean") -> None:
         """metric: euclidean, or cosine (1 - cos; a frame of zeros is equally far from all)."""
@@ -32,7 +32,7 @@ class FrameIndex:
         self.metric = metric
         self._frames = _unit(frames) if metric == "cosine" else frames
         self._size = len(frames)
-        # Squared distances but for the query's own part: |m|^2 - 2 q m, as one product of matrices.
+        # Squared distances without the query's own part: |m|^2 - 2 q m, as one product of matrices.
         # Places that fill up the last group are far from everything.
         dimension = frames.shape[1]
         columns = -(-self._size // _GROUP) * _GROUP
@@ -64,7 +64,7 @@ class FrameIndex:
         return found
 
     def _candidates(self, queries: Frames, n: int) -> Intp:
-        """The n nearest frames of each query, up to the rounding of float32, in any order."""
+        """Find the n nearest frames of each query, up to the rounding of float32, in any order."""
         left = np.empty((len(queries), self._product.shape[0]), np.float32)
         left[:, :-1] = -2.0 * queries
         left[:, -1] = 1.0
@@ -81,7 +81,7 @@ class FrameIndex:
         return np.take_along_axis(places, kept, axis=1)
 
     def _nearest(self, queries: Frames, candidates: Intp, k: int) -> Intp:
-        """Of each query's candidates (t, n) the k nearest, sorted by distance and place."""
+        """The k nearest of each query's candidates (t, n), sorted by distance and place."""
         candidates = np.sort(candidates, axis=1)
         difference = self._frames[candidates].astype(np.float64) - queries[:, None, :]
         distances = np.einsum("tnd,tnd->tn", difference, difference)
@@ -110,6 +110,6 @@ def spread(n: int, most: int) -> Intp:
 
 
 def _unit(vectors: Frames) -> Float64:
-    """Rows of length 1; zeros stay. Cosine distance is half the squared distance of these."""
+    """Scale rows to length 1; zeros stay. Cosine distance is half the squared distance of these."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1.0))

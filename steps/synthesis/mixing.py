@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The offline B1 synthesiser: real frames of a few voices, mixed, and said by the WORLD vocoder."""
+"""Offline B1 synthesiser: real frames of a few voices, mixed, for the WORLD vocoder."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -17,8 +17,8 @@ _CACHED_VOICES = 16  # of at most max_frames each
 
 
 class WorldSynthesiser:
-    """Each frame of the source becomes the weighted mean of what each of the target's voices makes
-    of it (`knn_world`)."""
+    """Synthesis in which each source frame becomes the weighted mean of its conversions to the
+    target's voices (`knn_world`)."""
 
     needs: tuple[str, ...] = ("pool",)
 
@@ -28,15 +28,15 @@ class WorldSynthesiser:
         """Take voices from `pool`.
 
         k: frames of a voice that are averaged for one of the source (all, if it has fewer).
-        max_frames: of a voice that are searched, evenly spread over what there is, so that the cost
-        does not grow with the pool's hours. source_share: see `knn_world.match_envelope`.
+        max_frames: of a voice that are searched, evenly spread over all, so that the cost does not
+        grow with the pool's hours. source_share: see `knn_world.match_envelope`.
         """
         self._pool, self._k, self._max_frames = pool, k, max_frames
         self._share = source_share
         self._voice = lru_cache(_CACHED_VOICES)(self._load)
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """As `base.Synthesiser.convert`. Of the target its voices count, not its x-vector.
+        """Convert as `base.Synthesiser.convert`. The target's voices count, not its x-vector.
 
         Timing, aperiodicity, and the contour of energy stay the source's.
         """
@@ -47,9 +47,10 @@ class WorldSynthesiser:
         return synthesise(replace(source, f0=f0(source.f0), envelope=envelope), len(wave))
 
     def mix(self, envelope: Float64, target: Target) -> Float64:
-        """Codes (T, 40) of the source -> the sum of w_r times those of voice r.
+        """Sum of w_r times the codes (T, 40) that voice r gives for the codes (T, 40) of the
+        source.
 
-        A voice's code is what `knn_world.match_envelope` makes of the source's.
+        A voice's codes come from `knn_world.match_envelope`.
         """
         voices = [self._voice(speaker) for speaker in target.voices]
         k = min(self._k, *(len(voice.index) for voice in voices))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small neural source-filter: a harmonic source and noise, shaped by filters that a network sets.
+"""Small neural source-filter: a harmonic source and noise, shaped by filters that a network sets.
 
 The network sees content features, F0 and an x-vector, every 10 ms, and gives two spectral
 envelopes: of a pulse train at F0 and of white noise. Both are applied in the short-time spectrum
@@ -24,7 +24,7 @@ from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
 from utils.tables import StrPath
 
-BLOCK = 2000  # frames that are rendered at a time
+BLOCK = 2000  # frames rendered at a time
 _N_FFT = 4 * HOP
 _N_BINS = _N_FFT // 2 + 1
 _F0_CENTRE, _F0_UNIT = 5.0, 0.4  # of log F0 in Hz; 148 Hz
@@ -53,7 +53,7 @@ def pulse_train(f0: Float64, n_samples: int, phase: float = 0.0) -> Float64:
 
 
 def filter_basis(n_bands: int) -> npt.NDArray[np.complex64]:
-    """(n_bands, 321) complex: log spectrum, minimum phase, of log magnitude 1 in a band.
+    """Log spectra (n_bands, 321) complex, minimum phase, with log magnitude 1 in a band.
 
     Bands are triangles over a mel axis that reach to both ends. The phase is the Hilbert transform
     of the log magnitude, by folding its cepstrum.
@@ -69,7 +69,7 @@ def filter_basis(n_bands: int) -> npt.NDArray[np.complex64]:
 
 
 def apply_filters(source: Tensor, log_spectrum: Tensor, gate: Tensor) -> Tensor:
-    """Time-varying filtering of source (B, n) by T = 1 + n / 160 complex log spectra (B, T, 321).
+    """Filter source (B, n) by T = 1 + n / 160 time-varying complex log spectra (B, T, 321).
 
     Frames of 20 ms under a Hann window every 10 ms, which sum to 1: filters fade into one another.
     gate: (B, T) factor of each frame.
@@ -103,7 +103,7 @@ class Block(nn.Module):
 
 
 class NsfNetwork(nn.Module):
-    """From features to filters. x-vectors are of `n_xvector` dimensions.
+    """Network from features to filters. x-vectors are of `n_xvector` dimensions.
 
     `centre` (d,) and `spread` (scalar) of the training speakers' unit x-vectors are kept with the
     weights.
@@ -136,7 +136,7 @@ class NsfNetwork(nn.Module):
             self.register_buffer(name, torch.from_numpy(filter_basis(n_bands)), persistent=False)
 
     def set_speakers(self, xvectors: Float32) -> None:
-        """Take centre and spread of the training speakers' x-vectors (S, d)."""
+        """Set centre and spread of the training speakers' x-vectors (S, d)."""
         unit = torch.from_numpy(unit_length(xvectors))
         self.centre.copy_(unit.mean(dim=0))
         self.spread.copy_((unit - self.centre).square().mean().sqrt().clamp_min(1e-6))
@@ -147,14 +147,15 @@ class NsfNetwork(nn.Module):
 
     @property
     def reach(self) -> int:
-        """Frames before and after a frame that its filters depend on, or a few more."""
+        """Frames before and after a frame on which its filters depend, or a few more."""
         kernel = self.config.kernel
         return 8 + sum(dilation * (kernel - 1) // 2 for dilation in self.config.dilations)
 
     def encode(self, content: Tensor) -> Tensor:
-        """Content (B, T, 1 + n) -> what of it passes on, (B, 1 + bottleneck, T) or (B, 1 + n, T).
+        """Encode content (B, T, 1 + n) as (B, 1 + bottleneck, T), or (B, 1 + n, T) without a
+        bottleneck.
 
-        The energy, first, passes as it is.
+        The energy, first, is not changed.
         """
         features = content.transpose(1, 2)
         if self.encoder is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the neural source-filter (conf/synthesisers/*.yaml) as checked values."""
+"""Checked settings of the neural source-filter (conf/synthesisers/*.yaml)."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -25,8 +25,8 @@ Weight = Annotated[float, Number(least=0, most=10)]
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Layers. bottleneck: values a frame that the content is squeezed into, each of `levels`
-    levels (odd); 0: none. bands: of the filters, over a mel axis."""
+    """Layers. bottleneck: values per frame to which the content is reduced, each of `levels` levels
+    (odd); 0: none. bands: of the filters, over a mel axis."""
 
     channels: Size = 192
     kernel: OddSize = 5
@@ -41,11 +41,11 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class AugmentConfig:
-    """What keeps the network from finding the speaker in the content.
+    """Augmentation and adversary that keep the network from finding the speaker in the content.
 
     scale, bend: see content.draw_warp. xvector_noise: standard deviation, in units of the spread
-    over speakers. adversary: weight of a second network that looks for the speaker in what passes
-    the bottleneck, and whose success is to be avoided; it grows from 0 over the first fifth.
+    over speakers. adversary: weight of a second network that looks for the speaker behind the
+    bottleneck, and whose success counts as loss; it grows from 0 over the first fifth.
     """
 
     scale: Bend = 0.12
@@ -56,7 +56,7 @@ class AugmentConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig(RampSettings):
-    """How it is trained. Best is what is nearest in log mels."""
+    """Training settings. The best network is the nearest in log mels."""
 
     valid_every: Count = 500
     crop_seconds: CropSeconds = 2.0

@@ -19,7 +19,7 @@ from utils.tables import StrPath
 
 
 class Adversary(nn.Module):
-    """Guesses the x-vector (B, d) of the speaker from codes (B, C, T)."""
+    """Guess of the speaker's x-vector (B, d) from codes (B, C, T)."""
 
     def __init__(self, n_codes: int, n_xvector: int, channels: int = 64) -> None:
         super().__init__()
@@ -32,10 +32,10 @@ class Adversary(nn.Module):
         self.last = nn.Linear(2 * channels, n_xvector)
 
     def forward(self, codes: Tensor, speaker: Tensor, weight: float) -> Tensor:
-        """1 - cosine of the guess and `speaker` (B, d), meaned.
+        """Mean of 1 - cosine between the guess and `speaker` (B, d).
 
-        Its gradient improves the guess here, and is turned round, times `weight`, for what made the
-        codes (Ganin and Lempitsky 2015).
+        Its gradient improves the guess here, and is reversed, times `weight`, for the network that
+        made the codes (Ganin and Lempitsky 2015).
         """
         turned = (1 + weight) * codes.detach() - weight * codes
         hidden = self.layers(turned)
@@ -87,7 +87,7 @@ class NsfTrainer(AnyTrainer):
         return torch.from_numpy(noise * np.float32(self.config.augmentation.xvector_noise))
 
     def _adversary_weight(self, step: int) -> float:
-        """By how much the gradient counts at this step."""
+        """Factor on the gradient at this step."""
         grown = min(1.0, step / max(1.0, 0.2 * self.plan.steps))
         weight: float = self.config.augmentation.adversary * grown
         return weight
@@ -113,7 +113,7 @@ def train_nsf(
     seed: int,
     device: str = "cpu",
 ) -> None:
-    """Train on `audio` and what `pool` knows of it.
+    """Train on `audio` and its data in `pool`.
 
     `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pitch correlation of VoicePrivacy 2022, which is not our own (steps/synthesis/prosody.py).
+"""Pitch correlation of VoicePrivacy 2022, which is not our own (steps/synthesis/prosody.py).
 
-The challenge correlates Praat's F0 in Hz over all frames, 0 where there is no voice, after the
-delay that fits best. Praat comes with the package praat-parselmouth (GPL), which is not installed
+The challenge correlates Praat's F0 in Hz over all frames, 0 where there is no voice, at the
+best-fitting delay. Praat comes with the package praat-parselmouth (GPL), which is not installed
 unless asked for; without it the figure is not defined.
 """
 
@@ -27,7 +27,7 @@ def find_praat() -> ModuleType | None:
 
 
 def pitch_correlation(original: Float64, protected: Float64, rate: int = 16000) -> float:
-    """Of two signals (n,), full scale 1; NaN without Praat, and for signals too short for it."""
+    """Pitch correlation of signals (n,), full scale 1; NaN without Praat or for too short ones."""
     praat = find_praat()
     if praat is None:
         return math.nan
@@ -43,12 +43,11 @@ def pitch_correlation(original: Float64, protected: Float64, rate: int = 16000) 
 
 
 def correlate_hz(a: Float64, b: Float64) -> float:
-    """Of F0 contours (T,), (U,) in Hz, 0 where unvoiced, after the best delay.
+    """Correlation of F0 contours (T,), (U,) in Hz, 0 where unvoiced, at the best delay.
 
-    The shorter one is stretched to the length of the other. What lies outside 75 to 500 Hz then
-    counts as unvoiced. The second is shifted, round the end, by the lag of the largest
-    cross-correlation; Pearson's correlation of all frames follows. 0 where one is constant, as in
-    the challenge.
+    The shorter one is stretched to the length of the other. Values outside 75 to 500 Hz then count
+    as unvoiced. The second is shifted cyclically by the lag of the largest cross-correlation;
+    Pearson's correlation of all frames follows. 0 where one is constant, as in the challenge.
     """
     n = max(len(a), len(b))
     a, b = (

@@ -22,7 +22,7 @@ from utils.tables import read_map, write_id_lists, write_map
 
 @dataclass
 class _Frames:
-    """Reads F0 contours of WORLD frames and counts what may serve as a target, by utterance."""
+    """Reader of F0 contours of WORLD frames that counts the usable target frames by utterance."""
 
     world: ObjectReader
     n_loud: dict[str, int]
@@ -39,7 +39,7 @@ class _Frames:
 
 @dataclass(frozen=True)
 class PoolCounts:
-    """What went into a pool; lost: utterances without frames, and speakers who have no others."""
+    """Contents of a pool; lost: utterances without frames, and speakers who have no others."""
 
     n_utterances: int
     n_speakers: int
@@ -98,7 +98,7 @@ def make_voice_pool(
 
 
 def add_content(data: DataDir, out: Path, name: str, device: str) -> None:
-    """Write into a pool the content, by an extractor's name, of all its utterances."""
+    """Add the content of all utterances to a pool, by an extractor's name."""
     utt2spk = read_map(out / "utt2spk")
     assert data.wav is not None
     audio = load_training_audio(data.wav, utt2spk, cache_gb=0.0, minimum_seconds=0.0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What protection did to pitch, length and level of an utterance, without any recogniser.
+"""Effect of protection on pitch, length and level of an utterance, without any recogniser.
 
 Correlation of log F0 on frames voiced in both is that of the VoicePrivacy 2022 challenge in intent,
 not in figures: that is of Hz over all frames, unvoiced ones as 0, with another F0 extractor and at
-the best delay. Here what is late counts against a system.
+the best delay. Here a delay counts against a system.
 """
 
 import math
@@ -21,7 +21,7 @@ from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.tables import StrPath, atomic_write, sort_ids, write_map
 
-FULL_SCALE = 32767 / 32768  # from here on a sample of 16 bit is counted as clipped
+FULL_SCALE = 32767 / 32768  # from here on a sample of 16 bit counts as clipped
 UNDEFINED = "-"
 
 
@@ -105,7 +105,7 @@ def clipped_share(wave: Float64) -> float:
 
 @dataclass(frozen=True)
 class Compared:
-    """utterance -> figures; utterance -> why it was skipped."""
+    """Figures by utterance, and the reason for each skipped utterance."""
 
     prosody: Mapping[str, Prosody]
     skipped: Mapping[str, str]
@@ -120,8 +120,8 @@ def compare_all(
 ) -> Compared:
     """Compare the audio files (utterance -> file) of every utterance of `original`.
 
-    What `protected` lacks, and what cannot be read, is skipped; LossError beyond `allow_loss`.
-    progress: wraps the utterances, to show how far it is.
+    Utterances that `protected` lacks or that cannot be read are skipped; LossError beyond
+    `allow_loss`. progress: wraps the utterances, to show progress.
     """
     found: dict[str, Prosody] = {}
     skipped: dict[str, str] = {}
@@ -143,7 +143,7 @@ def compare_all(
 
 
 def write_prosody(folder: StrPath, compared: Compared) -> None:
-    """`prosody` in the folder: a header line, then a line an utterance, `-` where undefined."""
+    """Write `prosody`: a header line, then a line an utterance, `-` where undefined."""
     if not compared.prosody:
         raise UserError(f"{folder}: there is nothing to write; no utterance could be compared")
     notes = Path(folder) / "skipped.txt"

@@ -13,8 +13,9 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class Structure:
-    """synthesiser: a class with `load(folder)`, which may have options. config: its settings.
-    train: makes a folder of settings, audio, and a pool. on_content: of a recogniser."""
+    """Entry of a synthesiser. synthesiser: a class with `load(folder)`, which may have options.
+    config: its settings. train: makes a folder from settings, audio, and a pool. on_content: on a
+    recogniser's content."""
 
     synthesiser: str
     config: str
@@ -49,12 +50,12 @@ STRUCTURES = {
 
 
 def find_structure(path: StrPath) -> Structure:
-    """Of the `synthesiser` that a settings file names; UserError for an unknown one."""
+    """Entry of the `synthesiser` in a settings file; UserError for an unknown one."""
     return choose(STRUCTURES, read_settings(path).get("synthesiser"), path, "synthesiser")
 
 
 def find_content_structure(path: StrPath) -> Structure:
-    """The same; UserError for one that is not on a recogniser's content."""
+    """Entry as from `find`; UserError for a synthesiser that is not on a recogniser's content."""
     structure = find_structure(path)
     if not structure.on_content:
         raise UserError(f"{path}: synthesiser: this one takes no content of a recogniser")
@@ -62,9 +63,10 @@ def find_content_structure(path: StrPath) -> Structure:
 
 
 def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:
-    """Of whatever structure its synthesiser.yaml names; UserError where it is not such a folder.
+    """Load the synthesiser of whatever structure synthesiser.yaml names; UserError for other
+    folders.
 
-    options: of that structure's `load`.
+    options: for that structure's `load`.
     """
     from steps.synthesis.trained import trained_files  # loads torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far two signals are apart to the ear, roughly, as a loss: spectra of several resolutions.
+"""Rough perceptual distance of two signals as a loss: spectra of several resolutions.
 
 Source: multi-resolution STFT loss (Yamamoto et al. 2020: spectral convergence and log magnitudes)
 and the L1 distance of log-mel spectra. Phase does not count.
@@ -20,16 +20,16 @@ _MEL_FLOOR = 1e-4  # of magnitude
 
 
 def magnitudes(signals: Tensor, n_fft: int, hop: int) -> Tensor:
-    """(B, n) -> STFT magnitudes (B, n_fft // 2 + 1, 1 + n // hop), never 0; Hann window."""
+    """STFT magnitudes (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n), never 0; Hann window."""
     window = torch.hann_window(n_fft, dtype=signals.dtype, device=signals.device)
     spectrum = torch.stft(signals, n_fft, hop, window=window, return_complex=True)
     return torch.sqrt(spectrum.real.square() + spectrum.imag.square() + _FLOOR)
 
 
 class SpectralLoss(nn.Module):
-    """Distance of signals (B, n) from the right ones; n of at least 2048 samples.
+    """Distance between signals (B, n) and the targets; n of at least 2048 samples.
 
-    mel_weight: of the log-mel part against the mean over the resolutions.
+    mel_weight: weight of the log-mel part against the mean over the resolutions.
     """
 
     filters: Tensor
@@ -43,7 +43,7 @@ class SpectralLoss(nn.Module):
         self.register_buffer("filters", filters, persistent=False)
 
     def forward(self, signals: Tensor, right: Tensor) -> Tensor:
-        """A number."""
+        """Distance as a number."""
         total = signals.new_zeros(())
         for n_fft, hop in RESOLUTIONS:
             found, wanted = magnitudes(signals, n_fft, hop), magnitudes(right, n_fft, hop)
@@ -60,7 +60,7 @@ class SpectralLoss(nn.Module):
         return self._distance(found, wanted)
 
     def _distance(self, found: Tensor, wanted: Tensor) -> Tensor:
-        """The same of magnitudes."""
+        """Mean |difference| of log mel values, from given magnitudes."""
         return (self._log_mel(found) - self._log_mel(wanted)).abs().mean()
 
     def _log_mel(self, spectrum: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class LogPowerLoss(nn.Module):
     """
 
     def forward(self, signals: Tensor, right: Tensor) -> Tensor:
-        """A number, in nepers of power."""
+        """Distance as a number, in nepers of power."""
         distances = [
             (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
             for sizes in POWER_RESOLUTIONS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of steps/train_synthesiser.py, and what all synthesisers in them do alike."""
+"""Folders of steps/train_synthesiser.py, and the common part of all synthesisers in them."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from utils.tables import StrPath
 
 Network = TypeVar("Network", bound=nn.Module)
 
-FULL_LEVEL = 0.05  # amplitude that stands for the mean log power of speech, in training and after
+FULL_LEVEL = 0.05  # amplitude for the mean log power of speech, in training and after
 _LARGEST_PEAK = 0.99
 
 
@@ -40,7 +40,7 @@ def trained_files(folder: Path) -> tuple[Path, Path]:
 
 
 def load_weights(path: Path, make: Callable[[dict[str, Tensor]], Network]) -> Network:
-    """The network that `make` makes to fit saved weights, with them; else UserError."""
+    """Network from `make` with saved weights loaded; UserError where they do not fit."""
     try:
         state = load_state(path)
         network = make(state)
@@ -72,7 +72,7 @@ def speaker_input(xvector: Float64, wanted: int, where: StrPath) -> Tensor:
 
 
 def limit_peak(signal: Float64, where: StrPath) -> Float64:
-    """A signal (n,), softer where a peak would pass 0.99; UserError where it is not finite."""
+    """Signal (n,), softer where a peak would pass 0.99; UserError where it is not finite."""
     peak = float(np.max(np.abs(signal)))
     if not np.isfinite(peak):
         raise UserError(f"{where}: the converted signal is not finite")
@@ -80,11 +80,11 @@ def limit_peak(signal: Float64, where: StrPath) -> Float64:
 
 
 class SynthesiserConfig(Protocol):
-    """What is common to the settings of all structures; cepstra: of the content."""
+    """Common part of the settings of all structures; cepstra: of the content."""
 
     @property
     def cepstra(self) -> int:
-        """Beside the energy."""
+        """Number of cepstra beside the energy."""
         ...
 
 
@@ -92,7 +92,7 @@ Config = TypeVar("Config", bound=SynthesiserConfig)
 
 
 class TrainedSynthesiser(ABC, Generic[Config, Network]):
-    """A trained network as a synthesiser; see `base.Synthesiser`. Open it with `load`.
+    """Synthesiser of a trained network; see `base.Synthesiser`. Open it with `load`.
 
     The network has `n_xvector`, the dimensions of the x-vectors that it was trained with.
     """
@@ -108,7 +108,7 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
 
     @classmethod
     def load(cls, folder: StrPath) -> Self:
-        """What steps/train_synthesiser.py left in a folder; UserError where it is not that."""
+        """Open a folder of steps/train_synthesiser.py; UserError where it is not one."""
         settings, weights = trained_files(Path(folder))
         config = cls.read(settings)
         return cls(config, load_weights(weights, lambda state: cls.make(config, state)), folder)
@@ -121,19 +121,19 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
     @staticmethod
     @abstractmethod
     def make(config: Any, state: dict[str, Tensor]) -> Any:
-        """A network (Network) of the sizes of saved weights."""
+        """Network of the sizes of saved weights."""
 
     @abstractmethod
     def say(
         self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
     ) -> Float64:
-        """Speech (n_samples,) of content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
+        """Speech (n_samples,) from content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """See Synthesiser. What is random is seeded by the samples.
+        """See Synthesiser. Randomness is seeded by the samples.
 
-        Of the target x-vector and warp count; UserError where the length is not the one that was
-        trained on. Where a peak would pass 0.99 the whole is made softer.
+        Only the target's x-vector and warp count; UserError where its length is not that of
+        training. Where a peak would pass 0.99 the whole is made softer.
         """
         n_xvector: Any = self.network.n_xvector
         unit = speaker_input(target.xvector, n_xvector, self._where)

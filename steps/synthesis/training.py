@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a synthesiser of any structure: every utterance is said again in its own voice."""
+"""Training of a synthesiser of any structure: every utterance is resynthesised in its own voice."""
 
 import logging
 import math
@@ -33,19 +33,19 @@ from utils.tables import StrPath
 
 Config = NsfConfig | B1bConfig
 
-_VALID_CROPS = 2  # a held-out speaker
+_VALID_CROPS = 2  # crops of a held-out speaker
 
 
 @dataclass(frozen=True)
 class Voices:
-    """What a pool knows of speakers: WORLD frames by utterance, unit x-vectors by speaker."""
+    """Speaker data of a pool: WORLD frames by utterance, unit x-vectors by speaker."""
 
     frames: ObjectReader
     xvectors: dict[str, Float32]
 
     @classmethod
     def load(cls, folder: StrPath, audio: TrainingAudio) -> "Voices":
-        """Of a pool; UserError where it lacks a speaker or an utterance of the audio."""
+        """Voices of a pool; UserError where it lacks a speaker or an utterance of the audio."""
         path = Path(folder) / "world.scp"
         if not path.is_file():
             raise UserError(f"{path}: is missing; make it with steps/make_voice_pool.py")
@@ -66,9 +66,9 @@ class Voices:
 
 @dataclass(frozen=True)
 class Batch:
-    """B crops of T frames and n = 160 (T - 1) samples, as `nsf.render` wants them.
+    """Batch of B crops of T frames and n = 160 (T - 1) samples, for `nsf.render`.
 
-    xvectors are of length 1 and without noise; right: (B, n) what should come out.
+    xvectors are of length 1 and without noise; right: (B, n) target signals.
     """
 
     content: Float32
@@ -85,7 +85,7 @@ class Batch:
 
 
 class BatchMaker:
-    """Makes the batch of a step: speakers in turn, an utterance and a place in it at random."""
+    """Maker of each step's batch: speakers in turn, from a random place in a random utterance."""
 
     def __init__(self, audio: TrainingAudio, voices: Voices, config: Config, seed: int) -> None:
         self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
@@ -99,7 +99,7 @@ class BatchMaker:
         return stack([self.crop(rng, speaker, warp=True) for speaker in turn])
 
     def crop(self, rng: np.random.Generator, speaker: str, *, warp: bool) -> Batch:
-        """One crop (B = 1) of a speaker; where the utterance ends, silence follows."""
+        """One crop (B = 1) of a speaker, filled up with silence after the utterance's end."""
         utts = self.audio.spk2utt[speaker]
         utt = utts[int(rng.integers(len(utts)))]
         frames = unpack(self.voices.frames.matrix(utt))
@@ -131,8 +131,8 @@ class BatchMaker:
 def speakers_in_turn(
     speakers: Sequence[str], n: int, step: int, seed: int, purpose: str
 ) -> list[str]:
-    """The n speakers of a step: every speaker once, in an order drawn for each round, then the
-    next round. purpose: of the drawing."""
+    """Speakers (n) of a step: every speaker once, in an order drawn for each round, then the next
+    round. purpose: seeds the draw."""
     chosen = []
     for place in range(step * n, (step + 1) * n):
         turn, rank = divmod(place, len(speakers))
@@ -142,7 +142,7 @@ def speakers_in_turn(
 
 
 def stack(batches: list[Batch]) -> Batch:
-    """Several as one."""
+    """Join several batches to one."""
     return Batch(
         *(np.concatenate(x) for x in zip(*(vars(b).values() for b in batches), strict=True))
     )
@@ -150,7 +150,7 @@ def stack(batches: list[Batch]) -> Batch:
 
 @dataclass
 class AnyTrainer(Trainer):
-    """A synthesiser of any structure under training, on crops; valid: of held-out speakers.
+    """Training of a synthesiser of any structure on crops; valid: those of held-out speakers.
 
     The network has n_xvector, the values of its x-vectors.
     """
@@ -168,7 +168,7 @@ class AnyTrainer(Trainer):
 
     @abstractmethod
     def distance_on(self, batch: Batch) -> float:
-        """Log-mel distance of what the network makes of a batch, in nepers."""
+        """Log-mel distance between the network's output and the target of a batch, in nepers."""
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
@@ -183,7 +183,7 @@ class AnyTrainer(Trainer):
 
 @dataclass(frozen=True)
 class Run:
-    """What is trained on what; see `nsf_training.train_nsf`."""
+    """Inputs of a training; see `nsf_training.train_nsf`."""
 
     config: Config
     audio: TrainingAudio
@@ -194,10 +194,10 @@ class Run:
 
 
 def run_training(run: Run, begin: Callable[[BatchMaker, Batch | None], AnyTrainer]) -> None:
-    """The training of any structure, from its last checkpoint on.
+    """Train any structure, from its last checkpoint on.
 
-    begin: makes the trainer, at step 0, of the crops of the speakers that are not held out, and
-    crops of those that are.
+    begin: makes the trainer, at step 0, from the crops of the training speakers and those of the
+    held-out ones.
     """
     torch.set_num_threads(1)
     check_device(run.device)

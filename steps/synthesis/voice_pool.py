@@ -2,8 +2,8 @@
 """Target voices: speakers with their WORLD frames, x-vectors and F0 statistics, read when needed.
 
 A pool is a folder that steps/make_voice_pool.py made. Memory grows with the speech of one speaker
-(0.9 kB a frame, twice while it is read), not of the pool: of the speakers used last so many are
-kept as have few frames together.
+(0.9 kB a frame, twice while it is read), not of the pool: the speakers used last are kept while
+their frames together are few.
 """
 
 from collections import OrderedDict
@@ -28,18 +28,18 @@ from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, is_there, read_id_lists, read_map, replacing, sort_ids
 
-PACKED = "voices.safetensors"  # of a pool that is handed on: no frames
+PACKED = "voices.safetensors"  # of a pool to hand on: no frames
 MATCH_COEFFICIENTS = slice(1, 25)  # of the envelope code
 MATCH_OFFSETS = (-3, 0, 3)  # frames
 QUIET_SHARE = 0.15  # of each utterance's frames
-_CACHED_FRAMES = 50_000  # of all speakers that are kept, but for the last
+_CACHED_FRAMES = 50_000  # of all speakers that are kept, except the last
 _SMALLEST_SD = 1e-6
 _CONTENT_BY = "make it with steps/make_voice_pool.py --add-content"
 
 
 @dataclass(frozen=True)
 class PoolFrames:
-    """Frames of a voice: envelope (M, 40) raw codes, match (M, d) what they are found by."""
+    """Frames of a voice: envelope (M, 40) raw codes, match (M, d) vectors to find them by."""
 
     envelope: Float64
     match: npt.NDArray[np.floating]
@@ -57,8 +57,8 @@ class VoicePool:
         genders: dict[str, str],
         content: Stored | None = None,
     ) -> None:
-        """Tables of a pool that have been read; xvectors (S, d) in C order of the speakers.
-        content: what frames are found by, in place of their envelopes."""
+        """Tables of a pool, already read; xvectors (S, d) in C order of the speakers. content:
+        matches frames in place of their envelopes."""
         self.folder = folder
         self.speakers = tuple(sort_ids(spk2utt))
         self._spk2utt, self._xvectors, self._f0, self._genders = spk2utt, xvectors, f0, genders
@@ -67,8 +67,8 @@ class VoicePool:
 
     @classmethod
     def load(cls, folder: StrPath, content: str = "") -> "VoicePool":
-        """The pool of a folder; UserError for a missing file, and for speakers that one lacks.
-        content: of extractors.EXTRACTORS, where frames are to be found by it."""
+        """Open the pool in a folder; UserError for a missing file, and for speakers that one file
+        lacks. content: of extractors.EXTRACTORS, to match frames by it."""
         path = Path(folder)
         if is_there(path / PACKED):
             return cls(path, *_unpack(path / PACKED))
@@ -99,11 +99,11 @@ class VoicePool:
 
     @property
     def xvectors(self) -> Float64:
-        """(S, d) means of the speakers, neither centred nor scaled, in the order of `speakers`."""
+        """Means (S, d) of the speakers, neither centred nor scaled, in the order of `speakers`."""
         return self._xvectors
 
     def gender(self, speaker: str) -> str:
-        """F or m, in lower case; UserError where the pool does not know it."""
+        """Gender F or m, in lower case; UserError where the pool does not know it."""
         if speaker not in self._genders:
             raise UserError(
                 f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
@@ -112,12 +112,12 @@ class VoicePool:
         return self._genders[speaker]
 
     def f0(self, speaker: str) -> F0Stats:
-        """log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
+        """Log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
         self._utterances(speaker)
         return self._f0[speaker]
 
     def frames(self, speaker: str) -> PoolFrames:
-        """All frames of a speaker but the quiet ones (`loud_frames`), utterances in C order.
+        """All frames of a speaker except the quiet ones (`loud_frames`), utterances in C order.
 
         UserError for an unknown speaker, an utterance without frames, a voice of silence only.
         """
@@ -145,7 +145,7 @@ class VoicePool:
         return frames
 
     def check_content(self, digest: str) -> None:
-        """UserError where the pool's content is of other weights than those of the digest."""
+        """Check that the pool's content is from weights of this digest; UserError otherwise."""
         found = self._content.of.digest if self._content is not None else "none"
         if found != digest:
             raise UserError(
@@ -182,7 +182,7 @@ def write_packed(
     f0: Mapping[str, F0Stats],
     genders: Mapping[str, str],
 ) -> None:
-    """Voices without frames in one file, in half precision: x-vectors, F0 statistics, genders."""
+    """Write x-vectors, F0 statistics and genders of voices to one file, in half precision."""
     names = sort_ids(xvectors)
     statistics = [[f0[name].n, f0[name].mean, f0[name].sd, *f0[name].quantiles] for name in names]
     told = {"names": "\n".join(names), "genders": "\n".join(genders.get(n, "") for n in names)}
@@ -192,13 +192,13 @@ def write_packed(
     }
     with replacing(path) as beside:
         save_file(arrays, beside, told)
-        beside.chmod(0o644)  # it makes files for their owner alone
+        beside.chmod(0o644)  # such files are readable for their owner alone
 
 
 def _unpack(
     path: Path,
 ) -> tuple[dict[str, list[str]], Float64, dict[str, F0Stats], dict[str, str]]:
-    """Tables of VoicePool from `write_packed`; UserError for another file."""
+    """Tables of VoicePool from a file of `write_packed`; UserError for another file."""
     try:
         with safe_open(path, "numpy") as stream:
             told = stream.metadata()
@@ -218,7 +218,7 @@ def _unpack(
 
 
 def match_vectors(envelope: Float64) -> Float64:
-    """Vectors (T, 72) to compare frames by, of the codes (T, 40) of one utterance.
+    """Vectors (T, 72) to compare frames by, from the codes (T, 40) of one utterance.
 
     Coefficients 1-24, each with mean 0 and variance 1 within the utterance, of frames t-3, t and
     t+3 (beyond the ends: the first and the last). Sources and pool are treated alike, each by
@@ -234,9 +234,9 @@ def match_vectors(envelope: Float64) -> Float64:
 
 
 def loud_frames(envelope: Float64) -> npt.NDArray[np.intp]:
-    """Indices, rising, of an utterance's frames that may serve as targets.
+    """Indices, ascending, of an utterance's frames that may serve as targets.
 
-    Left out: the 15 % of lowest energy (coefficient 0; the number rounded down, earlier frames
+    Excluded are the 15 % of lowest energy (coefficient 0; the number rounded down, earlier frames
     first among equals), and digital silence.
     """
     order = np.argsort(envelope[:, 0], kind="stable")

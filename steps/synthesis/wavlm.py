@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public kNN-VC: WavLM features and the HiFi-GAN that its authors trained on them.
+"""Public kNN-VC: WavLM features and the HiFi-GAN that its authors trained on them.
 
 Baas et al. 2023: layer 6 of WavLM-Large (1024 values every 20 ms), cosine distance, the mean of the
 4 nearest frames, a HiFi-GAN V1 on 512 channels that takes features instead of a mel spectrogram.
@@ -40,7 +40,7 @@ VOCODERS = {
     "prematched": f"{_RELEASE}/prematch_g_02500000.pt",  # trained on features rebuilt by matching
     "regular": f"{_RELEASE}/g_02500000.pt",
 }
-WEIGHTS = "weights.json"  # of a pool: the SHA-256 of the weights that made it
+WEIGHTS = "weights.json"  # in a pool: the SHA-256 of the weights that made it
 _SLOPE = 0.1  # of the leaky rectifiers
 _TRIGGER_LEVEL = 7.0  # of SoX's voice activity detector, which trims the targets' ends
 _CACHED_VOICES = 4
@@ -48,18 +48,19 @@ _CACHED_VOICES = 4
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of weights, and the SHA-256 of what is in it."""
+    """File of weights, and the SHA-256 of its content."""
 
     path: Path
     sha256: str
 
 
 def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weights:
-    """The file at `path`, or that of `url` in torch.hub's folder, where it is downloaded once.
+    """Path of the file: `path`, or that of `url` in torch.hub's folder, where it is downloaded
+    once.
 
-    sha256: 64 digits. Where none are given, the file must be the one that was first used: its
-    digest is kept beside it (<file>.sha256). UserError for a file that is missing, other than
-    expected, or cannot be downloaded; it names the setting and says what to do.
+    sha256: 64 digits. Without them the file must be the one first used, whose digest is kept beside
+    it (<file>.sha256). UserError for a file that is missing, other than expected, or cannot be
+    downloaded; it names the setting and the remedy.
     """
     target = Path(path) if path else Path(torch.hub.get_dir()) / "checkpoints" / Path(url).name
     if path and not target.is_file():
@@ -82,8 +83,8 @@ def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weigh
 
 
 def _check_first_use(setting: str, path: Path, found: str) -> None:
-    """Keep the digest of a file that is used first; UserError for another one later."""
-    stamp = path.with_name(f"{path.name}.sha256")  # a line as sha256sum has it
+    """Keep the digest of a file at its first use; UserError for another one later."""
+    stamp = path.with_name(f"{path.name}.sha256")  # a line in the format of sha256sum
     if not is_there(stamp):
         try:
             with atomic_write(stamp) as stream:
@@ -113,7 +114,7 @@ class WavLMFeatures:
     def __init__(
         self, model: torchaudio.models.Wav2Vec2Model, layer: int = LAYER, device: str = "cpu"
     ) -> None:
-        """model: as torchaudio builds it, without its wrapper that normalises the signal."""
+        """model: from torchaudio, without its wrapper that normalises the signal."""
         self._model, self._layer, self._device = model.eval().to(device), layer, device
 
     @classmethod
@@ -131,7 +132,7 @@ class WavLMFeatures:
 
     @torch.inference_mode()
     def extract(self, wave: Float64) -> Float32:
-        """(n,) at 16 kHz -> (ceil(n / 320), d) float32; zeros fill up the last frames."""
+        """Frames (ceil(n / 320), d) float32 of (n,) at 16 kHz; zeros fill up the last ones."""
         frames = -(-len(wave) // HOP)
         padded = np.zeros((1, HOP * (frames - 1) + WINDOW), np.float32)
         padded[0, : len(wave)] = wave
@@ -164,7 +165,7 @@ class _Block(nn.Module):
 
 
 class Vocoder(nn.Module):
-    """HiFi-GAN on features; layers have the names of the public checkpoint."""
+    """HiFi-GAN on features; layers have the names in the public checkpoint."""
 
     RATES, KERNELS = (10, 8, 2, 2), (20, 16, 4, 4)
     BLOCK_KERNELS = (3, 7, 11)
@@ -186,7 +187,7 @@ class Vocoder(nn.Module):
 
     @classmethod
     def load(cls, path: Path, device: str = "cpu") -> "Vocoder":
-        """From a checkpoint of kNN-VC; UserError for another file."""
+        """Load a checkpoint of kNN-VC; UserError for another file."""
         try:
             vocoder = cls()
             fill_network(vocoder, fold_weight_norm(load_state(path)["generator"]), path)
@@ -198,7 +199,7 @@ class Vocoder(nn.Module):
         return vocoder.eval().to(device)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """(batch, T, dimension) -> (batch, 320 T) within -1 ... 1."""
+        """Signals (batch, 320 T) within -1 ... 1 of features (batch, T, dimension)."""
         x = self.conv_pre(self.lin_pre(features).transpose(1, 2))
         n = len(self.BLOCK_KERNELS)
         for i, up in enumerate(self.ups):
@@ -208,14 +209,14 @@ class Vocoder(nn.Module):
 
     @torch.inference_mode()
     def say(self, features: Float64, n_samples: int) -> Float64:
-        """(T, dimension) -> (n_samples,) float64; cut, or filled up with zeros."""
+        """Signal (n_samples,) float64 of features (T, dimension); cut, or filled up with zeros."""
         given = torch.from_numpy(features.astype(np.float32)).to(self.conv_pre.weight.device)
         wave = self(given[None])[0, :n_samples].cpu().numpy()
         return np.pad(wave.astype(np.float64), (0, n_samples - len(wave)))
 
 
 def fold_weight_norm(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Weights w = g v / |v| in place of the pairs weight_g, weight_v of a checkpoint."""
+    """Weights w = g v / |v| in place of the pairs weight_g, weight_v in a checkpoint."""
     folded = {}
     for name, tensor in state.items():
         if name.endswith(".weight_v"):
@@ -227,7 +228,7 @@ def fold_weight_norm(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def trim(wave: Float64) -> Float64:
-    """Speech (n,) without what is before and after it, by SoX's detector; UserError for none."""
+    """Speech (n,) without its leading and trailing parts, by SoX's detector; UserError for none."""
     signal = torch.from_numpy(wave.astype(np.float32))[None]
     for _ in range(2):  # the detector looks for the beginning only
         if signal.shape[1]:
@@ -239,10 +240,10 @@ def trim(wave: Float64) -> Float64:
 
 
 class WavLMPool:
-    """Target voices: a folder of steps/extract_wavlm.py, read when a voice is asked for."""
+    """Target voices in a folder of steps/extract_wavlm.py, read on demand."""
 
     def __init__(self, folder: StrPath) -> None:
-        """UserError for a file that is missing."""
+        """Open the folder; UserError for a file that is missing."""
         self.folder = Path(folder)
         for name in ("wavlm.scp", "spk2utt", "spk2gender"):
             if not (self.folder / name).is_file():
@@ -257,13 +258,13 @@ class WavLMPool:
         self.speakers = tuple(sort_ids(self._spk2utt))
 
     def gender(self, speaker: str) -> str:
-        """F or m; UserError where the pool does not know it."""
+        """Gender F or m; UserError where the pool does not know it."""
         if speaker not in self._genders:
             raise UserError(f"{self.folder / 'spk2gender'}: {speaker} is not in it; add the gender")
         return self._genders[speaker]
 
     def frames(self, speaker: str) -> Float32:
-        """(M, d), utterances in C order."""
+        """Features (M, d), utterances in C order."""
         utts = sort_ids(self._spk2utt[speaker])
         return np.concatenate([self._frames.matrix(utt) for utt in utts])
 
@@ -282,11 +283,11 @@ class WavLMConverter:
         self._voice = lru_cache(_CACHED_VOICES)(self._load)
 
     def gender(self, speaker: str) -> str:
-        """F or m."""
+        """Gender F or m."""
         return self._pool.gender(speaker)
 
     def lacks(self, speaker: str) -> str | None:  # noqa: ARG002
-        """Every voice will do."""
+        """Accept every voice."""
         return None
 
     def convert(
@@ -296,7 +297,7 @@ class WavLMConverter:
         weights: Sequence[float],
         source_f0: F0Stats | None,  # noqa: ARG002
     ) -> Float64:
-        """As `Converter.convert`; digital silence comes back as it is."""
+        """Convert as `Converter.convert`; digital silence is returned unchanged."""
         if not np.any(wave):
             return np.zeros(len(wave))
         queries = self._features.extract(wave)
@@ -326,10 +327,11 @@ def load_converter(
     vocoder: tuple[str, str | None],
     device: str = "cpu",
 ) -> WavLMConverter:
-    """With public weights; wavlm, vocoder: path (vocoder: or prematched, regular) and SHA-256.
+    """Converter with public weights; wavlm, vocoder: path (vocoder: or prematched, regular) and
+    SHA-256.
 
-    UserError for a file that is missing or other than it should be, and for a device that is not
-    there. What was not checked goes to the note, with the SHA-256 found.
+    UserError for a file that is missing or not the expected one, and for a missing device. Files
+    that were not checked go to the note, with the SHA-256 found.
     """
     check_device(device)
     voices = WavLMPool(pool)  # the cheap part first

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """WORLD: speech as pitch, spectral envelope and aperiodicity, and back (Morise et al. 2016).
 
-A frame every 10 ms, centred at t x 160 samples: F0 by DIO and StoneMask (of the signal without
+A frame every 10 ms, centred at t x 160 samples: F0 by DIO and StoneMask (on the signal without
 mains hum), the envelope by CheapTrick (coded as 40 mel-cepstral values), the aperiodicity by D4C
-(coded by bands). `analyse_finely` has a frame every 5 ms, and a pitch in all of them: a copy of its
-frames keeps more words and quality (benchmarks/RESULTS.md). Nothing is drawn: the same samples give
-the same bits. The library is pyworld.
+(coded by bands). `analyse_finely` has a frame every 5 ms, and a pitch in all of them: resynthesis
+from them keeps more words and quality (benchmarks/RESULTS.md). Nothing is drawn: the same samples
+give the same bits. The library is pyworld.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _D4C_THRESHOLD, _FINE_THRESHOLD = 0.5, 0.85
 _MAINS_HZ, _NOTCH_Q = (50.0, 60.0), 3.0
 _NOTCHES = np.vstack([tf2sos(*iirnotch(f, _NOTCH_Q, fs=SAMPLE_RATE)) for f in _MAINS_HZ])
 _NOTCH_PAD = 1600  # samples
-_NEAR = 0.2  # of log F0: where StoneMask goes further from a pitch that was made up, it is wrong
+_NEAR = 0.2  # of log F0; where StoneMask moves further from an interpolated pitch, it is wrong
 _FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
 _N_BANDS = 1  # of the coded aperiodicity at 16 kHz
 
@@ -74,10 +74,10 @@ def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFra
 
 
 def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
-    """As `analyse`, with a frame every 5 ms: T = 1 + n // 80.
+    """Analyse as `analyse` does, with a frame every 5 ms: T = 1 + n // 80.
 
-    F0 goes on where DIO finds none, so that D4C alone says what is noise (aperiodicity 0). Without
-    any voiced frame F0 is 0 everywhere.
+    F0 is continued where DIO finds none, so that D4C alone says what is noise (aperiodicity 0).
+    Without any voiced frame F0 is 0 everywhere.
     """
     samples, shift = _checked(wave), FRAME_SHIFT / FINE
     quiet = _without_hum(samples)
@@ -89,12 +89,12 @@ def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> W
 
 
 def extract_f0(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
-    """F0 (T,) in Hz, 0 where unvoiced: that of `analyse`, alone. Shapes and errors as there."""
+    """F0 (T,) in Hz, 0 where unvoiced, of `analyse` alone. Shapes and errors as there."""
     return _track(_without_hum(_checked(wave)), f0_range, FRAME_SHIFT)[0]
 
 
 def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
-    """The signal (n_samples,) float64 of frames, of any level: it may pass full scale.
+    """Synthesise the signal (n_samples,) float64 of frames, of any level: it may pass full scale.
 
     Frames of digital silence (`silent_frames`) become exact zeros, with a slope of a frame at their
     borders. Where the frames end early the rest is silence. UserError for values that are not
@@ -131,9 +131,9 @@ def spectrum_code(power: Float64) -> Float64:
 
 
 def silent_frames(envelope: Float64) -> Bool:
-    """Which frames (T,) of codes (T, 40) are digital silence.
+    """Mask (T,) of the frames of codes (T, 40) that are digital silence.
 
-    What changes the energy of frames must leave these as they are, or silence becomes noise.
+    Any change of energy must leave these as they are, or silence becomes noise.
     """
     silent: Bool = envelope[:, 0] < SILENCE
     return silent
@@ -145,7 +145,7 @@ def pack(frames: WorldFrames) -> Float64:
 
 
 def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> WorldFrames:
-    """What `pack` made, as float64; UserError for another number of columns."""
+    """Frames from a matrix of `pack`, as float64; UserError for another number of columns."""
     expected = 1 + _N_BANDS + CODE_DIM
     if matrix.ndim != 2 or matrix.shape[1] != expected:
         raise UserError(f"no WORLD frames: {matrix.shape}, where {expected} columns are expected")
@@ -154,7 +154,7 @@ def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> Worl
 
 
 def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
-    """UserError that begins with `where` unless 50 <= low, 2 low <= high <= 600 Hz."""
+    """Raise a UserError that begins with `where` unless 50 <= low, 2 low <= high <= 600 Hz."""
     low, high = f0_range
     if not LOWEST_HZ <= low <= high / 2 <= HIGHEST_HZ / 2:
         raise UserError(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The synthesis of WORLD for PyTorch, so that a loss can go through it to the frames.
+"""Synthesis of WORLD in PyTorch, so that a loss can have a gradient to the frames.
 
 Pulses and noise are filtered by the envelope at minimum phase, in frames of 20 ms every 5 ms. It
-does for training what `world.synthesise` does for ears (which places its pulses more exactly).
+serves training, and `world.synthesise`, which places its pulses more exactly, serves listening.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ _LOWEST_GAIN = 1e-6  # of the pulses' power; a root has no gradient at 0
 
 
 class WorldVoice(nn.Module):
-    """Frames -> signals, with a gradient. Buffers hold how WORLD decodes its codes."""
+    """Signals from frames, with a gradient. Buffers hold how WORLD decodes its codes."""
 
     codes: Tensor
     flat: Tensor
@@ -49,7 +49,7 @@ class WorldVoice(nn.Module):
             self.register_buffer(name, torch.from_numpy(values.astype(np.float32)))
 
     def excite(self, signals: Tensor) -> Tensor:
-        """Spectra (B, T, 513) of the frames of excitations (B, 80 T)."""
+        """Spectra (B, T, 513) of the frames in excitations (B, 80 T)."""
         padded = functional.pad(signals, (_WIDTH // 2, _WIDTH // 2))
         frames = padded.unfold(1, _WIDTH, _SHIFT)[:, : signals.shape[1] // _SHIFT]
         spectra: Tensor = torch.fft.rfft(frames * self.window, _FFT)
@@ -58,8 +58,8 @@ class WorldVoice(nn.Module):
     def forward(
         self, envelope: Tensor, aperiodicity: Tensor, voiced: Tensor, pulses: Tensor, noise: Tensor
     ) -> Tensor:
-        """Signals (B, 80 T) of codes (B, T, 40), aperiodicity in dB and voicing (B, T), and spectra
-        of `excite` (B, T, 513)."""
+        """Signals (B, 80 T) from codes (B, T, 40), aperiodicity in dB and voicing (B, T), and
+        spectra of `excite` (B, T, 513)."""
         cepstra = torch.fft.irfft((envelope @ self.codes + self.flat) / 2, _FFT) * self.causal
         response = torch.exp(torch.fft.rfft(cepstra, _FFT))
         decibels = self.clear + self.slope * aperiodicity[..., None]
@@ -73,7 +73,7 @@ class WorldVoice(nn.Module):
 
 
 def _bands(value: float) -> Float64:
-    """Aperiodicity (513,) in dB of a coded one."""
+    """Aperiodicity (513,) in dB of a coded value."""
     coded = np.array([[value]])
     decoded: Float64 = pyworld.decode_aperiodicity(coded, SAMPLE_RATE, _FFT)[0]
     return 20 * np.log10(decoded)
