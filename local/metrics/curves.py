@@ -71,7 +71,7 @@ def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str
     """ECE profiles of two runs of a safeguard, and of the mapping learnt on f0 and used on f1.
 
     target, score_f0, score_f1: (n_trials,), both classes present (Noé et al. 2022, 5.3, Fig. 8);
-    the empirical calibration of the same mapped scores (002, Fig. 4).
+    the empirical calibration of the same mapped scores (Fig. 4).
     """
     linear = calibration.fit_linear(score_f0, target)(score_f1)
     isotonic = calibration.fit_isotonic(score_f0, target)(score_f1)

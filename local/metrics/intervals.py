@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bootstrap intervals (95 %) over speakers.
 
-A metric generalises to new people, so people are what is drawn: with replacement, as many as there
-are. Resampling trials would treat thousands of comparisons of the same few voices as independent
-and understate the interval. A speaker drawn w times counts w times, and is never compared with its
-own copy as if the two were different people: a comparison within speaker s weighs w_s, one between
+A metric generalises to new people, so people are drawn: with replacement, as many as there are.
+Resampling trials would treat thousands of comparisons of the same few voices as independent and
+understate the interval. A speaker drawn w times counts w times, and is never compared with its own
+copy as if the two were different people: a comparison within speaker s weighs w_s, one between
 speakers a and b weighs w_a·w_b.
 """
 

@@ -208,7 +208,7 @@ def _intervals(
 
 
 def _range(every: Float64, bins: Bins, low: float, high: float) -> tuple[float, float]:
-    """Smallest and largest score of a resample, as far as its coarse bins tell."""
+    """Smallest and largest score of a resample, as far as its coarse bins show."""
     full = np.flatnonzero(every)
     edges = np.concatenate(([low], bins.edges, [high]))
     return max(low, float(edges[full[0]])), min(high, float(edges[full[-1] + 1]))

@@ -71,7 +71,7 @@ class BatchMaker:
         return -(-len(self._utts) // self.config.training.batch)
 
     def __call__(self, step: int) -> Batch:
-        """The batch of step 0, 1, ..."""
+        """Batch of step 0, 1, ..."""
         number, place = divmod(step, self.per_round)
         if self._round[0] != number:
             self._round = number, self._draw_round(number)

@@ -218,7 +218,7 @@ class Moonshine:
 def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
     """Pieces of a signal (n,) at 16 kHz of at most `longest` seconds, cut where it is quietest.
 
-    A cut lies in the second half of what is allowed, and leaves a second at least.
+    A cut lies in the second half of the allowed length, and leaves a second at least.
     """
     most, width = round(longest * SAMPLE_RATE), round(_PAUSE * SAMPLE_RATE)
     while len(samples) > most:

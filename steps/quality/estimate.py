@@ -67,7 +67,7 @@ def load_estimator() -> Callable[[Float64], Quality]:
     import torch
     from distillmos import ConvTransformerSQAModel
 
-    with contextlib.redirect_stdout(io.StringIO()):  # it tells where its weights are
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints the place of its weights
         network = ConvTransformerSQAModel().eval()
 
     def estimate(wave: Float64) -> Quality:

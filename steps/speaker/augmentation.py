@@ -100,7 +100,7 @@ def babble(crops: Sequence[Float32]) -> Float32:
 def equalise(rng: np.random.Generator, samples: Float32, spread_db: float) -> Float32:
     """Draw a microphone: 8 points over the band, interpolated, on a slope; each of +-spread_db.
 
-    The slope reaches twice that at 8 kHz: recordings differ most in what they keep of the top.
+    The slope reaches twice that at 8 kHz: recordings differ most at the top of the band.
     """
     spectrum = np.fft.rfft(samples)
     points = rng.uniform(-spread_db, spread_db, 8)

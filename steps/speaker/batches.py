@@ -42,7 +42,7 @@ class BatchMaker:
         return len(self.audio.speakers) * len(self.config.augmentation.speeds)
 
     def __call__(self, step: int) -> Batch:
-        """The batch of step 0, 1, ..."""
+        """Batch of step 0, 1, ..."""
         rng = make_rng(self.seed, "encoder-batch", str(step))
         config = self.config
         n_samples = int(rng.uniform(*config.training.crop_seconds) * SAMPLE_RATE)

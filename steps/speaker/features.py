@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Features of the speaker encoders: log mel energies or cepstra, mean subtracted, on the fly.
 
-Where a model of the hub stands in front of an encoder (steps/speaker/front.py), they are the
-samples.
+With a hub model in front of an encoder (steps/speaker/front.py), they are the samples.
 """
 
 from typing import Any

@@ -53,7 +53,7 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Utterance:
-    """`utt`: its id and file name; `seconds`: duration of the file; `text`: what is said."""
+    """`utt`: its id and file name; `seconds`: duration of the file; `text`: its words."""
 
     utt: str
     seconds: float
