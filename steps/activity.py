@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speech or pause: by energy, and by the detectors of WebRTC and of Silero.
 
-Pauses tell the room, not the speaker. Where every training speaker has one recording, an encoder
-that hears them learns to tell rooms apart.
+Pauses reveal the room, not the speaker. If every training speaker has one recording, an encoder
+that hears pauses learns to tell rooms apart.
 """
 
 import hashlib
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     import onnxruntime
 
 FRAME = SAMPLE_RATE // 100  # 10 ms
-CONTEXT = 7  # frames around a loud one that stay with it, itself included
+CONTEXT = 7  # frames around a loud one that are kept, itself included
 VAD_FRAME = 3 * FRAME  # 30 ms
-LOUD, QUIET = 95, 5  # percentiles of frame energy that stand for speech and for the floor
-SILERO_FRAME, SILERO_CONTEXT = 512, 64  # samples: 32 ms, and what is heard before each
+LOUD, QUIET = 95, 5  # percentiles of frame energy for speech and for the floor
+SILERO_FRAME, SILERO_CONTEXT = 512, 64  # samples: 32 ms, and the context before each
 SILERO, SILERO_VERSION = "silero-vad", "6.2.3"  # MIT; its package is not imported
 SILERO_FILE = "silero_vad/data/silero_vad_16k_sequence.onnx"
 SILERO_DIGEST = "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85"  # sha256
 
 
 def keep_speech(samples: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """The samples without pauses: (n,) -> (m,), m <= n.
+    """Remove pauses from the samples: (n,) -> (m,), m <= n.
 
     A frame is speech above a threshold of 10 dB over the floor of the recording, but between 25 and
     40 dB under its loud frames, so that noisy speech stays whole.
@@ -50,7 +50,7 @@ def keep_speech(samples: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 
 def detect_speech(samples: npt.NDArray[np.floating], strictness: int = 2) -> npt.NDArray[np.bool_]:
-    """Which frames (n // 480,) of 30 ms hold speech, of a signal (n,) at 16 kHz, full scale 1.
+    """Mask (n // 480,) of 30 ms frames with speech, of a signal (n,) at 16 kHz, full scale 1.
 
     The Gaussian mixtures of WebRTC (`webrtcvad`, weights inside), which look back in time.
     strictness: 0 to 3, of the detector.
@@ -67,7 +67,7 @@ def detect_speech(samples: npt.NDArray[np.floating], strictness: int = 2) -> npt
 def detect_silero(
     samples: npt.NDArray[np.floating], threshold: float = 0.5
 ) -> npt.NDArray[np.bool_]:
-    """Which frames (n // 512,) of 32 ms hold speech, of a signal (n,) at 16 kHz, full scale 1.
+    """Mask (n // 512,) of 32 ms frames with speech, of a signal (n,) at 16 kHz, full scale 1.
 
     A recurrent network (`silero-vad`, weights inside its wheel): each frame with the 4 ms before
     it. threshold: the least probability of speech. UserError where the wheel is not installed.
@@ -87,7 +87,7 @@ def detect_silero(
 
 @cache
 def _silero() -> "onnxruntime.InferenceSession":
-    """Its network on one thread; UserError where it is missing or not the one that was tested."""
+    """Load its network on one thread; UserError where it is missing or not the tested one."""
     again = f"install {SILERO}=={SILERO_VERSION}, or take --vad webrtc"
     try:
         path = Path(str(distribution(SILERO).locate_file(SILERO_FILE)))
@@ -105,7 +105,7 @@ def _silero() -> "onnxruntime.InferenceSession":
 
 @dataclass(frozen=True)
 class Detector:
-    """What tells speech from pauses: a signal (n,) -> (n // frame,); frame: its samples."""
+    """Detector of speech: from a signal (n,) to (n // frame,); frame: its samples."""
 
     frame: int
     detect: Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]]

@@ -1,4 +1,4 @@
-"""Audio in and out: mono float64 at the wanted rate; errors name the utterance and the file."""
+"""Audio input and output: mono float64 at the wanted rate; errors name utterance and file."""
 
 import os
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 
 
 class EmptyAudioError(UserError):
-    """An audio file without samples."""
+    """Error for an audio file without samples."""
 
 
 @dataclass(frozen=True)
 class Audio:
-    """`samples`: (n,) float64, full scale 1; `rate`: theirs in Hz; `file_rate`: the file's."""
+    """Audio. `samples`: (n,) float64, full scale 1; `rate`: in Hz; `file_rate`: the file's."""
 
     samples: Float64
     rate: int
@@ -37,7 +37,7 @@ class Audio:
 
 
 def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
-    """Read one mono file; resample it (polyphase) where its rate differs from `rate`.
+    """Read one mono file; resample it (polyphase) if its rate differs from `rate`.
 
     Raises UserError naming utterance and file for: a pipe, a missing or unreadable file, several
     channels, no samples (EmptyAudioError), fewer samples than its header says, an absurd rate, a
@@ -62,7 +62,7 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
 
 
 def quietest(samples: Float64, begin: int, end: int, width: int) -> int:
-    """The middle of the quietest stretch of `width` samples that lies in samples[begin:end]."""
+    """Middle of the quietest stretch of `width` samples within samples[begin:end]."""
     energy = np.convolve(samples[begin:end] ** 2, np.ones(width), "valid")
     return begin + int(energy.argmin()) + width // 2
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets the same pseudo-speaker: from utterance, speaker and data set to a key.
+"""Keys of pseudo-speakers, from utterance, speaker and data set: equal keys share one.
 
 Systems draw from the key alone and never look at ids. The levels (words of the literature in
 brackets):
@@ -24,10 +24,10 @@ LEVELS = ("utt", "spk", "perm", "const")
 
 @dataclass(frozen=True)
 class Key:
-    """What fixes a draw: the level, and the names that count at this level.
+    """Key of a draw: the level, and the names that count at this level.
 
-    group: the names that fix what is drawn for a speaker as a whole, even where every utterance has
-    its own voice (a candidate set, a cluster, whether the gender changes).
+    group: the names for draws that concern a speaker as a whole, even where every utterance has its
+    own voice (a candidate set, a cluster, whether the gender changes).
     """
 
     level: str
@@ -44,14 +44,14 @@ class Key:
 
     @property
     def group_parts(self) -> tuple[str, ...]:
-        """As `parts`, for what is drawn once a speaker."""
+        """Names as in `parts`, for draws that are made once a speaker."""
         return ("group", *self.group)
 
 
 def make_keys(
     level: str, utt2spk: Mapping[str, str], dataset: str, order: Sequence[str]
 ) -> dict[str, Key]:
-    """utterance -> key. `order`: all utterances of the data set, which matters to `position` only.
+    """Make the key of each utterance. `order`: all of the data set, for `position` only.
 
     >>> {utt: str(key) for utt, key in make_keys("spk", {"a-1": "a"}, "test", ["a-1"]).items()}
     {'a-1': 'spk|test|a'}
@@ -68,7 +68,7 @@ def make_keys(
 
 
 def whole_set(path: Path) -> Path:
-    """The data directory that `path` is a part of (data/x for data/x/split8/3), or itself."""
+    """Data directory that `path` is a part of (data/x for data/x/split8/3), or itself."""
     absolute = path.resolve()
     if re.fullmatch(r"split\d+(utt)?", absolute.parent.name):
         return absolute.parent.parent
@@ -76,7 +76,7 @@ def whole_set(path: Path) -> Path:
 
 
 def read_order(whole: Path, part: Mapping[str, str]) -> list[str]:
-    """Utterances of a set in the order of its wav.scp; UserError where it lacks one of the part."""
+    """Utterances of a set in the order of its wav.scp; UserError if it lacks one of the part."""
     order = list(load_data_dir(whole).wav)
     if missing := sorted(set(part) - set(order)):
         raise UserError(

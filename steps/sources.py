@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a system may know beside the wave: the folders that it is given, and who speaks."""
+"""Sources of a system beside the wave: the given folders, and data on the speaker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from utils.cli import UserError
 from utils.datadir import DataDir
 from utils.tables import StrPath
 
-# What a system can need, and the option of steps/anonymise.py that gives it.
+# Possible needs of a system, and the options of steps/anonymise.py for them.
 NEEDS = ("pool", "xvectors", "backend", "f0", "synthesiser", "generator", "model", "external")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Folders, where they were given.
+    """Folders, if given.
 
-    pool: target voices (steps/make_voice_pool.py). xvectors: of the set's speakers; several, where
-    the first that has a speaker counts (level perm: one x-vector in all sets). backend: PLDA to
-    measure distances with (steps/train_backend.py). f0: the speakers' F0 statistics
-    (steps/compute_f0_stats.py). synthesiser: a trained one (steps/train_synthesiser.py).
-    generator: a trained one (steps/train_generator.py). model: what steps/export_system.py handed
-    on. external: speech that another program protected. device: cpu or cuda, of what can use it.
+    pool: target voices (steps/make_voice_pool.py). xvectors: of the set's speakers; several, of
+    which the first that has a speaker counts (level perm: one x-vector in all sets). backend: PLDA
+    to measure distances with (steps/train_backend.py). f0: the speakers' F0 statistics
+    (steps/compute_f0_stats.py). synthesiser: a trained one (steps/train_synthesiser.py). generator:
+    a trained one (steps/train_generator.py). model: a folder of steps/export_system.py. external:
+    speech that another program protected. device: cpu or cuda, where it can be used.
     """
 
     pool: Path | None = None
@@ -42,7 +42,7 @@ class Resources:
     device: str = "cpu"
 
     def folder(self, need: str, who: str) -> Path:
-        """The folder for a need; UserError that names the option, on behalf of the system `who`."""
+        """Folder for a need; UserError that names the option, on behalf of the system `who`."""
         value = getattr(self, need)
         found = value[0] if isinstance(value, tuple) and value else value
         if not found:
@@ -53,8 +53,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Run:
-    """What a system is made for. path: its file, for messages. draw: number of the independent run,
-    from 0."""
+    """Run of a system. path: its file, for messages. draw: of the independent run, from 0."""
 
     path: StrPath
     resources: Resources = Resources()
@@ -62,7 +61,7 @@ class Run:
     draw: int = 0
 
     def folder(self, need: str, where: str = "") -> Path:
-        """The folder for a need; where: what in the file asks for it."""
+        """Folder for a need; where: the place in the file that needs it."""
         return self.resources.folder(need, f"{self.path}{where}")
 
 
@@ -71,27 +70,27 @@ Said_co = TypeVar("Said_co", covariant=True)
 
 
 class Kind(Protocol[Made_co, Said_co]):
-    """What makes a system, or a part of one, of its settings."""
+    """Construction of a system, or a part of one, from its settings."""
 
     def parse(self, values: dict[str, object], path: StrPath) -> Any:
-        """Checked settings of what stands in the file `path`; UserError names it."""
+        """Check the content of the file `path` and make settings of it; UserError names it."""
         ...
 
     def make(self, settings: Any, run: Run) -> Made_co:
-        """Made of checked settings; UserError for a folder that it needs."""
+        """Make from checked settings; UserError for a missing folder that it needs."""
         ...
 
     def describe(self, settings: Any, path: StrPath) -> Said_co:
-        """What the settings ask for, without any folder."""
+        """Requirements of the settings, without any folder."""
         ...
 
 
 @dataclass(frozen=True)
 class Source:
-    """Who speaks. What was not given is None.
+    """Speaker of an utterance. Values that were not given are None.
 
-    speaker: to keep them out of their own targets, and for nothing else. gender: f or m. xvector:
-    (d,) mean of the speaker in this set. f0: their log-F0 statistics in this set.
+    speaker: only to exclude them from their own targets. gender: f or m. xvector: (d,) mean of the
+    speaker in this set. f0: their log-F0 statistics in this set.
     """
 
     speaker: str
@@ -101,7 +100,7 @@ class Source:
 
 
 def read_sources(data: DataDir, resources: Resources) -> dict[str, Source]:
-    """Speaker -> what is known of them. UserError for a speaker that a given folder lacks."""
+    """Data on each speaker. UserError for a speaker that a given folder lacks."""
     speakers = sorted(set(data.utt2spk.values()))
     genders = data.spk2gender or {}
     xvectors = _first_xvectors(speakers, resources.xvectors)

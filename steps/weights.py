@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saved weights: the one place that reads them and puts them into networks."""
+"""Saved weights: the only place that reads them and puts them into networks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from utils.tables import StrPath, replacing
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """What torch saved: tensors and plain values only (no code is run); UserError otherwise.
+    """Read torch's tensors and plain values (no code is run); UserError for anything else.
 
     Of .safetensors, numbers of half precision become float32.
     """
@@ -32,7 +32,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.Tensor:
-    """A vector (d,) among saved weights; UserError for what is none, empty, or not finite."""
+    """Vector (d,) among saved weights; UserError if it is absent, empty, or not finite."""
     vector = weights.get(name)
     if (
         not isinstance(vector, torch.Tensor)
@@ -48,7 +48,7 @@ def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.
 def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath) -> None:
     """Put saved weights into a network.
 
-    UserError where they are another network's: of other names, shapes or types, or not finite.
+    UserError if they belong to another network (other names, shapes or types), or are not finite.
     """
     own = network.state_dict()
     try:
@@ -67,8 +67,8 @@ def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: Str
 
 
 def save_half(path: Path, state: Mapping[str, torch.Tensor]) -> None:
-    """Write weights as .safetensors, float32 in half precision; ValueError where that is not
-    enough for one."""
+    """Write weights as .safetensors, float32 in half precision; ValueError where that is not enough
+    for one."""
     halves = {
         name: value.half() if value.dtype == torch.float32 else value
         for name, value in state.items()
@@ -78,4 +78,4 @@ def save_half(path: Path, state: Mapping[str, torch.Tensor]) -> None:
             raise ValueError(f"{name} is too large for half precision")
     with replacing(path) as beside:
         save_file({name: value.contiguous() for name, value in halves.items()}, beside)
-        beside.chmod(0o644)  # it makes files for their owner alone
+        beside.chmod(0o644)  # such files are readable for their owner alone

@@ -145,7 +145,7 @@ def remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
 
 
 def is_variant(path: str | Path) -> bool:
-    """Whether settings stand in a list of variants, not in a file of their own."""
+    """Whether settings are in a list of variants, not in a file of their own."""
     if not str(path).endswith(".yaml") or Path(path).exists():
         return False
     from utils.settings import is_settings  # here: most steps have none

@@ -51,7 +51,7 @@ def find_writers(link: str) -> set[int]:
 
 
 def _family(pids: Collection[int], known: Collection[_Process]) -> set[_Process]:
-    """Those of the known processes that live, and all their descendants."""
+    """Known processes that still live, and all their descendants."""
     parents: dict[int, int] = {}
     processes: dict[int, _Process] = {}
     for pid in _processes():

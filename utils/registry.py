@@ -41,7 +41,7 @@ def find(kinds: Mapping[str, str], word: str, what: str) -> tuple[Any, tuple[str
     """Resolve a word to its target, and to the values of each <...> of its kind.
 
     Kinds are names such as moonshine, or forms such as hub:<model>; the first that fits is taken.
-    UserError, which calls it a `what`, if none fits.
+    UserError, with `what` as its kind, if none fits.
 
     >>> find({"cosine": "math:cos", "hub:<model>:<layer>": "math:sin"}, "hub:a/b:3", "")
     (<built-in function sin>, ('a/b', '3'))

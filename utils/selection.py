@@ -40,7 +40,7 @@ def evenly(ids: Sequence[str], count: int) -> list[str]:
 
 
 def shortest(data: DataDir, count: int) -> list[str]:
-    """The `count` shortest utterances by utt2dur; ties go to those that sort first."""
+    """Choose the `count` shortest utterances by utt2dur; ties go to those that sort first."""
     seconds = data.utt2dur
     if seconds is None:
         raise UserError(

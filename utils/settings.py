@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings in YAML files, read strictly: a typo, a name given twice, a wrong kind is an error.
 
-A file is a mapping of names to plain values; a dataclass says the names, kinds and defaults.
+A file is a mapping of names to plain values; a dataclass gives the names, kinds and defaults.
 
 Settings that differ little from a file's stand in the variants.yaml beside it, as if each were a
 file: `name: {base, question, ...}`, where base is the file's name, question is their purpose, and a

@@ -104,7 +104,7 @@ def read_trials(path: StrPath) -> Trials:
 
 def read_scores(path: StrPath) -> Scores:
     """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
-    score that is not a finite number, and what `read_trials` refuses)."""
+    score that is not a finite number, and the faults of `read_trials`)."""
     fields = read_fields(path, 3)
     values = _parse_scores(path, fields)
     pairs = Scores(_ids(fields, 0), _ids(fields, 1), values)
@@ -232,7 +232,7 @@ def _keys(pairs: Trials | Scores) -> Int64:
 
 
 def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
-    """Raise a UserError that names the second line of a pair; verb: what was done to it twice."""
+    """Raise a UserError that names the second line of a pair; verb: the repeated action."""
     keys = _keys(pairs)
     ordered = np.sort(keys)
     if not (ordered[1:] == ordered[:-1]).any():

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Privacy metrics, a module a family; what each figure means stands in docs/metrics."""
+"""Privacy metrics, a module a family; docs/metrics explains each figure."""

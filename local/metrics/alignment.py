@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Similarity of two embedding spaces: canonical correlation and Procrustes alignment.
 
-Source: paper 003 (Seo et al. 2025), section 3.6.2 and Table 8. Both fit a map on the very pairs
-they report on, so both rise with the number of dimensions and fall with the number of rows even
-where nothing is shared: read them beside their chance level (the same rows, paired at random).
+Source: Seo et al. 2025, section 3.6.2 and Table 8. Both fit a map on the very pairs they report on,
+so both rise with the number of dimensions and fall with the number of rows even where nothing is
+shared: read them beside their chance level (the same rows, paired at random).
 """
 
 import logging
@@ -16,16 +16,16 @@ from utils.seeds import make_rng
 
 N_CORRELATIONS = 10
 N_PERMUTATIONS = 5
-N_FOLDS = 5  # of the speakers, for what is held out
+N_FOLDS = 5  # of the speakers, for held-out figures
 
 logger = logging.getLogger(__name__)
 
 
 def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str, object]:
-    """cca_top10, p_cos, p_mse, p_cos_held_out and their chance levels for n paired rows.
+    """Figures cca_top10, p_cos, p_mse, p_cos_held_out and their chance levels for n paired rows.
 
-    x, y: (n, D), no zero rows. speaker: (n,) of the rows, for what is held out; None: every row is
-    somebody else. Undefined figures are NaN, with a warning.
+    x, y: (n, D), no zero rows. speaker: (n,) of the rows, for held-out figures; None: every row is
+    another person. Undefined figures are NaN, with a warning.
     """
     names = ("cca_top10", "p_cos", "p_mse", "p_cos_held_out")
     undefined = dict.fromkeys((*names, *(f"chance_{name}" for name in names)), math.nan)
@@ -98,7 +98,7 @@ def held_out_cosine(x: Float64, y: Float64, speaker: Int64) -> float:
 
 
 def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
-    """Warn where canonical correlation says little; False where it says nothing."""
+    """Warn where canonical correlation has little meaning; False where it has none."""
     least = min(rank_x, rank_y)
     if least == 0:
         logger.warning("cca_top10 is undefined: the x-vectors of one side are all equal")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration by the attacker: can what was learnt on one run of a safeguard be used on another?
+"""Calibration by the attacker: a mapping learnt on one run of a safeguard, used on another.
 
-Source: paper 002, section 5.3 (Eq. 15 and 16): the scores of run f1 are mapped to LLR by a function
-learnt on run f0, and C_ECE is the D_ECE of the result: zero says that the mapping is of no use,
-below zero that it misleads. Not defined for a deterministic safeguard, whose two runs are one.
+Source: Noé et al. 2022, section 5.3 (Eq. 15 and 16): the scores of run f1 are mapped to LLR by a
+function learnt on run f0, and C_ECE is the D_ECE of the result: zero means a useless mapping, below
+zero a misleading one. Not defined for a deterministic safeguard, whose two runs are one.
 """
 
 import logging
@@ -14,8 +14,8 @@ import numpy as np
 from local.metrics import detection, zebra
 from utils.arrays import Bool, Float64
 
-# Weight of slope²/2 for scores of unit spread: far below any digit that is reported, and enough to
-# keep the slope finite where the classes of f0 are separable.
+# Weight of slope²/2 for scores of unit spread: far below any reported digit, and enough to keep the
+# slope finite where the classes of f0 are separable.
 RIDGE = 1e-9
 _NEWTON_STEPS = 200
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LinearMap:
-    """LLR = slope·score + offset."""
+    """Linear mapping LLR = slope·score + offset."""
 
     slope: float
     offset: float
@@ -47,7 +47,7 @@ class IsotonicMap:
 
 
 def fit_linear(score: Float64, target: Bool) -> LinearMap:
-    """Slope and offset that minimise C_llr on these trials (logistic regression).
+    """Fit the slope and offset that minimise C_llr on these trials (logistic regression).
 
     Each class weighs one half, so that no database prior is left in the offset. The slope may be
     negative (a reversed score). Newton's method on scores of zero mean and unit spread.
@@ -91,7 +91,7 @@ def _newton(x: Float64, sign: Float64, half: Float64) -> tuple[float, float]:
 
 
 def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
-    """The BOSARIS mapping: PAV with one extra target below and one extra nontarget above all
+    """Fit the BOSARIS mapping: PAV with one extra target below and one extra nontarget above all
     scores, straight lines between blocks.
 
     The extra trials make every LLR finite; they count in the prior too, as in BOSARIS: the LLR of a

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves behind the figures: what pictures show of scores, small enough to keep with the results.
+"""Curves behind the figures, for pictures of scores, small enough to keep with the results.
 
-ECE profiles (002, Eq. 11 and 12, Fig. 7, 8 and 10), empirical calibration (002, Fig. 4), score
-histograms with the local linkability (001, section 3.2). Everything rests on the same functions as
-the figures of one number.
+ECE profiles (Noé et al. 2022, Eq. 11 and 12, Fig. 7, 8 and 10), empirical calibration (Fig. 4),
+score histograms with the local linkability (Champion et al. 2021, section 3.2). Everything rests on
+the same functions as the single figures.
 """
 
 import numpy as np
@@ -32,14 +32,14 @@ def _oracle(score: Float64, target: Bool) -> Curve:
 
 
 def prior_profile() -> dict[str, Curve]:
-    """ECE of an attacker who hears nothing, over `log_odds` (002, Eq. 12)."""
+    """ECE of an attacker who hears nothing, over `log_odds` (Noé et al. 2022, Eq. 12)."""
     zero, one = np.zeros(1), np.ones(1)
     return {"log_odds": LOG_ODDS.tolist(), "prior": _profile(zero, one, one)}
 
 
 def attack(target: Bool, score: Float64) -> dict[str, object]:
-    """Oracle-calibrated ECE profile of a trial list, that of its scores taken as LLR (002, Fig. 7)
-    with their empirical calibration (Fig. 4), and its score histogram.
+    """Oracle-calibrated ECE profile of a trial list, that of its scores as LLR (Noé et al. 2022,
+    Fig. 7) with their empirical calibration (Fig. 4), and its score histogram.
 
     target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
     share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
@@ -68,10 +68,10 @@ def _histogram(target: Bool, score: Float64) -> dict[str, Curve] | None:
 
 
 def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str, object]:
-    """ECE profiles of two runs of a safeguard, and of what was learnt on f0 and used on f1.
+    """ECE profiles of two runs of a safeguard, and of the mapping learnt on f0 and used on f1.
 
-    target, score_f0, score_f1: (n_trials,), both classes present (002, section 5.3, Fig. 8); the
-    empirical calibration of the same mapped scores (002, Fig. 4).
+    target, score_f0, score_f1: (n_trials,), both classes present (Noé et al. 2022, 5.3, Fig. 8);
+    the empirical calibration of the same mapped scores (Fig. 4).
     """
     linear = calibration.fit_linear(score_f0, target)(score_f1)
     isotonic = calibration.fit_isotonic(score_f0, target)(score_f1)
@@ -88,7 +88,7 @@ def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str
 
 
 def empirical(target: Bool, llr: Float64) -> dict[str, Curve]:
-    """Share of targets among trials by the posterior that their LLR state (002, section 3.3).
+    """Share of targets among trials by the posterior that their LLR states (Noé et al. 2022, 3.3).
 
     The posterior is σ(llr + logit of the trials' own share of targets), in ten equal bins; bins
     without trials are left out. posterior: mean by bin; share, count: likewise.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detection: equal error rates, C_llr, and the oracle calibration that everything else rests on.
+"""Detection: equal error rates, C_llr, and the oracle calibration behind all other figures.
 
-Sources: paper 002 (Noé et al. 2022), Eq. 4 and 5; Brümmer and du Preez 2006 for PAV and C_llr.
-Symbols: t and n are counts of target and of nontarget trials, T and N their sums. Scores are higher
-where the attacker believes more in the same speaker. LLR are natural logarithms.
+Sources: Noé et al. 2022, Eq. 4 and 5; Brümmer and du Preez 2006 for PAV and C_llr. Symbols: t and n
+are counts of target and of nontarget trials, T and N their sums. Scores are higher where the
+attacker believes more in the same speaker. LLR are natural logarithms.
 """
 
 from dataclasses import dataclass
@@ -51,8 +51,8 @@ class Ranking:
 def rank(score: Float64, target: Bool, cell: Int64 | None = None) -> Ranking:
     """Sort trials once for all metrics. score, target: (n_trials,), scores finite.
 
-    cell: (n_trials,) what weighs alike in a resample; with it the order of equal scores, and so the
-    last digit of weighted sums, does not depend on the order of the trials.
+    cell: (n_trials,) groups of equal weight in a resample; with it the order of equal scores, and
+    so the last digit of weighted sums, does not depend on the order of the trials.
     """
     order = np.argsort(score) if cell is None else np.lexsort((cell, target, score))
     s, y = score[order], target[order]
@@ -66,7 +66,7 @@ def rank(score: Float64, target: Bool, cell: Int64 | None = None) -> Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks of a PAV fit in ascending order, each a range of runs with one LLR.
+    """Blocks of a PAV fit in ascending order, each a range of runs with one LLR.
 
     t, n: trials in each block (without the extra ones of Laplace's rule); odds: (t/n)/(T/N), from 0
     to infinity; first: the run that each block begins with.
@@ -79,7 +79,7 @@ class Blocks:
 
     @property
     def llr(self) -> Float64:
-        """ln(t/n) − ln(T/N) of each block (002, Eq. 5), −inf and inf included."""
+        """LLR ln(t/n) − ln(T/N) of each block (Noé et al. 2022, Eq. 5), −inf and inf included."""
         with np.errstate(divide="ignore"):
             return np.log(self.odds)
 
@@ -90,12 +90,12 @@ class Blocks:
 
 
 def pav(t: Float64, n: Float64, *, laplace: bool = False) -> Blocks:
-    """Oracle calibration: the isotonic regression of the label on the score.
+    """Oracle calibration: isotonic regression of the label on the score.
 
     t, n: counts by run in ascending order of score, at least one target and one nontarget in all.
     `laplace` adds one target and one nontarget below all scores and above all scores before pooling
-    (Laplace's rule of succession; 002, footnote 6), so that every LLR is finite; the prior T/N
-    stays that of the real trials.
+    (Laplace's rule of succession; Noé et al. 2022, footnote 6), so that every LLR is finite; the
+    prior T/N stays that of the real trials.
     """
     total_t, total_n = t.sum(), n.sum()
     run = np.flatnonzero((t > 0) | (n > 0))  # a resample leaves runs empty
@@ -112,7 +112,7 @@ def pav(t: Float64, n: Float64, *, laplace: bool = False) -> Blocks:
 
 
 def _without_extra(t: Float64, n: Float64, odds: Float64, start: Int64, run: Int64) -> Blocks:
-    """Take the extra trials out of the counts, and blocks of nothing else out of the list."""
+    """Remove the extra trials from the counts, and blocks of nothing else from the list."""
     for extreme in (0, -1):
         t[extreme] -= 1.0
         n[extreme] -= 1.0
@@ -141,7 +141,7 @@ def pool_adjacent_violators(t: Float64, n: Float64) -> Int64:
 
 
 def _pool_in_sequence(t: list[float], n: list[float]) -> list[int]:
-    """The textbook form: append a point, pool backwards while the share does not rise."""
+    """Pool in the textbook form: append a point, pool backwards while the share does not rise."""
     start: list[int] = []
     ts: list[float] = []
     ns: list[float] = []
@@ -156,7 +156,7 @@ def _pool_in_sequence(t: list[float], n: list[float]) -> list[int]:
 
 
 def eer(t: Float64, n: Float64) -> float:
-    """Where the ROC meets P_miss = P_fa, linear between its points.
+    """Point where the ROC meets P_miss = P_fa, linear between its points.
 
     t, n: counts in ascending order of score. By run they give `eer` (above 0.5 for a reversed
     score); by PAV block, the corners of the convex hull, `eer_rocch` (never above 0.5).
@@ -171,23 +171,23 @@ def eer(t: Float64, n: Float64) -> float:
 
 
 def folded(eer: float) -> float:
-    """The EER of an attacker who may turn their scores round, at most 0.5."""
+    """EER of an attacker who may reverse their scores, at most 0.5."""
     return min(eer, 1.0 - eer)
 
 
 def softplus(x: Float64) -> Float64:
-    """ln(1 + eˣ) = −ln σ(−x), without overflow."""
+    """Softplus ln(1 + eˣ) = −ln σ(−x), without overflow."""
     return np.logaddexp(0.0, x)
 
 
 def mean(value: Float64, count: Float64) -> float:
-    """Mean of `value` by `count`; values that nothing falls on may be infinite."""
+    """Mean of `value` by `count`; values with a count of 0 may be infinite."""
     some = count > 0
     return float(np.dot(value[some], count[some]) / count.sum())
 
 
 def cllr(llr: Float64, t: Float64, n: Float64) -> float:
-    """C_llr (002, Eq. 4) of LLRs that t targets and n nontargets carry; 1 says nothing, 0 all.
+    """C_llr (Noé et al. 2022, Eq. 4) of LLRs with t targets, n nontargets: 0 best, 1 uninformative.
 
     On trials t and n are 1 and 0; on the blocks of `pav` the result is C_llr^min.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What protection changed on the enrolment-trial lists, relative to unprotected speech.
+"""Effect of protection on the enrolment-trial lists, relative to unprotected speech.
 
 Source: Noé et al. 2022, Eq. 17 to 20 and Tables 3 and 4. Three settings: OO both sides original, OA
 original enrolment and protected trials (ignorant attacker), AA both protected (lazy-informed
-attacker). `similarity` asks the same of all pairs of segments; the paper's tables are of lists.
+attacker). `similarity` does so for all pairs of segments; the paper's tables are for lists.
 """
 
 import logging
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 
 def figures(rankings: Mapping[str, Ranking], weights: Mapping[str, Float64]) -> Figures | None:
-    """Every figure of one number, NaN where undefined; None where a list has no target or no
-    nontarget. weights: (n_trials,) in ascending order of score, of each list of a resample."""
+    """All single figures, NaN where undefined; None where a list has no target or no nontarget.
+    weights: (n_trials,) in ascending order of score, of each list of a resample."""
     d, c = {}, {}
     for s, ranking in rankings.items():
         t, n = ranking.counts(weights.get(s))
@@ -87,7 +87,7 @@ def gains(
 
 
 def _cells(found: Speakers, names: list[str]) -> Int64:
-    """Both speakers of each trial as one number, by their places in names."""
+    """Both speakers of each trial as one number, by their positions in names."""
     place = {name: i for i, name in enumerate(names)}
     at: Int64 = np.array([place[name] for name in found.names], np.int64)
     return np.asarray(at[found.enrol] * len(names) + at[found.trial], np.int64)

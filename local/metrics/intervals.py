@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""95 % intervals by bootstrap over speakers.
+"""Bootstrap intervals (95 %) over speakers.
 
-A metric generalises to new people, so people are what is drawn: with replacement, as many as there
-are. Resampling trials would treat thousands of comparisons of the same few voices as independent
-and understate the interval. A speaker drawn w times counts w times, and is never compared with its
-own copy as if the two were different people: a comparison within speaker s weighs w_s, one between
+A metric generalises to new people, so people are drawn: with replacement, as many as there are.
+Resampling trials would treat thousands of comparisons of the same few voices as independent and
+understate the interval. A speaker drawn w times counts w times, and is never compared with its own
+copy as if the two were different people: a comparison within speaker s weighs w_s, one between
 speakers a and b weighs w_a·w_b.
 """
 
@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 
 
 def multiplicities(n_speakers: int, n_bootstrap: int, seed: int) -> Float64:
-    """How often each speaker is drawn, (n_bootstrap, n_speakers); speakers in C order of their ids,
-    so that the draws do not depend on the order of any file."""
+    """Draw the speakers: counts (n_bootstrap, n_speakers); speakers in C order of their ids, so
+    that the draws do not depend on the order of any file."""
     rng = make_rng(seed, "bootstrap over speakers")
     return rng.multinomial(n_speakers, np.full(n_speakers, 1.0 / n_speakers), n_bootstrap).astype(
         np.float64
@@ -44,7 +44,7 @@ def pair_weights(drawn: Float64) -> Float64:
 def interval_report(
     evaluate: Callable[[Float64], Figures | None], n_speakers: int, n_bootstrap: int, seed: int
 ) -> dict[str, object]:
-    """`intervals` of each figure, with the counts that they rest on, for a report.
+    """Compute `intervals` of each figure, with the counts behind them, for a report.
 
     evaluate: figures of a resample from how often each speaker is drawn, (n_speakers,); None where
     nothing is defined (no target or no nontarget left, for example).

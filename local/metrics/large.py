@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of scores of which only histograms are known, and how far from exact they can be.
+"""Figures of scores in histograms, and bounds of the exact figures.
 
 Every value takes the scores of a bin as tied. The true order inside the bins is unknown, but no
 order separates targets from nontargets worse than that, and none better than all targets of each
-bin above all its nontargets. Figures that only know the order (EER on the hull, C_llr^min, D_ECE,
-l_w) are monotone in that, so both ends are computed and the exact figure is between.
+bin above all its nontargets. Figures that depend only on the order (EER on the hull, C_llr^min,
+D_ECE, l_w) are monotone in it, so both ends are computed and the exact figure is between.
 """
 
 import math
@@ -22,7 +22,7 @@ Bounds = dict[str, tuple[float, float]]
 
 
 def figures(t: Float64, n: Float64, edges: Float64) -> Figures | None:
-    """Every figure of one number; NaN where undefined, None without targets or nontargets.
+    """All single figures; NaN where undefined, None without targets or nontargets.
 
     t, n: (b,) targets and nontargets by bin, ascending; edges: (b + 1,) of the bins.
     """
@@ -40,7 +40,7 @@ def figures(t: Float64, n: Float64, edges: Float64) -> Figures | None:
 
 
 def _ordered(t: Float64, n: Float64) -> Figures:
-    """Figures that know the order of the scores only; t, n: counts that are not both 0."""
+    """Figures that depend only on the order of the scores; t, n: counts that are not both 0."""
     plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
     return {
         "eer_rocch": detection.eer(plain.t, plain.n),
@@ -51,10 +51,10 @@ def _ordered(t: Float64, n: Float64) -> Figures:
 
 
 def bounds(t: Float64, n: Float64, edges: Float64) -> Bounds:
-    """Between which two values the exact figure is, whatever the order in the bins.
+    """Bounds of the exact figures, whatever the order in the bins.
 
     t, n, edges: as for `figures`, with targets and nontargets. `linkability` and `linkability_mean`
-    are not there where they are undefined.
+    are absent where they are undefined.
     """
     full = np.flatnonzero(t + n)
     worst = _ordered(t[full], n[full])
@@ -75,7 +75,7 @@ def _sorted(a: float, b: float) -> tuple[float, float]:
 
 
 def _eer_bounds(t: Float64, n: Float64) -> tuple[float, float]:
-    """The ROC goes through both ends of the bin where P_miss comes to P_fa, and falls between."""
+    """Bounds of the EER: the ROC falls between both ends of the bin where P_miss meets P_fa."""
     total_t, total_n = t.sum(), n.sum()
     miss = np.concatenate(([0.0], np.cumsum(t))) / total_t
     fa = (total_n - np.concatenate(([0.0], np.cumsum(n)))) / total_n
@@ -88,8 +88,8 @@ def _link_edges(edges: Float64, n_bins: int) -> Float64:
 
 
 def _link_bins(t: Float64, n: Float64, edges: Float64) -> linkability.Histograms | None:
-    """Linkability's own equal bins over the range of the scores; inside a bin scores are taken as
-    evenly spread. None below 20 targets."""
+    """Histograms on linkability's own equal bins over the range of the scores; inside a bin scores
+    are taken as evenly spread. None below 20 targets."""
     if t.sum() < linkability.FEWEST_MATED:
         return None
     n_bins = int(min(t.sum() // 10, linkability.MOST_BINS))
@@ -137,7 +137,7 @@ def _local(mated: Float64, non_mated: Float64, prior: float) -> Float64:
 
 
 def occupied(places: Int64, bins: Bins, low: float, high: float) -> tuple[Float64, Float64]:
-    """From the first to the last place with a score: (2, b) counts and the (b + 1,) edges.
+    """Cut to the first to last place with a score: (2, b) counts and the (b + 1,) edges.
 
     places: (2, n + 2), see `steps.large.tiles.Counts`; low, high: smallest and largest score.
     """
@@ -145,7 +145,7 @@ def occupied(places: Int64, bins: Bins, low: float, high: float) -> tuple[Float6
     full = np.flatnonzero(places.any(axis=0))
     first, last = int(full[0]), int(full[-1]) + 1
     counts, edges = places[:, first:last].astype(np.float64), edges[first : last + 1].copy()
-    # What is outside of the bins stands between them and the extreme.
+    # Scores outside the bins lie between them and the extreme.
     edges[0], edges[-1] = low, high
     return counts, np.maximum.accumulate(edges)
 
@@ -153,8 +153,8 @@ def occupied(places: Int64, bins: Bins, low: float, high: float) -> tuple[Float6
 def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, object]:
     """All figures of all pairs of a plan, and their bounds (docs/populations.md).
 
-    Values are as of `local.metrics.verification`, with `bounds` beside them: [low, high] of what
-    the exact tool would give for the same scores.
+    Values are those of `local.metrics.verification`, with `bounds` beside them: [low, high] of the
+    exact tool's figure for the same scores.
     """
     plan, counts = total.plan, total.counts
     low, high = (float(f(counts.extremes[:, i])) for i, f in ((0, np.min), (1, np.max)))
@@ -208,7 +208,7 @@ def _intervals(
 
 
 def _range(every: Float64, bins: Bins, low: float, high: float) -> tuple[float, float]:
-    """Smallest and largest score of a resample, as far as its coarse bins tell."""
+    """Smallest and largest score of a resample, as far as its coarse bins show."""
     full = np.flatnonzero(every)
     edges = np.concatenate(([low], bins.edges, [high]))
     return max(low, float(edges[full[0]])), min(high, float(edges[full[-1] + 1]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identity leakage in embedding space: rank search, canonical correlation, Procrustes alignment.
 
-Source: paper 003 (Seo et al. 2025), section 3.6. A query is a protected segment, the gallery all
-original segments, both as x-vectors; similarity is the cosine. Paper 003 leaves definitions open;
-those here reproduce its tables where these are consistent (docs/metrics: cmc, mean_rank, chance).
+Source: Seo et al. 2025, section 3.6. A query is a protected segment, the gallery all original
+segments, both as x-vectors; similarity is the cosine. The paper leaves definitions open; those here
+reproduce its tables where these are consistent (docs/metrics: cmc, mean_rank, chance).
 """
 
 import logging
@@ -22,7 +22,7 @@ from utils.cli import UserError
 from utils.datadir import describe_difference
 from utils.tables import StrPath, sort_ids
 
-_DECIMALS = 12  # of cosines: what differs less is a tie (x-vectors have seven digits)
+_DECIMALS = 12  # of cosines: a smaller difference is a tie (x-vectors have seven digits)
 _QUERIES_AT_ONCE = 512
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """x-vectors of segments. ids: (n,) in C order; x: (n, D); speaker: (n,) places in names."""
+    """X-vectors of segments. ids: (n,) in C order; x: (n, D); speaker: (n,) positions in names."""
 
     ids: list[str]
     x: Float64
@@ -45,7 +45,7 @@ def embeddings(
     path: StrPath,
     utt2spk_path: StrPath,
 ) -> Embeddings:
-    """x-vectors with their speakers; UserError names a key without speaker or of no length."""
+    """X-vectors with their speakers; UserError names a key without speaker or of length 0."""
     ids = sort_ids(vectors)
     if not ids:
         raise UserError(f"{path}:1: no x-vectors")
@@ -61,7 +61,7 @@ def embeddings(
 
 
 def unit(x: Float64) -> Float64:
-    """Rows scaled to length 1."""
+    """Scale rows to length 1."""
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True), np.float64)
 
 
@@ -72,7 +72,7 @@ def search(original: Embeddings, protected: Embeddings, *, same_utt: bool) -> Se
     """
     order = np.argsort(original.speaker, kind="stable")  # a speaker's segments side by side
     gallery, speaker = unit(original.x)[order], original.speaker[order]
-    # Equal vectors must have equal cosines to the last bit: no promise of a matrix product.
+    # Equal vectors must have equal cosines to the last bit, which matrix products do not promise.
     distinct, copy = np.unique(gallery, axis=0, return_inverse=True)
     column = {original.ids[row]: j for j, row in enumerate(order.tolist())}
     source = np.array([column.get(key, -1) for key in protected.ids])
@@ -92,8 +92,8 @@ def search(original: Embeddings, protected: Embeddings, *, same_utt: bool) -> Se
 def _ranks(
     cosine: Float64, speaker: Int64, own: Int64, n_speakers: int
 ) -> tuple[Float64, Int64, Float64]:
-    """`best`, `mates` and `mate_ranks` of some queries. cosine: (q, gallery), -inf for what is left
-    out; speaker: (gallery,) rising; own: (q,)."""
+    """Find `best`, `mates` and `mate_ranks` of some queries. cosine: (q, gallery), -inf for
+    excluded segments; speaker: (gallery,) ascending; own: (q,)."""
     start = np.flatnonzero(np.concatenate(([True], speaker[1:] != speaker[:-1])))
     column = np.repeat(np.arange(len(start)), np.diff(start, append=len(speaker)))
     nearest = np.maximum.reduceat(cosine, start, axis=1)
@@ -117,7 +117,7 @@ def _ranks(
 
 
 def rank_figures(found: Search, drawn: Float64 | None = None) -> Figures | None:
-    """cmc_<k>, auc_cmc, mean_rank, mean_rank_all_mates; None without any query that has a mate.
+    """Figures cmc_<k>, auc_cmc, mean_rank, mean_rank_all_mates; None if no query has a mate.
 
     drawn: (S,) how often a resample holds each speaker (its queries; the gallery stays).
     """
@@ -135,7 +135,7 @@ def rank_figures(found: Search, drawn: Float64 | None = None) -> Figures | None:
 
 
 def chance_figures(found: Search) -> Figures:
-    """Both chance levels of the same figures, exact expectations instead of simulations.
+    """Both chance levels of the search figures, exact expectations instead of simulations.
 
     `chance_*` permutes the labels of the gallery: m mates fall anywhere among G segments, so
     P(none among the k nearest) = (G−m choose k)/(G choose k). `chance_clustered_*` permutes the
@@ -170,7 +170,7 @@ def chance_curves(found: Search) -> dict[str, Float64]:
 
 
 def curves(found: Search) -> dict[str, list[float]] | None:
-    """The whole CMC at ranks 1..50 and its two chance levels; None without any mate to find."""
+    """Whole CMC at ranks 1..50 and its two chance levels; None without any mate to find."""
     queries = found.mates > 0
     if not queries.any():
         return None
@@ -185,7 +185,7 @@ def _ks() -> Int64:
 
 
 def _cmc_figures(cmc: Float64, found: Search) -> Figures:
-    """cmc_<k>, and auc_cmc: their mean over ranks 1..min(50, gallery). cmc: (50,)."""
+    """Figures cmc_<k>, and auc_cmc: their mean over ranks 1..min(50, gallery). cmc: (50,)."""
     figures = {f"cmc_{k}": float(cmc[k - 1]) for k in RANKS}
     figures["auc_cmc"] = float(cmc[: int(min(RANKS[-1], found.gallery.min()))].mean())
     return figures
@@ -241,7 +241,7 @@ def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> 
 def _intervals(
     searches: Mapping[str, Search], n_speakers: int, n_bootstrap: int, seed: int
 ) -> dict[str, object]:
-    """Intervals of the search figures over the queries' speakers; the gallery stays as it is."""
+    """Intervals of the search figures over the queries' speakers; the gallery is fixed."""
 
     def evaluate(drawn: Float64) -> Figures | None:
         figures: Figures = {}
@@ -258,7 +258,7 @@ def _intervals(
 def check_same_space(
     original: Embeddings, protected: Embeddings, original_path: StrPath, protected_path: StrPath
 ) -> tuple[Embeddings, Embeddings]:
-    """Both sides with one list of speakers; UserError for different sizes or a speaker without
+    """Give both sides one list of speakers; UserError for different sizes or a speaker without
     original segments."""
     dimensions = (original.x.shape[1], protected.x.shape[1])
     if dimensions[0] != dimensions[1]:

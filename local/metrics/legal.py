@@ -3,9 +3,9 @@
 
 Source: Vauquier, Srivastava, Hosseini and Vincent, Interspeech 2025, after Opinion 05/2014 of the
 Article 29 Working Party. The authors' package voice-anonymization-legal-eval does the averaging,
-the cosines, the thresholds and the counting; here stands what a recipe of few speakers must settle
-before (who is compared, which utterances, what a tie means) and after (means by speaker, intervals,
-chance levels). Neither figure is D_sys, the "linkability" of 001: see docs/metrics/legal.md.
+the cosines, the thresholds and the counting; this module decides what a recipe of few speakers
+needs before (speakers, utterances, ties) and after (means by speaker, intervals, chance levels).
+Neither figure is D_sys, the "linkability" of Champion et al. 2021: see docs/metrics/legal.md.
 """
 
 import logging
@@ -48,13 +48,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side of the attack: vectors of unit length, (D,) each, by utterance; who spoke what."""
+    """One side of the attack: vectors of unit length, (D,) each, by utterance; speakers."""
 
     vectors: Vectors
     spk2utt: dict[str, list[str]]
 
     def only(self, speakers: Sequence[str]) -> "Side":
-        """The same of some speakers."""
+        """Restrict the side to some speakers."""
         kept = {speaker: self.spk2utt[speaker] for speaker in speakers}
         return Side({utt: self.vectors[utt] for utts in kept.values() for utt in utts}, kept)
 
@@ -66,7 +66,7 @@ def make_side(
     vectors_path: StrPath,
     utt2spk_path: StrPath,
 ) -> Side:
-    """Group x-vectors by speaker and bring them to unit length, which the package expects.
+    """Group x-vectors by speaker and scale them to unit length, as the package expects.
 
     Raises UserError naming the utterance where one file misses it, or where a vector is all zeros.
     """
@@ -104,9 +104,9 @@ def check_sides(enrol: Side, trial: Side, *, enrol_path: StrPath, trial_path: St
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A rate as the mean over `by_speaker`, which is empty where it is undefined; its chance level.
+    """Rate as the mean over `by_speaker`, which is empty where it is undefined; its chance level.
 
-    n_calibration: conversations of each speaker that set the threshold, of Singling Out only.
+    n_calibration: conversations of each speaker that set the threshold, for Singling Out only.
     """
 
     by_speaker: dict[str, float]
@@ -114,7 +114,7 @@ class Figure:
     n_calibration: int | None = None
 
     def report(self, name: str) -> dict[str, object]:
-        """The figure and what must be known to read it, under keys made of `name`."""
+        """Figure with the data needed to read it, under keys made of `name`."""
         rates = list(self.by_speaker.values())
         report: dict[str, object] = {
             name: float(np.mean(rates)) if rates else None,
@@ -140,7 +140,7 @@ def legal_metrics(
     """Both figures for each conversation length L in `lengths`; keys are in docs/metrics/legal.md.
 
     The N speakers with utterances on both sides are the candidates; others are left out with a
-    warning. None stands for what is undefined, and a warning says why.
+    warning. None marks an undefined figure, and a warning gives the reason.
     """
     speakers = sort_ids(enrol.spk2utt.keys() & trial.spk2utt.keys())
     _warn_of_left_out(enrol, trial, len(speakers))
@@ -218,7 +218,7 @@ def _singling_out(enrol: Side, trial: Side, length: int, n_folds: int, seed: int
 
 
 def chance_of_singling_out(n_speakers: int, n_calibration: int) -> float:
-    """Singling Out of an attacker whose scores say nothing: independent and alike for everybody.
+    """Chance level of Singling Out: scores are independent and alike for everybody.
 
     Among M·N such calibration scores the share p of test scores above the threshold is the sum of
     M of the M·N + 1 gaps (uniform spacings) and half of the next, so S ~ Beta(M, R + 1) and, given
@@ -237,7 +237,7 @@ def chance_of_singling_out(n_speakers: int, n_calibration: int) -> float:
 
 
 def _design(n_folds: int, seed: int) -> dict[str, object]:
-    """What was done, in words and numbers that belong beside the figures."""
+    """Description of the method, in words and numbers for the report."""
     return {
         "package": f"{PACKAGE} {version(PACKAGE)}",
         "seed": seed,
@@ -258,9 +258,9 @@ def _design(n_folds: int, seed: int) -> dict[str, object]:
 def _intervals(
     figures: Mapping[str, Figure], speakers: Sequence[str], n_bootstrap: int, seed: int
 ) -> dict[str, object]:
-    """95 % intervals over speakers; the candidates stay, so nobody drawn twice is their own rival.
+    """Intervals (95 %) over speakers; candidates are fixed, so nobody is their own rival.
 
-    Where all speakers have the same rate no resample differs, and a width of 0 would be a lie.
+    Where all speakers have the same rate no resample differs, and a width of 0 would be false.
     """
     varied = {n: f for n, f in figures.items() if len(set(f.by_speaker.values())) > 1}
     for name in figures.keys() - varied.keys():
@@ -313,7 +313,7 @@ def linkability_by_speaker(enrol: Side, trial: Side, length: int, seed: int) -> 
 
 
 def _disjoint_conversations(trial: Side, length: int, seed: int) -> dict[str, Float64]:
-    """(n, D) averaged vectors by speaker: the utterances shuffled and cut into runs of `length`."""
+    """Averaged vectors (n, D) by speaker: the utterances shuffled and cut into runs of `length`."""
     conversations = {}
     for speaker, utts in trial.spk2utt.items():
         order = make_rng(seed, "legal linkability", str(length), speaker).permutation(len(utts))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linkability D↔ and D_sys of Gomez-Barrero et al. 2017, as used by paper 001, section 3.2.
+"""Linkability D↔ and D_sys of Gomez-Barrero et al. 2017, as in Champion et al. 2021, 3.2.
 
 Mated scores compare two recordings of one person (targets), non-mated scores those of two persons.
 Densities are histograms on equal bins over the joint range; another density estimate is another
@@ -58,8 +58,8 @@ def histograms(
 
 
 def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
-    """D↔ by bin, (n_bins,): 0 where ω·LR ≤ 1, 1 where only mated scores fall, else
-    2ωLR/(1 + ωLR) − 1, with LR = p(s|mated)/p(s|non-mated). ω: prior odds of a mated pair."""
+    """Local linkability D↔ by bin, (n_bins,): 0 where ω·LR ≤ 1, 1 where only mated scores fall,
+    else 2ωLR/(1 + ωLR) − 1, with LR = p(s|mated)/p(s|non-mated). ω: prior odds of a mated pair."""
     d = np.zeros_like(bins.mated)
     both = (bins.non_mated > 0) & (bins.mated > 0)
     prior = bins.mated.sum() / bins.non_mated.sum()  # the width of the bins cancels
@@ -70,7 +70,7 @@ def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
 
 
 def d_sys(bins: Histograms, omega: float = 1.0) -> float:
-    """`linkability`: the trapezoid rule of p(s|mated)·D↔(s) over bin centres, as published.
+    """`linkability`: trapezoid rule of p(s|mated)·D↔(s) over bin centres, as published.
 
     With equal bins the width cancels: the sum of share·D↔ less half of the two end bins (so perfect
     separation does not give 1). NaN where all scores are one value and ω leaves something to link:
@@ -83,7 +83,7 @@ def d_sys(bins: Histograms, omega: float = 1.0) -> float:
 
 
 def d_mean(bins: Histograms, omega: float = 1.0) -> float:
-    """`linkability_mean`: the mean of D↔ over mated scores, the definition in 001."""
+    """`linkability_mean`: mean of D↔ over mated scores, as defined in Champion et al. 2021."""
     return float(np.dot(bins.mated, local_linkability(bins, omega)) / bins.mated.sum())
 
 
@@ -101,7 +101,7 @@ def by_speaker(bins: Histograms, ranking: Ranking, speaker: Int64, n_speakers: i
 
 
 def by_enrolment(ranking: Ranking, enrolled: Int64, n_speakers: int, n_bins: int) -> Float64:
-    """D_sys of each speaker's trials alone, (n_speakers,), as the code of 001 has it (50 bins).
+    """D_sys of each speaker's trials alone, (n_speakers,), as Champion et al.'s code (50 bins).
 
     enrolled: (n_trials,) of the enrolment side, in input order, from 0. NaN without mated or
     non-mated scores. Few scores in many bins overlap little, so it is biased towards 1.

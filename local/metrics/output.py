@@ -11,7 +11,7 @@ from utils.tables import atomic_write
 
 
 def to_json(value: object) -> object:
-    """What JSON can hold: infinities as text, undefined (NaN) as null."""
+    """Convert to values that JSON can hold: infinities as text, undefined (NaN) as null."""
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

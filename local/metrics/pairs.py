@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scored pairs of segments and who speaks in them: the checked input of the similarity matrices."""
+"""Scored pairs of segments and their speakers: the checked input of the similarity matrices."""
 
 import logging
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ def _check_labels(trials: Trials, same: Bool, where: tuple[StrPath, StrPath]) ->
 
 
 def common_speakers(sets: Mapping[str, SegmentPairs], paths: Mapping[str, StrPath]) -> list[str]:
-    """The speakers of every setting, rows and columns alike; UserError if one is missing."""
+    """Speakers of every setting, rows and columns alike; UserError if one is missing."""
     sides = {}
     for setting, pairs in sets.items():
         names = np.array(pairs.names)
@@ -113,7 +113,7 @@ def common_speakers(sets: Mapping[str, SegmentPairs], paths: Mapping[str, StrPat
 
 
 def check_cells(pairs: SegmentPairs, trials_path: StrPath, *, symmetric: bool) -> None:
-    """UserError that names the speakers of a cell without pairs; warning if pairs are missing."""
+    """Raise a UserError that names the speakers of a cell without pairs; warn of missing pairs."""
     n = len(pairs.names)
     count = np.bincount(pairs.row * n + pairs.column, minlength=n * n).reshape(n, n)
     if symmetric:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a search better than chance? Permutation tests of the identity leakage (003, section 3.6).
+"""Permutation tests of a search against chance (identity leakage; Seo et al. 2025, 3.6).
 
 The null hypothesis is that of the clustered chance level: the gallery's clusters stay as they are,
-and the names under which the speakers' protected segments are looked for are permuted. Several
+and the names under which the speakers' protected segments are searched are permuted. Several
 systems are tested side by side, so their p values are corrected (Holm 1979).
 """
 
@@ -20,7 +20,7 @@ from utils.seeds import make_rng
 N_PERMUTATIONS = 9999
 TESTED = (*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank")
 _AT_ONCE = 500
-_ROUNDING = 1e-9  # of sums over queries: what differs less is a tie, and counts for chance
+_ROUNDING = 1e-9  # of sums over queries: a smaller difference is a tie, and counts for chance
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 def permutation_tests(
     found: Search, n_permutations: int = N_PERMUTATIONS, seed: int = 0
 ) -> Figures:
-    """`p_value_<figure>`: of cmc_<k> and auc_cmc (higher leaks more), and mean_rank (lower does).
+    """P values `p_value_<figure>`: for cmc_<k> and auc_cmc (higher leaks more), mean_rank (lower).
 
     p = (1 + permutations that leak as much or more) / (1 + permutations), so never 0. The same seed
     gives the same permutations whatever the order of the files. NaN without a query that has a
@@ -56,7 +56,7 @@ def permutation_tests(
 
 
 def leakage_sums(found: Search) -> Float64:
-    """(figures of TESTED, S, S): what the queries of speaker s give under the name of speaker t.
+    """Figures (TESTED, S, S) of the queries of speaker s under the name of speaker t.
 
     Sums over queries, mean_rank with its sign turned so that more is more leakage in all.
     """
@@ -74,7 +74,7 @@ def leakage_sums(found: Search) -> Float64:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p values of several tests, corrected for their number (Holm 1979), in the given order.
+    """Correct p values of several tests for their number (Holm 1979), in the given order.
 
     The i-th smallest of m, from 1, is multiplied by m + 1 - i; none is below one that was smaller,
     or above 1. NaN stays and does not count.

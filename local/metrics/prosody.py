@@ -21,9 +21,9 @@ FIGURES = (*KEYS[:6], "duration_drift", "f0_correlation_vpc22")
 
 
 def read_prosody(path: StrPath) -> dict[str, Float64]:
-    """utterance -> its figures (9,) in the order of KEYS, NaN where undefined.
+    """Read utterance -> its figures (9,) in the order of KEYS, NaN where undefined.
 
-    UserError naming file and line for another header, a ragged line, no number, an id twice.
+    UserError naming file and line for another header, a ragged line, a non-number, an id twice.
     """
     found: dict[str, Float64] = {}
     header = f"# utterance {' '.join(KEYS)}"
@@ -47,7 +47,7 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
 
 
 def _value(word: str) -> float:
-    """A number, or NaN for what is undefined there (-)."""
+    """Number, or NaN for an undefined one (-)."""
     value = math.nan if word == "-" else float(word)
     if word != "-" and not math.isfinite(value):
         raise ValueError(f"{word!r} is not a finite number")
@@ -57,11 +57,11 @@ def _value(word: str) -> float:
 def prosody_figures(
     table: Mapping[str, Float64], utt2spk: Mapping[str, str], *, n_bootstrap: int = 0, seed: int = 0
 ) -> dict[str, object]:
-    """Means over utterances, by speaker and in all, and `intervals` by bootstrap over speakers.
+    """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers.
 
     table: of `read_prosody`; utt2spk: of its utterances. An utterance without a defined value does
-    not count in that figure; `n_undefined` says how many there were. A figure that no utterance
-    defines is NaN, with a warning.
+    not count in that figure; `n_undefined` counts these. A figure that no utterance defines is NaN,
+    with a warning.
     """
     spk2utt = invert({utt: utt2spk[utt] for utt in table})
     values = {
@@ -71,7 +71,7 @@ def prosody_figures(
     total = np.array([np.nansum(v, axis=0) for v in values.values()])
     count = np.array([(~np.isnan(v)).sum(axis=0) for v in values.values()])
 
-    names = FIGURES if count[:, -1].any() else FIGURES[:-1]  # the last wants Praat
+    names = FIGURES if count[:, -1].any() else FIGURES[:-1]  # the last needs Praat
 
     def evaluate(drawn: Float64) -> Figures:
         n = drawn @ count

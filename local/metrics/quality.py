@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimated mean opinion scores: means over speakers, and what protection took of them."""
+"""Estimated mean opinion scores: means over speakers, and their loss by protection."""
 
 import math
 from collections import Counter
@@ -12,13 +12,13 @@ from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, invert, read_map
 
-Scores = Mapping[str, float | str]  # utterance -> score, or why there is none
+Scores = Mapping[str, float | str]  # utterance -> score, or the reason for none
 
 PROBLEMS = ("empty", "short", "silent", "clipped")
 
 
 def read_quality(path: StrPath) -> dict[str, float | str]:
-    """Table `quality` of steps/estimate_quality.py; UserError for no score from 1 to 5."""
+    """Read table `quality` of steps/estimate_quality.py; UserError for a score outside 1 to 5."""
     found: dict[str, float | str] = {}
     for utt, text in read_map(path, rest_of_line=True).items():
         mark, _, problem = text.partition(" ")
@@ -50,7 +50,7 @@ def quality_figures(
     Each is a mean over speakers of the means of their utterances; intervals are by bootstrap over
     speakers. mos_original and mos_drop (original less protected) rest on the utterances that have
     both scores. original: of all utterances of `scores`. An utterance without a score counts in
-    `n_undefined`, by reason; a figure that nobody has is NaN, with a warning.
+    `n_undefined`, by reason; a figure without any speaker is NaN, with a warning.
     """
     columns = {"mos": {utt: _number(score) for utt, score in scores.items()}}
     if original is not None:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search of protected segments among original ones found, speaker by speaker."""
+"""Results of a search of protected segments among original ones, speaker by speaker."""
 
 from dataclasses import dataclass
 
 from utils.arrays import Float64, Int64
 
-RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc goes to the last
+RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc averages up to the last
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where each query finds each speaker in the gallery; S speakers.
+    """Rank at which each query finds each speaker in the gallery; S speakers.
 
     best: (n_queries, S) 1 + the number of other people's segments that are as near as the nearest
     one of the speaker or nearer; inf for a speaker without segments. own: (n_queries,) the query's

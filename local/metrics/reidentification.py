@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Re-identification: who of the enrolled speakers is it? From the scores of a trial list.
+"""Re-identification of a query among the enrolled speakers, from the scores of a trial list.
 
 A query is a trial utterance; the candidates are the enrolled speakers that it is scored against. In
 lists of the VoicePrivacy challenges these are all of the utterance's gender. The public code
@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Where each query's own speaker stands among its candidates.
+    """Rank of each query's own speaker among its candidates.
 
     rank: (n,) 1 + the other candidates that score as high or higher; candidates: (n,) their number;
-    speaker: (n,) places in names.
+    speaker: (n,) positions in names.
     """
 
     rank: Int64
@@ -47,7 +47,7 @@ class Queries:
         return {**top, f"{prefix}_mean_rank": float(weight @ self.rank / total)}
 
     def chance(self, prefix: str) -> Figures:
-        """The same for scores that say nothing: k of C candidates, and rank (C + 1)/2."""
+        """Chance level of these figures: k of C candidates, and rank (C + 1)/2."""
         c = self.candidates
         top = {f"chance_{prefix}_top_{k}": float((np.minimum(k, c) / c).mean()) for k in RANKS}
         return {**top, f"chance_{prefix}_mean_rank": float((c + 1).mean() / 2)}
@@ -90,7 +90,7 @@ def find_queries(
 
 
 def _matrix(trials: Trials, score: Float64) -> Float64:
-    """(utterances, enrolled) scores; NaN where a pair is no trial."""
+    """Scores (utterances, enrolled); NaN where a pair is no trial."""
     enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
     matrix = np.full((len(utts.names), len(enrol.names)), np.nan)
     matrix[utts.codes, enrol.codes] = score
@@ -99,7 +99,7 @@ def _matrix(trials: Trials, score: Float64) -> Float64:
 
 def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Queries:
     mine = matrix[np.arange(len(own)), own]
-    # Whoever scores as high counts as before the right one: a tie names nobody.
+    # An equal score counts as before the right one: a tie names nobody.
     rank = (matrix >= mine[:, None]).sum(axis=1)
     return Queries(rank, np.isfinite(matrix).sum(axis=1), speaker, names)
 
@@ -107,7 +107,7 @@ def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Quer
 def _average(
     matrix: Float64, own: Int64, speaker: Int64, n_speakers: int, names: list[str]
 ) -> tuple[Float64, Int64]:
-    """Scores averaged over each speaker's utterances, for candidates that all of them have."""
+    """Scores averaged over each speaker's utterances, for candidates common to all of them."""
     means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(n_speakers)])
     owners = [np.unique(own[speaker == s]) for s in range(n_speakers)]
     for name, found in zip(names, owners, strict=True):

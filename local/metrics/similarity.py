@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Voice similarity matrices, de-identification and voice distinctiveness.
 
-Sources: papers 000 (Noé et al. 2020, Eq. 2 to 5) and 002 (Noé et al. 2022, Eq. 6 to 10, 17 to 20,
-section 4.3). Three settings: OO original against original segments, OP original (rows) against
-protected (columns), PP protected against protected. M_OP is not symmetric (000 and 002 err here);
-M_OO and M_PP are, so a pair of these counts for the cells of both orders.
+Sources: Noé et al. 2020, Eq. 2 to 5; Noé et al. 2022, Eq. 6 to 10, 17 to 20, section 4.3. Three
+settings: OO original against original segments, OP original (rows) against protected (columns), PP
+protected against protected. M_OP is not symmetric (both papers err here); M_OO and M_PP are, so a
+pair of these counts for the cells of both orders.
 """
 
 import logging
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """The scored pairs of OO, OP or PP; made by `prepare`.
+    """Scored pairs of OO, OP or PP; made by `prepare`.
 
     cell: (n_pairs,) row speaker · S + column speaker, in ascending order of score; n_in_cell:
     (S, S) pairs of each cell, both orders for a symmetric setting.
@@ -48,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What one setting yields. sim (002), sim2020 (000), llr: (S, S); the rest see `zebra`."""
+    """Results of one setting. sim, sim2020 (Noé et al. 2022, 2020), llr: (S, S); rest: `zebra`."""
 
     sim: Float64
     sim2020: Float64
@@ -81,8 +81,8 @@ def assess(setting: Setting, drawn: Float64 | None = None) -> Assessment | None:
     llr = setting.cell_means(setting.ranking.by_trial(by_run))
     log_sigmoid = setting.cell_means(setting.ranking.by_trial(-detection.softplus(-by_run)))
     return Assessment(
-        sim=np.exp(log_sigmoid),  # 002, Eq. 6: geometric mean of σ(l)
-        sim2020=np.exp(-detection.softplus(-llr)),  # 000, Eq. 2: σ of the mean l
+        sim=np.exp(log_sigmoid),  # Noé et al. 2022, Eq. 6: geometric mean of σ(l)
+        sim2020=np.exp(-detection.softplus(-llr)),  # Noé et al. 2020, Eq. 2: σ of the mean l
         llr=llr,
         d_ece=zebra.d_ece(plain.llr, plain.t, plain.n),
         cllr_min=detection.cllr(plain.llr, plain.t, plain.n),
@@ -90,7 +90,7 @@ def assess(setting: Setting, drawn: Float64 | None = None) -> Assessment | None:
 
 
 def d_diag(m: Float64, drawn: Float64 | None = None) -> float:
-    """Diagonal dominance (002, Eq. 8): |mean of diagonal cells − mean of off-diagonal cells|.
+    """Diagonal dominance (Noé et al. 2022, Eq. 8): |mean of diagonal − mean of off-diagonal cells|.
 
     m: (S, S). It averages cells, so each speaker weighs the same; in a resample as often as drawn.
     """
@@ -101,25 +101,25 @@ def d_diag(m: Float64, drawn: Float64 | None = None) -> float:
 
 
 def dominance_of_rows(m: Float64) -> Float64:
-    """The same by row, (S,), with its sign: own cell less the mean of the row's other cells."""
+    """Dominance by row, (S,), with its sign: own cell less the mean of the row's other cells."""
     own = np.diag(m)
     return np.asarray(own - (m.sum(axis=1) - own) / (len(m) - 1), np.float64)
 
 
 def loss(protected: float, original: float) -> float:
-    """1 − protected/original (002, Eq. 9 and 17); NaN where the originals have nothing to lose."""
+    """Loss 1 − protected/original (Noé et al. 2022, Eq. 9, 17); NaN without anything to lose."""
     return 1.0 - protected / original if original >= FLAT else math.nan
 
 
 def gain_db(protected: float, original: float) -> float:
-    """10 log10(protected/original) in dB (002, Eq. 10, 19, 20); −inf where nothing is left."""
+    """Gain 10 log10(protected/original) in dB (Noé et al. 2022, Eq. 10, 19, 20); −inf at 0."""
     if original < FLAT:
         return math.nan
     return 10.0 * math.log10(protected / original) if protected >= FLAT else -math.inf
 
 
 def figures(found: Mapping[str, Assessment], drawn: Float64 | None = None) -> Figures:
-    """Every figure of one number, NaN where undefined. found: an assessment for each setting."""
+    """All single figures, NaN where undefined. found: an assessment for each setting."""
     d = {s: d_diag(found[s].sim, drawn) for s in SETTINGS}
     d2020 = {s: d_diag(found[s].sim2020, drawn) for s in SETTINGS}
     e = {s: found[s].d_ece for s in SETTINGS}
@@ -141,8 +141,8 @@ def figures(found: Mapping[str, Assessment], drawn: Float64 | None = None) -> Fi
 
 
 def zoo(setting: Setting, llr: Float64) -> Float64:
-    """Zoo coordinates (002, section 4.3), (S, 2): the mean calibrated LLR of the target pairs and
-    of the impostor pairs of each speaker (row). llr: (S, S) means by cell."""
+    """Zoo coordinates (Noé et al. 2022, section 4.3), (S, 2): the mean calibrated LLR of the target
+    pairs and of the impostor pairs of each speaker (row). llr: (S, S) means by cell."""
     own, count = np.diag(llr), setting.n_in_cell
     impostor = (llr * count).sum(axis=1) - own * np.diag(count)
     return np.stack([own, impostor / (count.sum(axis=1) - np.diag(count))], axis=1)
@@ -206,7 +206,7 @@ def _counts(sets: Mapping[str, SegmentPairs]) -> dict[str, int]:
 
 
 def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, object]:
-    """DeID of each speaker's row of OP and G_VD of its row of PP: an average may hide a badly
+    """DeID of each speaker's row of OP and G_VD of their row of PP: an average may hide a badly
     protected person."""
     rows = {s: np.abs(dominance_of_rows(found[s].sim)).tolist() for s in SETTINGS}
     report: dict[str, object] = {
@@ -227,7 +227,7 @@ def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, 
 
 
 def with_reasons(values: Figures) -> Figures:
-    """The same figures; warns of the undefined ones."""
+    """Return the figures unchanged; warn of undefined ones."""
     for name, value in values.items():
         if math.isnan(value):
             logger.warning(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The score at which an evaluator makes equally many errors of both kinds."""
+"""Score at which an evaluator makes equally many errors of both kinds."""
 
 import numpy as np
 
@@ -7,11 +7,10 @@ from utils.arrays import Bool, Float64
 
 
 def eer_threshold(score: Float64, target: Bool) -> float:
-    """Midway between the two neighbouring scores where P_miss and P_fa are closest.
+    """Midpoint between the two neighbouring scores where P_miss and P_fa are closest.
 
     score, target: (n_trials,), of both kinds at least one. A trial above the threshold is accepted.
-    Where several places are as close, the lowest. With one score only there is no place between two
-    and it is that score.
+    Of several equally close midpoints it is the lowest. With one score only, it is that score.
     """
     levels, place = np.unique(score, return_inverse=True)
     if len(levels) == 1:

@@ -14,9 +14,9 @@ from utils.tables import invert
 def count_confusions(
     reference: Mapping[str, str], recognised: Mapping[str, str], utt2spk: Mapping[str, str]
 ) -> tuple[list[str], list[str], list[str], Float64]:
-    """(speakers, emotions that are there, emotions that were said, counts (S, K, L)).
+    """Count confusions: (speakers, true emotions, recognised emotions, counts (S, K, L)).
 
-    Said emotions begin with those that are there, in the same order; the other ones follow.
+    Recognised emotions begin with the true ones, in the same order; the others follow.
     """
     emotions = sorted(set(reference.values()))
     said = [*emotions, *sorted({recognised[utt] for utt in reference} - set(emotions))]
@@ -46,7 +46,7 @@ def recall_figures(
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
-    """`uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
+    """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
     reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
     folds there is `uar_vpc24`, too: the mean over folds of each one's mean recall. The mean of
@@ -99,8 +99,8 @@ def _count_folds(
 
 
 def _over_folds(parts: Sequence[Float64], drawn: Float64) -> float:
-    """VoicePrivacy 2024: the mean over folds of the mean recall of the emotions in a fold; a fold
-    without any speaker of a resample does not count."""
+    """UAR of VoicePrivacy 2024: the mean over folds of the mean recall of the emotions in a fold; a
+    fold without any speaker of a resample does not count."""
     each = [recalls(np.tensordot(drawn, counts, 1)) for counts in parts]
     means = [float(np.nanmean(e)) for e in each if not np.isnan(e).all()]
     return float(np.mean(means)) if means else math.nan

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Speakers:
-    """Who stands on each side of each trial, as positions in `names` (C order)."""
+    """Speakers on each side of each trial, as positions in `names` (C order)."""
 
     names: list[str]
     enrol: Int64
@@ -31,11 +31,11 @@ class Speakers:
 def find_speakers(
     trials: Trials, utt2spk: Mapping[str, str], *, trials_path: StrPath, utt2spk_path: StrPath
 ) -> Speakers:
-    """Speakers of both sides of a trial list.
+    """Find the speakers of both sides of a trial list.
 
     The trial side must be in utt2spk. The enrolment side is an utterance of it, or a speaker of it,
     or else (where no other enrolment is an utterance) a model: of the one speaker of its target
-    trials, or, without any, of nobody else.
+    trials, or, without any, of a separate person.
     """
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
     speakers = set(utt2spk.values())
@@ -112,7 +112,7 @@ class ScoredTrials:
     gain: Float64
 
     def figures(self, weight: Float64 | None = None) -> Figures | None:
-        """Every figure of one number; NaN where undefined, None without targets or nontargets.
+        """All single figures; NaN where undefined, None without targets or nontargets.
 
         weight: (n_trials,) in ascending order of score, from a resample.
         """
@@ -124,7 +124,7 @@ class ScoredTrials:
         return found | self._linkability(weight)
 
     def balanced_bits(self, value: Float64, weight: Float64 | None) -> float:
-        """Mean of the means over targets and over nontargets, nat made bit."""
+        """Mean of the means over targets and over nontargets, converted from nat to bit."""
         every = np.ones(len(value)) if weight is None else weight
         mated = every * self.ranking.target
         both = detection.mean(value, mated) + detection.mean(value, every - mated)
@@ -167,7 +167,7 @@ class Counted:
     laplace: detection.Blocks
 
 
-# By their key, of the trials, their counts, and the weights of a resample.
+# By key: functions of the trials, their counts, and the weights of a resample.
 FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
     "eer": lambda _, of, __: detection.eer(of.t, of.n),
     "eer_rocch": lambda _, of, __: detection.eer(of.plain.t, of.plain.n),
@@ -185,7 +185,7 @@ def prepare(
     omegas: Mapping[str, float] | None = None,
     cell: Int64 | None = None,
 ) -> ScoredTrials:
-    """Sort trials and precompute what does not depend on a resample. score, target, cell (see
+    """Sort trials and precompute all that does not depend on a resample. score, target, cell (see
     `detection.rank`): (n_trials,)."""
     ranking = detection.rank(score, target, cell)
     signed = np.where(ranking.target, ranking.score, -ranking.score)
@@ -248,8 +248,8 @@ def _with_rise(
     weight: Float64 | None = None,
     weight_before: Float64 | None = None,
 ) -> Figures | None:
-    """The figures of `ScoredTrials.figures`, and how far the folded EER lies above that of `before`
-    in the same resample. weight, weight_before: (n_trials,) in ascending order of either score."""
+    """Figures of `ScoredTrials.figures`, and the rise of the folded EER above that of `before` in
+    the same resample. weight, weight_before: (n_trials,) in ascending order of either score."""
     figures = scored.figures(weight)
     if figures is None or before is None:
         return figures
@@ -258,7 +258,7 @@ def _with_rise(
 
 
 def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, object]:
-    """D_sys on so many bins: of all trials, and of each enrolled speaker's alone (001's code)."""
+    """D_sys on so many bins: of all trials, and by enrolled speaker (Champion et al. 2021)."""
     bins = linkability.histograms(ranking, n_bins=n_bins)
     own = linkability.by_enrolment(ranking, speakers.enrol, len(speakers.names), n_bins)
     found = {

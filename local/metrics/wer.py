@@ -14,14 +14,14 @@ from utils.arrays import Float64
 from utils.tables import invert
 
 _ERRORS = ("substitutions", "insertions", "deletions")
-# The first four of an utterance, in words and in characters; the rest of the utterance.
+# First four counts for words and for characters of an utterance; then its other counts.
 _COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _ERRORS))
 _COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
 
 
 @dataclass(frozen=True)
 class Errors:
-    """What turns a reference into a hypothesis in the fewest steps, in words or characters."""
+    """Fewest edits from a reference to a hypothesis, in words or characters."""
 
     substitutions: int
     insertions: int
@@ -29,22 +29,22 @@ class Errors:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all edits."""
         return self.substitutions + self.insertions + self.deletions
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
-    """The fewest errors (Levenshtein 1966), all of the same weight.
+    """Fewest errors (Levenshtein 1966), all of the same weight.
 
     Their total is unique; how it divides up may not be (`a b` to `b c`: two substitutions, or a
-    deletion and an insertion), and is then as the library finds it, not always as Kaldi does.
+    deletion and an insertion), and is then the library's choice, not always Kaldi's.
     """
     tags = [edit.tag for edit in Levenshtein.editops(reference, hypothesis)]
     return Errors(tags.count("replace"), tags.count("insert"), tags.count("delete"))
 
 
 def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
-    """The lines of Kaldi's compute-wer; n_* of `error_figures`. Not a number without words."""
+    """Lines of Kaldi's compute-wer; n_* of `error_figures`. NaN without words."""
     words, sentences = counts["n_words"], counts["n_segments"]
     errors = [counts[f"n_{name}"] for name in ("insertions", "deletions", "substitutions")]
     wer = 100 * sum(errors) / words if words else math.nan
@@ -66,8 +66,8 @@ def error_figures(
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
-    """`wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and `cer_...`, `ser`,
-    `normalisation`, counts, and intervals.
+    """Figures `wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and
+    `cer_...`, `ser`, `normalisation`, counts, and intervals.
 
     reference, hypothesis, utt2spk: by utterance; all of `reference` are in the others. Texts are
     normalised before they are compared; normaliser: one of `steps.asr.text.NORMALISERS`. All are
@@ -105,7 +105,7 @@ def error_figures(
 
 
 def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
-    """_COUNTS of an utterance."""
+    """Counts (_COUNTS) of an utterance."""
     spelt = " ".join(reference)
     words, letters = align(reference, hypothesis), align(spelt, " ".join(hypothesis))
     rows = [[e.substitutions, e.insertions, e.deletions] for e in (words, letters)]

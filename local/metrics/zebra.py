@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ZEBRA: expected and worst-case disclosure of identity.
 
-Source: paper 002, section 5 (Eq. 11 to 13, Table 1), after Nautsch et al. 2020. LLR are natural
-logarithms; D_ECE is in bit; l_w in decades (base-10 LLR).
+Source: Noé et al. 2022, section 5 (Eq. 11 to 13, Table 1), after Nautsch et al. 2020. LLR are
+natural logarithms; D_ECE is in bit; l_w in decades (base-10 LLR).
 """
 
 import math
@@ -27,7 +27,7 @@ _TAGS = ((6.0, "F"), (5.0, "E"), (4.0, "D"), (2.0, "C"), (1.0, "B"))
 
 
 def z(llr: Float64) -> Float64:
-    """Z(l) = 1/2 + (l − (eˡ − 1))/(eˡ − 1)² (002, Eq. 13), for any l, −inf and inf included.
+    """Z(l) = 1/2 + (l − (eˡ − 1))/(eˡ − 1)² (Noé et al. 2022, Eq. 13), for any l, ±inf included.
 
     llr: (...). The defining form loses all digits near 0 and overflows above 709, so: a series
     near 0, and for l > 0 the same fraction in v = e⁻ˡ.
@@ -43,9 +43,9 @@ def z(llr: Float64) -> Float64:
 
 
 def d_ece(llr: Float64, t: Float64, n: Float64) -> float:
-    """D_ECE in bit (002, Eq. 13): ⟨Z(l)⟩ over targets + ⟨Z(−l)⟩ over nontargets, over 2 ln 2.
+    """D_ECE in bit (Noé et al. 2022, Eq. 13): (⟨Z(l)⟩ targets + ⟨Z(−l)⟩ nontargets) / (2 ln 2).
 
-    llr: LLRs that t targets and n nontargets carry. On PAV blocks: expected disclosure, 0 to
+    llr: LLRs with t targets and n nontargets each. On PAV blocks: expected disclosure, 0 to
     `D_ECE_MAX`. On scores or on an attacker's calibration it may be negative: misleading evidence.
     """
     return (mean(z(llr), t) + mean(z(-llr), n)) / (2.0 * LN2)
@@ -54,21 +54,21 @@ def d_ece(llr: Float64, t: Float64, n: Float64) -> float:
 def l_w(laplace: Blocks) -> float:
     """Worst-case disclosure: the largest |LLR| in decades, over `pav(..., laplace=True)`.
 
-    002, section 5.2. Taken as log10 of the odds, not as ln/ln 10, so that odds of 10, 100, ... lie
-    exactly on the inclusive bounds of Table 1.
+    Source: Noé et al. 2022, section 5.2. Taken as log10 of the odds, not as ln/ln 10, so that odds
+    of 10, 100, ... lie exactly on the inclusive bounds of Table 1.
     """
     return max(math.log10(max(float(odds), 1.0 / float(odds))) for odds in laplace.odds)
 
 
 def tag(worst: float) -> str:
-    """Category of `l_w` (002, Table 1)."""
+    """Category of `l_w` (Noé et al. 2022, Table 1)."""
     if worst == 0.0:
         return "0"
     return next((letter for bound, letter in _TAGS if worst >= bound), "A")
 
 
 def ece(llr: Float64, t: Float64, n: Float64, prior: Float64) -> Float64:
-    """Posterior ECE profile in bit (002, Eq. 11) over prior probabilities of a target.
+    """Posterior ECE profile in bit (Noé et al. 2022, Eq. 11) over prior probabilities of a target.
 
     llr, t, n: as for `d_ece`; prior: (p,) inside (0, 1). LLR of 0 give the prior profile (Eq. 12).
     """

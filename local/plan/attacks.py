@@ -42,7 +42,7 @@ class Listed:
 
     @property
     def how(self) -> str:
-        """How the attacker obtains their evaluator."""
+        """Way in which the attacker obtains their evaluator."""
         return self.attack.parts.evaluator
 
     @property

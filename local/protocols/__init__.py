@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocols of the assessment: who is enrolled, which trials are made, what an attacker knows."""
+"""Protocols of the assessment: enrolled speakers, trials, and the knowledge of an attacker."""

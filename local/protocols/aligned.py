@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aligned attacker: a rotation that undoes protection, learnt on pairs of x-vectors.
+"""Aligned attacker: a rotation that undoes protection, learnt on pairs of x-vectors.
 
 Source: Champion, Thebaud, Le Lan, Larcher and Jouvet, "On the invertibility of a voice privacy
 system using embedding alignment", ASRU 2021 (public code: x-vector-procrustes). The attacker has
-some speech before and after protection; they need not know how the system works. The map is the
+some speech before and after protection; they need no knowledge of the system. The map is the
 orthogonal Procrustes solution between the centred x-vectors of the two sides, in the principal
 components of each.
 """
@@ -28,10 +28,10 @@ Table = dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """An orthogonal map between two spaces of D dimensions, in k principal components of each.
+    """Orthogonal map between two spaces of D dimensions, in k principal components of each.
 
     source_mean, target_mean: (D,); source_basis, target_basis: (D, k) orthonormal columns; matrix:
-    (k, k) orthogonal; n_pairs: pairs that it was learnt on.
+    (k, k) orthogonal; n_pairs: number of training pairs.
     """
 
     source_mean: Float64
@@ -43,28 +43,28 @@ class Rotation:
 
     @property
     def dimensions(self) -> int:
-        """k."""
+        """Number k of components."""
         return len(self.matrix)
 
     def carry(self, x: Float64) -> Float64:
-        """(n, D) of the source's space into the target's, less the target's mean."""
+        """Map x-vectors (n, D) of the source's space to the target's, less the target's mean."""
         components = (x - self.source_mean) @ self.source_basis
         return np.asarray(components @ self.matrix @ self.target_basis.T, np.float64)
 
     def centre(self, x: Float64) -> Float64:
-        """(n, D) of the target's space, less its mean and what its components do not hold."""
+        """Project x-vectors (n, D) of the target's space to its components, less its mean."""
         return np.asarray(
             (x - self.target_mean) @ self.target_basis @ self.target_basis.T, np.float64
         )
 
 
 def learn_rotation(source: Float64, target: Float64, dimensions: int | None = None) -> Rotation:
-    """The map of `source` onto `target`, rows paired, (n, D) each, that errs least in squares.
+    """Map of `source` onto `target`, rows paired, (n, D) each, with the least squared error.
 
-    Both are centred. n pairs span n - 1 dimensions at most, and beyond what both sides span a
-    rotation is arbitrary: so no more principal components are kept than that, with a warning.
-    dimensions: components to keep; None: as many as there are. UserError for fewer than two pairs
-    or a side without any variation.
+    Both are centred. n pairs span n - 1 dimensions at most, and beyond the span of both sides a
+    rotation is arbitrary: so no more principal components are kept, with a warning. dimensions:
+    components to keep; None: all. UserError for fewer than two pairs or a side without any
+    variation.
     """
     n, size = source.shape
     if n < FEWEST_PAIRS:
@@ -95,8 +95,8 @@ def _components(centred: Float64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """x-vectors of the same utterances before and after protection, by utterance; groups: the
-    group of each (its speaker's gender, or one for all); speakers: whose they are."""
+    """X-vectors of the same utterances before and after protection, by utterance; groups: the group
+    of each (its speaker's gender, or one for all); speakers: of each."""
 
     original: Vectors
     protected: Vectors
@@ -107,7 +107,7 @@ class Pairs:
 def learn_by_group(
     pairs: Pairs, *, to_original: bool = True, dimensions: int | None = None
 ) -> dict[str, Rotation]:
-    """A rotation for each group of the pairs: of protected x-vectors to original ones, or back."""
+    """Rotation for each group of the pairs: from protected x-vectors to original ones, or back."""
     rotations: dict[str, Rotation] = {}
     for group in sort_ids(set(pairs.groups.values())):
         ids = sort_ids(utt for utt, own in pairs.groups.items() if own == group)
@@ -145,9 +145,9 @@ def align(
     """Carry protected trials to the originals' space (or the original enrolment to the protected).
 
     enrol: original x-vectors of speakers; trial: protected ones of utterances; groups: of both, by
-    id. space `centred`: both less the mean of the pairs, for the cosine; `original`: as the
-    encoder makes them, for a back end trained on such; what is not carried stays as it is.
-    UserError names an id whose group has no rotation.
+    id. space `centred`: both less the mean of the pairs, for the cosine; `original`: as the encoder
+    makes them, for a back end trained on such; the other side is unchanged. UserError names an id
+    whose group has no rotation.
     """
 
     def move(vectors: Vectors, *, carried: bool) -> dict[str, Float64]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an attack was: sets, draws, seeds and models, read from what was made."""
+"""Record of an attack: sets, draws, seeds and models, read from their folders."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,14 @@ SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draw
 
 @dataclass(frozen=True)
 class Side:
-    """A set of an attack. conf: conf.json of a protected one; None for original speech."""
+    """Set of an attack. conf: conf.json of a protected one; None for original speech."""
 
     data: DataDir
     conf: Json | None
 
     @classmethod
     def read(cls, path: Path) -> "Side":
-        """A data directory, original or of steps/anonymise.py."""
+        """Read a data directory, original or of steps/anonymise.py."""
         conf = path / "conf.json"
         data = load_data_dir(path, need=("utt2spk",))
         if not is_there(conf):
@@ -33,7 +33,7 @@ class Side:
         return cls(data, read_json_object(conf, "protect the set again"))
 
     def record(self) -> Json:
-        """Its name, size, and how it was drawn."""
+        """Name, size, and draw of the set."""
         found: Json = {
             "data": str(self.data.path),
             "protected": self.conf is not None,
@@ -45,7 +45,7 @@ class Side:
         return found
 
     def draws(self) -> dict[str, set[tuple[str, str]]]:
-        """speaker -> the (draw, key) pairs of their utterances."""
+        """Pairs (draw, key) of each speaker's utterances."""
         assert self.conf is not None
         found: dict[str, set[tuple[str, str]]] = {}
         run = str(self.conf.get("draw"))
@@ -56,10 +56,10 @@ class Side:
 
 
 def compare_draws(enrol: Side, trial: Side) -> Json:
-    """Whether enrolment and trials of a speaker share what was drawn for them.
+    """Whether enrolment and trials of a speaker share their random draws.
 
     They may at levels perm, const and position, and where nothing is drawn. UserError where they do
-    at utt or spk: the attacker would know what they are said not to know.
+    at utt or spk: the attacker would know more than stated.
     """
     if enrol.conf is None or trial.conf is None:
         return {"draws": "one side is original"}
@@ -84,9 +84,9 @@ def compare_draws(enrol: Side, trial: Side) -> Json:
 
 
 def describe_encoder(name: str, sides: tuple[Side, Side]) -> Json:
-    """What an encoder's folder says of its training; of a pretrained one its name.
+    """Record of an encoder's training in its folder; for a pretrained one its name.
 
-    UserError where it learnt from somebody who speaks in enrolment or trials.
+    UserError if its training data has a speaker of enrolment or trials.
     """
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
@@ -109,10 +109,10 @@ def record_attack(
     backend: str,
     asnorm: int = 0,
 ) -> Json:
-    """The record of an attack. UserError where the data are not what the attacker is said to have.
+    """Make the record of an attack. UserError if the data do not fit the attacker.
 
     name: of the table of attackers, or unprotected; a further run ends in _draw<n>. pairs: the
-    protected set that an aligned attacker has before and after protection.
+    protected set of which an aligned attacker has the original, too.
     """
     attacker = _find(name.partition("_draw")[0])
     sides = Side.read(enrol), Side.read(trial)
@@ -151,7 +151,7 @@ def _find(name: str) -> Attacker:
 
 
 def _training(training: Side, sides: tuple[Side, Side]) -> Json:
-    """Of the training set; nobody of it may speak in enrolment or trials."""
+    """Record of the training set; none of its speakers may occur in enrolment or trials."""
     heard = training.data
     for side in sides:
         check_apart(set(heard.spk2utt), heard.path, set(side.data.spk2utt), side.data.path)
@@ -159,7 +159,7 @@ def _training(training: Side, sides: tuple[Side, Side]) -> Json:
 
 
 def _pairs(pairs: Side, trial: Side) -> Json:
-    """Of the pairs: no utterance of theirs is a trial, nor shares the trials' draw."""
+    """Record of the pairs: none of their utterances is a trial, or shares the trials' draw."""
     if pairs.conf is None:
         raise UserError(
             f"{pairs.data.path}: is original speech; the pairs are named by their protected set"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attackers, made of parts: what each knows, and what they hear with.
+"""Attackers, composed of parts: the knowledge of each, and their evaluator.
 
 One table for all: recipes, records of scores, and reports read it from here. docs/attackers.md
 explains it.
@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 
 from utils.cli import UserError
 
-# How an attacker comes by what they hear with.
+# Ways in which an attacker obtains their evaluator.
 ORIGINAL = "original"  # encoder and back end trained on original speech
-ALIGNED = "aligned"  # the same, after a rotation learnt on speech before and after protection
+ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
@@ -21,12 +21,12 @@ NOT_TRAINABLE = ("resemblyzer", "hub:", "given:")  # encoders with nothing to tr
 
 @dataclass(frozen=True)
 class Attacker:
-    """The parts. words: the name in sentences.
+    """Parts of an attacker. words: the name in sentences.
 
-    enrolment: `original`, `other draw` (protected by the attacker: as the system would, but
-    what is drawn differs unless the system's level is perm or const) or `same target`.
-    trial: `original` or `protected`. knows_system, knows_target: whether they could protect speech
-    as the system does, and to which voice. evaluator: one of the five above.
+    enrolment: `original`, `other draw` (protected by the attacker with the system, but with other
+    draws unless the system's level is perm or const) or `same target`. trial: `original` or
+    `protected`. knows_system, knows_target: whether they can use the system, and know its target
+    voice. evaluator: one of the five above.
     """
 
     words: str
@@ -42,7 +42,7 @@ class Attacker:
         return "".join("O" if part == ORIGINAL else "A" for part in (self.enrolment, self.trial))
 
     def parts(self) -> dict[str, object]:
-        """What the record of the scores says of them."""
+        """Description for the record of the scores."""
         parts = asdict(self)
         parts.pop("words")
         return parts
@@ -73,8 +73,8 @@ LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attacker
 
 @dataclass(frozen=True)
 class System:
-    """A system as far as attackers care. level: of its keys; levels: those it could have, too.
-    lacks: what of its speech is not there: `enrolment`, `training`."""
+    """System as attackers see it. level: of its keys; levels: those it could have, too. lacks:
+    missing parts of its speech: `enrolment`, `training`."""
 
     name: str
     level: str
@@ -84,7 +84,7 @@ class System:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attacker with an evaluator on a system. level: of their protected training set."""
+    """Attacker with an evaluator on a system. level: of their protected training set."""
 
     evaluator: str
     system: str
@@ -93,12 +93,12 @@ class Attack:
 
     @property
     def parts(self) -> Attacker:
-        """The attacker's row of the table."""
+        """Attacker's row of the table."""
         return UNPROTECTED if self.attacker == "unprotected" else ATTACKERS[self.attacker]
 
     @property
     def protection(self) -> tuple[str, str]:
-        """What protected enrolment and trials: the system, or nothing where they are original."""
+        """Protection of enrolment and trials: the system, or an empty string for originals."""
         enrolment, trial = (
             "" if part == ORIGINAL else self.system
             for part in (self.parts.enrolment, self.parts.trial)
@@ -108,7 +108,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, and what of what was asked for is not, with why."""
+    """Attacks to run, and requests that could not be met, with the reasons."""
 
     attacks: list[Attack]
     skipped: list[str]
@@ -117,7 +117,7 @@ class Plan:
 def plan_attacks(
     attackers: Sequence[str], systems: Sequence[System], evaluators: Sequence[str], level: str
 ) -> Plan:
-    """Each attacker on each system with each evaluator (<encoder>/<back end>), where that exists.
+    """Plan each attacker on each system with each evaluator (<encoder>/<back end>), if it exists.
 
     level: `utt`, `spk` or `same` (as the system itself), of semi-informed attackers' training sets.
     Unprotected speech comes first. UserError for an unknown attacker or level.
@@ -142,7 +142,7 @@ def plan_attacks(
 
 
 def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> str:
-    """Why an attack does not exist; nothing where it does."""
+    """Reason why an attack does not exist; an empty string where it does."""
     encoder, _, backend = evaluator.rpartition("/")
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
@@ -163,12 +163,12 @@ def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> 
 
 
 def _training_level(attacker: Attacker, system: System, level: str) -> str:
-    """The system's own where it draws nothing, or where the attacker knows the target."""
+    """Level: the system's own if it is not random, or if the attacker knows the target."""
     if attacker.evaluator in (ORIGINAL, ALIGNED):
         return "-"
     if level == "same" or attacker.knows_target or not system.levels:
         return system.level
-    # Named otherwise, but the same: every utterance its own draw (position), a speaker their own.
+    # Other names for the same: every utterance its own draw (position), a speaker their own.
     if (level, system.level) in (("utt", "position"), ("spk", "perm")):
         return system.level
     return level

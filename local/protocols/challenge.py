@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each VoicePrivacy challenge asks for: conf/protocols/*.yaml."""
+"""Requirements of each VoicePrivacy challenge: conf/protocols/*.yaml."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +10,8 @@ from utils.settings import parse_settings, read_settings
 
 @dataclass(frozen=True)
 class Privacy:
-    """attacker: whose EER counts. sets: names of averages and the splits in each. weights: of the
-    splits of a set, in their order; none: all alike."""
+    """attacker: of the EER that counts. sets: names of averages and the splits in each. weights: of
+    the splits of a set, in their order; none: all equal."""
 
     attacker: str
     sets: dict[str, list[str]]
@@ -20,8 +20,8 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A file of conf/protocols. words, emotions: splits. categories: lowest average EERs.
-    genders: whose lists are attacked; empty: as the corpus has them."""
+    """Settings of a file of conf/protocols. words, emotions: splits. categories: lowest average
+    EERs. genders: of the attacked lists; empty: those of the corpus."""
 
     challenge: str
     attackers: str
@@ -35,7 +35,7 @@ class Protocol:
 
 
 def read_protocol(path: Path) -> Protocol:
-    """A protocol; UserError for a setting that is unknown, or weights that are not one a split."""
+    """Read a protocol; UserError for an unknown setting, or not one weight for each split."""
     values = read_settings(path)
     privacy = values.pop("privacy", None)
     if not isinstance(privacy, dict) or not isinstance(privacy.get("sets"), dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trial sets of the NIST study of identity leakage (003, section 3.1.1, Table 4).
+"""Trial sets of the NIST study of identity leakage (Seo et al. 2025, 3.1.1, Table 4).
 
 Segments are compared with segments, within a gender unless asked otherwise, never one with itself.
 
@@ -8,7 +8,7 @@ Segments are compared with segments, within a gender unless asked otherwise, nev
     cross   one speaker; target: profile 1 twice, nontarget: profile 1 and 2 wanted: EER 0 %
 
 trial1 and the nontargets of cross hold every ordered pair, since its two sides differ; trial2 and
-the targets of cross hold a pair once. So cross has two nontargets for each target, as 003 has.
+the targets of cross hold a pair once. So cross has two nontargets for each target, as in the paper.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ PROFILES = ("p1", "p2")
 
 @dataclass(frozen=True)
 class Lists:
-    """The three trial sets, and utterance-profile -> speaker for the ids of `cross`."""
+    """Three trial sets, and utterance-profile -> speaker for the ids of `cross`."""
 
     trial1: Trials
     trial2: Trials
@@ -41,7 +41,7 @@ def make_lists(
     groups: Mapping[str, str] | None = None,
     durations: Mapping[str, str] | None = None,
 ) -> Lists:
-    """The trial sets of all segments in utt2spk.
+    """Make the trial sets of all segments in utt2spk.
 
     genders: by speaker; only speakers of one gender are compared; None: all. sessions: by segment;
     segments of one session are not compared. groups: by speaker (such as age), beside the genders;

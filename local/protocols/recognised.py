@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recogniser said of the utterances of data directories, beside what is true."""
+"""Output of a recogniser for the utterances of data directories, beside the truth."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from utils.tables import read_map
 
 @dataclass(frozen=True)
 class Recognised:
-    """By utterance: what is true, what was recognised, and who speaks."""
+    """Truth, output and speaker, by utterance."""
 
     reference: dict[str, str] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
@@ -22,10 +22,10 @@ class Recognised:
 def read_recognised(
     sets: Iterable[tuple[Path, Path]], table: str, again: str, *, rest_of_line: bool = False
 ) -> Recognised:
-    """All sets together: pairs of a data directory and a table of what was recognised.
+    """Join all sets: pairs of a data directory and a table of the output.
 
-    table: file of the data directory that holds what is true. again: what to do where utterances
-    are missing (LossError). UserError: an utterance that the data has not, or that two sets have.
+    table: file of the data directory with the truth. again: remedy for missing utterances
+    (LossError). UserError: an utterance that is not in the data, or in two sets.
     """
     whole = Recognised()
     for data, path in sets:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions cut into segments that hold so much speech, as in the NIST study (003, section 3.1)."""
+"""Segments of sessions with a given amount of speech, as in the NIST study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from utils.tables import sort_ids
 
 @dataclass(frozen=True)
 class Segment:
-    """Frames start ... stop of a session; nominal: seconds of speech that it holds at least."""
+    """Frames start ... stop of a session; nominal: least seconds of speech in it."""
 
     start: int
     stop: int
@@ -20,10 +20,10 @@ class Segment:
 
 
 def deal(speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0) -> list[Segment]:
-    """Non-overlapping segments from frame `begin` on, of each nominal duration in turn.
+    """Cut non-overlapping segments from frame `begin` on, of each nominal duration in turn.
 
     speech: (T,) frames that hold speech; frame: seconds of one. A segment ends with the frame that
-    completes its speech. What is left is dealt to the first duration, in turn, that it holds.
+    completes its speech. The rest goes to the first duration, in turn, that fits.
     """
     found, place, turn, tried = [], begin, 0, 0
     total = np.concatenate(([0], np.cumsum(speech)))
@@ -41,8 +41,7 @@ def deal(speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0) -> 
 
 
 def enough_sessions(spk_of: Mapping[str, str], least: int) -> tuple[list[str], list[str]]:
-    """Sessions of speakers with so many or more, and the speakers who have fewer. spk_of: by
-    session."""
+    """Sessions of speakers with so many or more, and speakers with fewer. spk_of: by session."""
     speakers = list(spk_of.values())
     few = {who for who in speakers if speakers.count(who) < least}
     return [name for name in sort_ids(spk_of) if spk_of[name] not in few], sort_ids(few)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enrolment and trial lists as the VoicePrivacy challenges make them, or cut from theirs.
+"""Enrolment and trial lists in the form of the VoicePrivacy challenges, or cut from theirs.
 
-The rules, as they show in the official LibriSpeech lists of 2020 (paper 001, Table 1): every
-speaker of the evaluation set has trial utterances; speakers with enough speech are enrolled too,
-with utterances of one session (in LibriSpeech: one chapter) of which no utterance is in a trial;
-the trials of a gender are the full product of its enrolment speakers and all its trial
-utterances. Mixed trials (2026) are the same of both genders together.
+The rules, as inferred from the official LibriSpeech lists of 2020 (Champion et al. 2021, Table 1):
+every speaker of the evaluation set has trial utterances; speakers with enough speech are enrolled
+too, with utterances of one session (in LibriSpeech: one chapter) of which no utterance is in a
+trial; the trials of a gender are the full product of its enrolment speakers and all its trial
+utterances. Mixed trials (2026) follow the same rules for both genders together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,11 +25,11 @@ TARGET, NONTARGET = LABELS
 
 @dataclass(frozen=True)
 class Rules:
-    """How lists are made.
+    """Rules for making lists.
 
-    enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: what an enrolled
-    speaker must have left for trials. enrol_speakers: so many of each gender are enrolled; None:
-    all who can be. genders: whose trials there are; a speaker of another one is an error.
+    enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: least number of trial
+    utterances of an enrolled speaker. enrol_speakers: number enrolled of each gender; None: all
+    possible. genders: of the trials; a speaker of another one is an error.
     """
 
     enrol_utts: int = 5
@@ -40,10 +40,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of one evaluation.
+    """Lists of one evaluation.
 
     enrolment: speaker -> utterances. trials: gender, or MIXED -> (speaker, utterance, label).
-    trial_only: speakers whom nobody enrolled -> why. unused: utterances in no list.
+    trial_only: speakers who are not enrolled -> reason. unused: utterances in no list.
     """
 
     enrolment: Mapping[str, Sequence[str]]
@@ -52,7 +52,7 @@ class Lists:
     unused: Sequence[str] = ()
 
     def enrolled(self, gender: str) -> list[str]:
-        """Enrolment speakers of a gender: those whom its trials name."""
+        """Enrolment speakers of a gender: those in its trials."""
         return sort_ids({speaker for speaker, _, _ in self.trials[gender]})
 
     def trial_utts(self, gender: str) -> list[str]:
@@ -62,7 +62,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the lists of one gender hold."""
+    """Counts of the lists of one gender."""
 
     enrol_speakers: int
     enrol_utts: int
@@ -73,7 +73,7 @@ class Counts:
 
 
 def count_lists(lists: Lists, gender: str, utt2spk: Mapping[str, str]) -> Counts:
-    """Speakers, utterances and trials of one gender; `utt2spk` knows every trial utterance."""
+    """Count speakers, utterances and trials of one gender; `utt2spk` has all trial utterances."""
     enrolled, utts = lists.enrolled(gender), lists.trial_utts(gender)
     target = sum(label == TARGET for _, _, label in lists.trials[gender])
     return Counts(
@@ -87,27 +87,27 @@ def count_lists(lists: Lists, gender: str, utt2spk: Mapping[str, str]) -> Counts
 
 
 def by_hash(items: Iterable[str], seed: int, purpose: str, *context: str) -> list[str]:
-    """The items in an order that depends on the seed and on each item, not on the others."""
+    """Shuffle the items by the seed and each item, independent of the others."""
     return sorted(items, key=lambda item: (derive_seed(seed, purpose, *context, item), item))
 
 
 def full_product(
     enrolled: Iterable[str], utts: Iterable[str], utt2spk: Mapping[str, str]
 ) -> list[Trial]:
-    """Every speaker with every utterance."""
+    """Trials of every speaker with every utterance."""
     listed = sort_ids(utts)
     return [(spk, utt, label_of(spk, utt, utt2spk)) for spk in sort_ids(enrolled) for utt in listed]
 
 
 def label_of(speaker: str, utt: str, utt2spk: Mapping[str, str]) -> str:
-    """Whether the trial of a speaker and an utterance is target or nontarget."""
+    """Label of the trial of a speaker and an utterance: target or nontarget."""
     return TARGET if utt2spk[utt] == speaker else NONTARGET
 
 
 def split_speaker(
     speaker: str, utts: Sequence[str], sessions: Mapping[str, str], rules: Rules, seed: int
 ) -> tuple[list[str], list[str]] | str:
-    """(enrolment, trial) utterances of one speaker, or why this speaker cannot be enrolled.
+    """Choose (enrolment, trial) utterances of one speaker, or the reason for not enrolling them.
 
     An utterance that `sessions` does not name is a session of its own. Where sessions are known,
     one that is long enough and leaves enough others is drawn for enrolment, and the rest of it is
@@ -150,11 +150,10 @@ def make_lists(
     seed: int,
     sessions: Mapping[str, str] | None = None,
 ) -> Lists:
-    """Lists by the rules at the head of this module.
+    """Make lists by the rules at the head of this module.
 
-    The choice for a speaker depends on the seed and that speaker's own utterances and sessions,
-    and which speakers are enrolled (`rules.enrol_speakers`) on the seed and their ids: not on any
-    order.
+    The choice for a speaker depends on the seed and that speaker's own utterances and sessions, and
+    the choice of speakers (`rules.enrol_speakers`) on the seed and their ids: not on any order.
     """
     spk2utt = invert(utt2spk)
     for speaker in spk2utt:
@@ -197,9 +196,9 @@ def lists_of_enrolled(
     enrolment: Mapping[str, Sequence[str]],
     genders: Sequence[str] = GENDERS,
 ) -> Lists:
-    """Lists with a given enrolment (speaker -> utterances): all else of `utt2spk` is tried.
+    """Make lists with a given enrolment (speaker -> utterances): all else of `utt2spk` is tried.
 
-    UserError where an enrolment utterance is not in `utt2spk`, or is another speaker's there.
+    UserError where an enrolment utterance is not in `utt2spk`, or belongs to another speaker there.
     """
     for speaker, utts in enrolment.items():
         for utt in utts:
@@ -227,7 +226,7 @@ def choose_evaluation(
     seed: int,
     sessions: Mapping[str, str] | None = None,
 ) -> tuple[set[str], list[str]]:
-    """(speakers to evaluate, so many of each gender; who has too few utterances for it)."""
+    """Choose (speakers to evaluate, so many of each gender; those with too few utterances)."""
     unable = [
         speaker
         for speaker, utts in invert(utt2spk).items()
@@ -245,7 +244,7 @@ def choose_speakers(
     purpose: str,
     genders: Sequence[str] = GENDERS,
 ) -> set[str]:
-    """So many speakers of each gender, by a seeded choice that does not depend on order.
+    """Choose so many speakers of each gender, seeded and independent of order.
 
     Raises UserError with both numbers when a gender has fewer.
     """
@@ -262,9 +261,9 @@ def choose_speakers(
 
 
 def with_both(lists: Lists, utt2spk: Mapping[str, str], spk2gender: Mapping[str, str]) -> Lists:
-    """The lists with those that they lack of f, m and MIXED: mixed trials are every speaker with
-    every utterance, and those of a gender are the mixed ones in which both are of it. Lists of one
-    gender stay as they are."""
+    """Add the missing lists of f, m and MIXED: mixed trials are every speaker with every utterance,
+    and those of a gender are the mixed ones in which both sides have it. Lists of one gender are
+    unchanged."""
     trials = dict(lists.trials)
     if MIXED not in trials and all(gender in trials for gender in GENDERS):
         utts = {utt for gender in GENDERS for utt in lists.trial_utts(gender)}
@@ -280,7 +279,7 @@ def with_both(lists: Lists, utt2spk: Mapping[str, str], spk2gender: Mapping[str,
 
 
 def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str], dict[str, str]]:
-    """(lists, utt2spk, spk2gender) of `folder/<evaluation>_{enrolls,trials_f,trials_m}`, or of
+    """Read (lists, utt2spk, spk2gender) of `folder/<evaluation>_{enrolls,trials_f,trials_m}`, or of
     `..._{enrolls,trials_mixed}`, or of all four.
 
     Raises UserError for a missing table, or a trial that contradicts enrolment, speaker or gender.
@@ -317,7 +316,7 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
 
 
 def _check_official(data: DataDir, gender: str, enrolment: Mapping[str, Sequence[str]]) -> None:
-    """UserError for a trial that contradicts the enrolment, the speakers or the gender."""
+    """Raise a UserError for a trial that contradicts the enrolment, the speakers or the gender."""
     path = data.path / "trials"
     for number, (speaker, utt, label) in enumerate(data.trials or [], start=1):
         trial = f"{path}:{number}: {speaker} {utt} {label}"
@@ -333,7 +332,7 @@ def _check_official(data: DataDir, gender: str, enrolment: Mapping[str, Sequence
 
 
 def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
-    """The lists without the utterances that are not there, and without speakers left with none."""
+    """Remove missing utterances from the lists, and speakers left with none."""
     there = set(utts)
     enrolment = {
         speaker: kept
@@ -350,7 +349,7 @@ def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
 
 
 def check_agreement(kind: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> None:
-    """UserError when the corpus and the official lists say different things of one id."""
+    """Raise a UserError when the corpus and the official lists contradict each other on an id."""
     differ = [key for key in sort_ids(ours.keys() & theirs.keys()) if ours[key] != theirs[key]]
     if differ:
         first = differ[0]
@@ -361,7 +360,7 @@ def check_agreement(kind: str, ours: Mapping[str, str], theirs: Mapping[str, str
 
 
 def check_lists(lists: Lists) -> None:
-    """UserError unless each gender has trials of both kinds and no utterance has two roles."""
+    """Raise a UserError unless each gender has both kinds of trials and no utterance two roles."""
     enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
     for gender in lists.trials:
         labels = {label for _, _, label in lists.trials[gender]}

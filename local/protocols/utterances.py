@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The utterances of a corpus as its prepare.sh lists them, each checked before any is written.
+"""Utterances of a corpus from its prepare.sh, each checked before any is written.
 
 The table is tab-separated with a header line: `utt spk audio`, and `gender`, `text` and `emotion`
-where the corpus has them; other columns are ignored. What the corpus lacks is an empty field: it is
-reported here with what else is wrong, so that nothing is lost on the way without a word.
+where the corpus has them; other columns are ignored. A missing value is an empty field: it is
+reported here with all other faults, so that nothing is lost silently.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Fault:
-    """An utterance that cannot be used. `kind` groups alike faults; `message` names it."""
+    """Utterance that cannot be used. `kind` groups similar faults; `message` names it."""
 
     utt: str
     kind: str
@@ -32,7 +32,7 @@ class Fault:
 
 
 def read_utterances(path: StrPath) -> list[Row]:
-    """The rows of the table, sorted by id. UserError for no rows, a ragged row, or an id twice."""
+    """Read the rows, sorted by id. UserError for no rows, a ragged row, or an id twice."""
     lines = read_lines(path)
     header = next((line.split("\t") for _, line in lines), [])
     if missing := [name for name in COLUMNS if name not in header]:
@@ -61,10 +61,10 @@ def read_utterances(path: StrPath) -> list[Row]:
 def find_faults(
     rows: Sequence[Row], audio: Mapping[str, AudioInfo], genders_from: str = ""
 ) -> Iterator[Fault]:
-    """The first fault of each utterance that has one, in the order of the rows.
+    """First fault of each utterance that has one, in the order of the rows.
 
-    audio: utterance -> what its audio file is (`probe_all`). genders_from: for the messages, where
-    the genders stand.
+    audio: utterance -> header of its audio file (`probe_all`). genders_from: source of the genders,
+    for messages.
     """
     genders = _genders(rows)
     where = f" in {genders_from}" if genders_from else ""
@@ -107,9 +107,9 @@ def probe_all(
     probe: Callable[[StrPath], AudioInfo] = probe_audio,
     progress: Callable[[Iterable[Row]], Iterable[Row]] = lambda rows: rows,
 ) -> dict[str, AudioInfo]:
-    """What the audio file of each utterance is (those that have one), `jobs` files at a time.
+    """Probe the audio file of each utterance that has one, `jobs` files at a time.
 
-    progress: wraps the utterances, to show how far it is.
+    progress: wraps the utterances, to show progress.
     """
     with_audio = [row for row in rows if row["audio"]]
     with ThreadPoolExecutor(max_workers=jobs) as pool:
@@ -121,7 +121,7 @@ def probe_all(
 def make_tables(
     rows: Sequence[Row], audio: Mapping[str, AudioInfo]
 ) -> dict[str, dict[str, object]]:
-    """The tables of a data directory: file name -> key -> value."""
+    """Tables of a data directory: file name -> key -> value."""
     tables: dict[str, dict[str, object]] = {
         "utt2spk": {row["utt"]: row["spk"] for row in rows},
         "wav.scp": {row["utt"]: row["audio"] for row in rows},
@@ -137,6 +137,6 @@ def make_tables(
 
 
 def describe_faults(faults: Sequence[Fault]) -> str:
-    """`3 for their transcript, 1 for its audio`: how many of each kind, the most frequent first."""
+    """Count of each kind, the most frequent first: `3 for their transcript, 1 for its audio`."""
     counts = Counter(fault.kind for fault in faults)
     return ", ".join(f"{count} for the {kind}" for kind, count in counts.most_common())

@@ -25,7 +25,7 @@ class FrameOptions:
 
     order: of the linear prediction.
     pad_edges: zeros are put around the signal, so that every sample is in two windows. Without, the
-        first and last 10 ms fade, and what is left after the last whole frame is silent.
+        first and last 10 ms fade, and the rest after the last whole frame is silent.
     skip_first_frame: the first frame is left out.
     clamp: angles beyond pi (alpha > 1) become pi; without, they wrap round.
     match_energy: a filtered frame gets the energy of the input frame.

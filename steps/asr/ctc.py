@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CTC recogniser that steps/train_recogniser.py trains (Graves et al., ICML 2006)."""
+"""CTC recogniser of steps/train_recogniser.py (Graves et al., ICML 2006)."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from utils.settings import read_settings
 
 
 class CtcRecogniser:
-    """A trained network, and the words of a language; without one, whatever it spells."""
+    """Trained network with the words of a language; without one, it spells freely."""
 
     takes = ("lang", "model")
 
@@ -62,7 +62,7 @@ class CtcRecogniser:
 
     @torch.inference_mode()
     def recognise(self, utt: str, samples: Float64) -> str:
-        """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
+        """Words of a signal (n,) at 16 kHz; none for digital silence."""
         if not samples.any():
             return ""
         if self._search is None:
@@ -82,7 +82,7 @@ class CtcRecogniser:
 
 
 def _read(folder: Path) -> tuple[CtcConfig, Units]:
-    """The settings and the tokens of a trained recogniser."""
+    """Settings and tokens of a trained recogniser."""
     path = folder / "recogniser.yaml"
     if not (folder / "final.pt").is_file():
         raise UserError(f"{folder}: holds no final.pt; train it with steps/train_recogniser.py")

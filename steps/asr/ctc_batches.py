@@ -32,7 +32,7 @@ class Batch:
 
 
 def stack(features: list[Float32], targets: list[list[int]]) -> Batch:
-    """One batch of signals (T, D) and what they say."""
+    """Join signals (T, D) and their targets to one batch."""
     return Batch(
         torch.nn.utils.rnn.pad_sequence([torch.from_numpy(f) for f in features], batch_first=True),
         torch.tensor([len(f) for f in features]),
@@ -48,7 +48,7 @@ def n_out(n_samples: float, stride: int) -> int:
 
 
 class BatchMaker:
-    """Makes the batch of a step: utterances of similar length; every one once in a round."""
+    """Maker of a step's batch: utterances of similar length; every one once in a round."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class BatchMaker:
 
     @property
     def per_round(self) -> int:
-        """Batches in which every utterance is once."""
+        """Number of batches in which every utterance is once."""
         return -(-len(self._utts) // self.config.training.batch)
 
     def __call__(self, step: int) -> Batch:
-        """The batch of step 0, 1, ..."""
+        """Batch of step 0, 1, ..."""
         number, place = divmod(step, self.per_round)
         if self._round[0] != number:
             self._round = number, self._draw_round(number)
@@ -88,7 +88,7 @@ class BatchMaker:
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def augmented(self, utt: str, number: int) -> Float32:
-        """Features (T, D) of an utterance as it is heard in a round."""
+        """Features (T, D) of an utterance, augmented for a round."""
         rng = make_rng(self.seed, "ctc-utterance", str(number), utt)
         samples = self.audio.read(utt, 0, self.audio.lengths[utt])
         speeds = fitting_speeds(self.targets[utt], len(samples), self.config)
@@ -111,7 +111,7 @@ class BatchMaker:
 
 
 def compute_features(features: Features, utt: str, samples: npt.NDArray[np.floating]) -> Float32:
-    """Features (T, D) of a signal (n,); of digital silence, those of nothing but dither."""
+    """Features (T, D) of a signal (n,); of digital silence, those of dither alone."""
     heard = condition(utt, samples)
     if heard is None:
         heard = np.zeros(len(samples) + 2 * round(PADDING * SAMPLE_RATE))
@@ -120,7 +120,7 @@ def compute_features(features: Features, utt: str, samples: npt.NDArray[np.float
 
 
 def fitting_speeds(target: list[int], n_samples: int, config: CtcConfig) -> list[float]:
-    """The speeds at which a signal is long enough for what it says."""
+    """Speeds at which a signal is long enough for its target."""
     needed, stride = frames_needed(target), config.network.stride
     speeds = config.augmentation.speeds
     return [speed for speed in speeds if n_out(n_samples / speed, stride) >= needed]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the CTC recogniser (conf/asr/*.yaml) as checked values."""
+"""Checked settings of the CTC recogniser (conf/asr/*.yaml)."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -23,7 +23,7 @@ from utils.bounds import (
 class NetworkConfig:
     """Layers: convolutions over time, one for each of `dilations`, then a recurrent layer.
 
-    stride: frames of features for one of the network's; lstm: units in each direction, 0: none.
+    stride: frames of features in one of the network; lstm: units in each direction, 0: none.
     """
 
     channels: Size = 96
@@ -36,7 +36,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig(RampSettings):
-    """How it is trained. Best is what has the fewest words wrong."""
+    """Training settings. The best network has the fewest words wrong."""
 
     learning_rate: Positive = 3e-3
     warm_up: Annotated[float, Number(above=0, below=1)] = 0.1
@@ -46,15 +46,15 @@ class TrainingConfig(RampSettings):
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """The search among the words of a language; scores are natural logarithms.
+    """Search among the words of a language; scores are natural logarithms.
 
     With a weight of 1 and no score a word, AN4's language, in which saying nothing has a
     probability of 1 and each word one of 1/106, makes every hypothesis empty.
     """
 
     beam: Size = 100  # hypotheses
-    tokens: Size = 40  # that may go on a hypothesis: the likeliest at each time
-    threshold: Positive = 50.0  # those so far below the best are dropped
+    tokens: Size = 40  # tokens that may continue a hypothesis: the likeliest at each time
+    threshold: Positive = 50.0  # hypotheses so far below the best are dropped
     lm_weight: Positive = 0.3
     word_score: float = 1.5  # for each word, beside the language model's
 
@@ -65,7 +65,7 @@ class CtcConfig:
 
     recogniser: Annotated[str, OneOf("ctc")]
     training: TrainingConfig
-    units: Annotated[str, OneOf(*KINDS)] = "characters"  # that the network writes, or words
+    units: Annotated[str, OneOf(*KINDS)] = "characters"  # output of the network, or words
     network: NetworkConfig = field(default_factory=NetworkConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     augmentation: AugmentConfig = field(default_factory=AugmentConfig)

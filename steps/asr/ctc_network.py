@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of the CTC recogniser, of SpeechBrain's layers."""
+"""Network of the CTC recogniser, of SpeechBrain's layers."""
 
 import torch
 from speechbrain.nnet.CNN import Conv1d
@@ -15,12 +15,12 @@ BLANK_BIAS = 5.0  # of the blank's score before training
 
 
 class _Convolution(nn.Module):
-    """(B, T, C) -> (B, T / stride, D): convolution, normalised, rectified, dropped out."""
+    """Block (B, T, C) -> (B, T / stride, D): convolution, normalised, rectified, dropped out."""
 
     def __init__(self, n_in: int, config: NetworkConfig, stride: int, dilation: int) -> None:
         super().__init__()
         size = config.channels
-        # Zeros before and after, not a mirror image: what stands there must not hang on padding.
+        # Zeros before and after, not a mirror image: results must not depend on padding.
         self.reach = dilation * (config.kernel - 1) // 2
         self.convolve = Conv1d(
             size, config.kernel, in_channels=n_in, stride=stride, dilation=dilation,
@@ -36,9 +36,9 @@ class _Convolution(nn.Module):
 
 
 class CtcNetwork(nn.Module):
-    """Features (B, T, D), zero after each signal's end -> log probabilities (B, T', tokens).
+    """Log probabilities (B, T', tokens) of features (B, T, D), zero after each signal's end.
 
-    T' = `frames(T)`. A signal gets the same whatever else is in its batch, up to rounding.
+    T' = `frames(T)`. A signal's result does not depend on its batch, up to rounding.
     """
 
     def __init__(self, config: NetworkConfig, n_features: int, n_tokens: int) -> None:
@@ -59,7 +59,7 @@ class CtcNetwork(nn.Module):
         nn.init.constant_(self.output.w.bias[0], BLANK_BIAS)
 
     def frames(self, n_frames: Tensor) -> Tensor:
-        """How many frames come out where so many go in."""
+        """Number of output frames for so many input frames."""
         return (n_frames - 1) // self.stride + 1
 
     def forward(self, features: Tensor, n_frames: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class CtcNetwork(nn.Module):
         for layer in self.more:
             values = (values + layer(values)) * inside[..., None]
         if self.recurrent is not None:
-            # SpeechBrain rounds these shares of the longest down: half a frame, or one is lost.
+            # SpeechBrain rounds these shares of the longest down: add half a frame, or one is lost.
             values, _ = self.recurrent(values, lengths=(left + 0.5) / left.max())
         found: Tensor = self.output(self.drop(values)).log_softmax(dim=-1)
         return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was most likely said, of the words of a language: a beam search over what a network wrote.
+"""Most likely sentence from a language's words: a beam search over the network's output.
 
 The search is Flashlight's (Kahn et al., ICML 2022), by torchaudio: a trie of the words' spellings,
-and at each end of a word what the language makes of it.
+and at each end of a word its score in the language.
 """
 
 import tempfile
@@ -18,13 +18,13 @@ from steps.asr.language import Language, spelt_words
 from steps.asr.word_models import IMPOSSIBLE, State, WordModel, make_word_model
 from utils.cli import UserError
 
-UNKNOWN = "<unk>"  # Flashlight wants such a word; it is never said
+UNKNOWN = "<unk>"  # Flashlight requires such a word; it never occurs
 
 
 class WordSearch:
-    """The words of a language that the tokens of a network can spell.
+    """Search among the words of a language that the tokens of a network can spell.
 
-    n_words: how many these are; n_unspelt: how many are not.
+    n_words: number of these; n_unspelt: number of the others.
     """
 
     def __init__(self, language: Language, units: Units, config: SearchConfig) -> None:
@@ -63,13 +63,13 @@ class WordSearch:
         self.settings = {**asdict(config), "words": self.n_words, "words_unspelt": self.n_unspelt}
 
     def __call__(self, written: torch.Tensor) -> str:
-        """The words; nothing where none of the language fit. written: (T, tokens), log."""
+        """Find words; none if no sentence of the language fits. written: (T, tokens), log."""
         found = self._search(written[None].contiguous())[0]
         words = found[0].words if found else []
         return " ".join(words) if self._is_possible(words) else ""
 
     def _is_possible(self, words: list[str]) -> bool:
-        """Whether the language has such a sentence; the best of what was found may be none."""
+        """Whether the language has such a sentence; the best hypothesis may not be one."""
         state = self._model.start
         for word in words:
             state, value = self._model.score(state, word)
@@ -79,15 +79,15 @@ class WordSearch:
 
 
 class _Scores(CTCDecoderLM):  # type: ignore[misc]
-    """A word model as Flashlight asks for it; a word is its place in the list of words.
+    """Word model in Flashlight's form; a word is its position in the list of words.
 
-    Flashlight drops all but the best of the hypotheses that have one state (the very object), so
-    each state of the model has one object: what was said before counts as far as it counts there.
+    Of hypotheses with one state (the same object) Flashlight keeps the best, so each state of the
+    model has one object, which holds as much of the past as the model needs.
     """
 
     def __init__(self, model: WordModel, words: list[str]) -> None:
         super().__init__()
-        self.in_search = False  # while the trie is made: what a word may look forward to
+        self.in_search = False  # while the trie is made: best score of the words ahead
         self._model = model
         self._words = words
         self._states: dict[CTCDecoderLMState, State] = {}
@@ -102,7 +102,7 @@ class _Scores(CTCDecoderLM):  # type: ignore[misc]
 
     def start(self, start_with_nothing: bool) -> CTCDecoderLMState:  # noqa: ARG002
         for kept in (self._states, self._objects, self._known):
-            kept.clear()  # they are of one utterance, or they would grow with the corpus
+            kept.clear()  # states belong to one utterance, or they would grow with the corpus
         return self._object(self._model.start)
 
     def score(self, state: CTCDecoderLMState, place: int) -> tuple[CTCDecoderLMState, float]:

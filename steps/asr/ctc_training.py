@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the CTC recogniser (Graves et al., ICML 2006): what the loop needs to know of it."""
+"""Training of the CTC recogniser (Graves et al., ICML 2006), as the loop needs it."""
 
 import logging
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from utils.settings import to_plain
 
 @dataclass(frozen=True)
 class Material:
-    """What is learnt from: audio, and what is said in each of its utterances."""
+    """Training data: audio, and the transcript of each of its utterances."""
 
     audio: TrainingAudio
     texts: Mapping[str, str]
@@ -35,7 +35,7 @@ class Material:
 
 @dataclass
 class CtcTrainer(Trainer):
-    """The recogniser under training; valid: what speakers say who were held out."""
+    """Training of the recogniser; valid: utterances of held-out speakers."""
 
     config: CtcConfig
     seed: int
@@ -86,7 +86,7 @@ class CtcTrainer(Trainer):
         return loss
 
     def validate(self) -> dict[str, float]:
-        """See Trainer. Greedy hypotheses of the speakers held out, without a lexicon."""
+        """See Trainer. Greedy hypotheses for the held-out speakers, without a lexicon."""
         audio = self.valid.audio
         if not audio.speakers:
             return {}
@@ -111,18 +111,18 @@ class CtcTrainer(Trainer):
 
 
 def make_network(config: CtcConfig, units: Units) -> CtcNetwork:
-    """The network of some settings, with random weights."""
+    """Network of some settings, with random weights."""
     return CtcNetwork(config.network, config.features.bins, len(units.tokens))
 
 
 def write_greedily(network: CtcNetwork, units: Units, features: torch.Tensor) -> str:
-    """The words of the most likely token of each frame; features: (1, T, D)."""
+    """Words of the most likely token of each frame; features: (1, T, D)."""
     written = network(features, torch.tensor([features.shape[1]], device=features.device))
     return units.decode(ctc_greedy_decode(written, torch.ones(1), blank_id=0)[0])
 
 
 def select_usable(material: Material, config: CtcConfig) -> Material:
-    """Without utterances that say nothing or more than their length allows, counted and named."""
+    """Leave out utterances that say nothing or more than their length allows, counted and named."""
     units = Units.of(config.units, material.texts.values())
     audio, left_out = material.audio, []
     for utt, n_samples in audio.lengths.items():
@@ -151,7 +151,7 @@ def train_ctc(
 ) -> None:
     """Train; `out` gets training.tsv, checkpoints/, recogniser.yaml; final.pt last.
 
-    UserError: nothing to learn from, or checkpoints of another training.
+    UserError: no training data, or checkpoints of another training.
     """
     torch.set_num_threads(1)
     check_device(device)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the network of the CTC recogniser writes: characters, each word closed by a mark; or words.
+"""Output units of the CTC recogniser: characters, each word closed by a mark; or words.
 
 Characters can spell words that no training transcript has, but take hours of speech to learn; words
-take minutes, and what was never heard is never said.
+take minutes, but new words are never recognised.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ class Units:
 
     @classmethod
     def of(cls, kind: str, texts: Iterable[str]) -> "Units":
-        """The tokens of transcripts.
+        """Units of transcripts.
 
         >>> Units.of("characters", ["Ab, a"]).tokens
         ('<blank>', '|', 'A', 'B')
@@ -36,22 +36,22 @@ class Units:
         return cls(kind, (BLANK, END, *sorted(found)))
 
     def spell(self, text: str) -> list[str]:
-        """The tokens of a text, also those that are not among `tokens`."""
+        """Split a text into tokens, also those that are not among `tokens`."""
         if self.kind == "words":
             return normalise(text)
         return [token for word in normalise(text) for token in (*word, END)]
 
     def encode(self, text: str) -> list[int]:
-        """Places of the tokens of a text whose tokens are all known."""
+        """Positions of the tokens of a text whose tokens are all known."""
         return [self.tokens.index(token) for token in self.spell(text)]
 
     def decode(self, places: Sequence[int]) -> str:
-        """The words of tokens without blanks; the last may lack its end."""
+        """Words of tokens without blanks; the last may lack its end."""
         between = " " if self.kind == "words" else ""
         text = between.join(self.tokens[place] for place in places)
         return " ".join(text.replace(END, " ").split())
 
 
 def frames_needed(target: Sequence[int]) -> int:
-    """The fewest frames that can write a target: a blank has to part equal neighbours."""
+    """Fewest frames that can give a target: a blank must separate equal neighbours."""
     return len(target) + sum(a == b for a, b in pairwise(target))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every utterance of a set recognised; a killed run goes on where it was."""
+"""Recognition of every utterance of a set; a killed run is continued."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ from utils.datafiles import NOTES
 from utils.tables import atomic_write, is_there, sort_ids, write_map, write_timed
 
 JOURNAL = "text.partial"
-SECONDS = "seconds.tsv"  # of a recogniser's parts, by utterance
+SECONDS = "seconds.tsv"  # seconds of a recogniser's parts, by utterance
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """n_kept: utterances that a killed run had recognised; notes: by utterance, what went wrong."""
+    """n_kept: utterances already recognised by a killed run; notes: by utterance, problems."""
 
     n_kept: int
     notes: Mapping[str, str]
@@ -32,11 +32,11 @@ def decode_all(
     out: Path,
     progress: Callable[[Iterable[str]], Iterator[str]],
 ) -> Decoded:
-    """Write `text` (<utterance> <words>, as the recogniser spells them), recogniser.json, and what
-    a recogniser tells beside its words: NOTES, SECONDS.
+    """Write `text` (<utterance> <words>, as the recogniser spells them), recogniser.json, and a
+    recogniser's further output: NOTES, SECONDS.
 
-    Each hypothesis is first noted in a journal with the digest of its audio. Where a killed run
-    left one of the same recogniser and settings, what it holds of the same audio is kept. UserError
+    Each hypothesis is first noted in a journal with the digest of its audio. If a killed run left
+    one of the same recogniser and settings, its entries for the same audio are kept. UserError
     names audio that cannot be read.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def decode_all(
 
 
 def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Heard:
-    """Words on one line, whatever characters a recogniser knows."""
+    """Words on one line, whatever characters a recogniser uses."""
     heard = recogniser.recognise(utt, samples)
     if isinstance(heard, str):
         heard = Heard(heard)
@@ -90,7 +90,7 @@ def _line(utt: str, digest: str, heard: Heard) -> str:
 
 
 def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Heard]:
-    """By utterance and digest of its audio; empty where it is of other settings."""
+    """Entries by utterance and digest of its audio; empty where the settings differ."""
     if not is_there(path):
         return {}
     first, *rows = path.read_text(encoding="utf-8").split("\n")

@@ -17,7 +17,7 @@ from utils.cli import UserError
 
 
 class OfHub:
-    """Makes Whisper of a model that is one, and of others what SpeechBrain reads."""
+    """Make Whisper from such a model, and SpeechBrain's recogniser from any other."""
 
     takes = ("language",)
 
@@ -32,7 +32,7 @@ class OfHub:
 
 
 class HubRecogniser:
-    """A model that SpeechBrain reads as EncoderASR (CTC) or as EncoderDecoderASR."""
+    """Model that SpeechBrain reads as EncoderASR (CTC) or as EncoderDecoderASR."""
 
     def __init__(self, source: str, device: str = "cpu") -> None:
         self._model = load_hub_model(source, device, _load)
@@ -44,11 +44,11 @@ class HubRecogniser:
 
     @torch.inference_mode()
     def recognise(self, utt: str, samples: Float64) -> str:
-        """The words of a signal (n,) at 16 kHz, full scale 1."""
+        """Words of a signal (n,) at 16 kHz, full scale 1."""
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
         try:
             words, _ = self._model.transcribe_batch(wave, torch.ones(1))
-        except (RuntimeError, IndexError) as error:  # fewer samples than its layers take
+        except (RuntimeError, IndexError) as error:  # fewer samples than its layers need
             reason = " ".join(str(error).split())[:200]
             raise UserError(f"{utt}: {len(samples)} samples: the model fails: {reason}") from error
         return str(words[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recogniser is told of a corpus's language: words, how they sound, and how they follow.
+"""Language data of a corpus for a recogniser: words, pronunciations, and grammar or model.
 
 A folder: lang.json (kind, counts), lexicon.dict (<word> <phone>...; further pronunciations as
 <word>(2)) and lm.arpa or grammar.jsgf; for the general language of PocketSphinx lang.json only.
@@ -38,15 +38,15 @@ class Language:
 
     @property
     def digest(self) -> str:
-        """Changes with everything that a recogniser is told."""
+        """Digest that changes with all of a recogniser's language data."""
         parts = (self.kind, self.lm or "", self.grammar or "", self.lexicon or "")
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def trigram(texts: Iterable[str]) -> Language:
-    """A trigram model of transcripts by PocketSphinx's estimator (absolute discounting, 0.5).
+    """Estimate a trigram model of transcripts by PocketSphinx's method (absolute discounting, 0.5).
 
-    Words that PocketSphinx's dictionary does not have keep their share and are never recognised.
+    Words that are not in PocketSphinx's dictionary keep their share and are never recognised.
     """
     from pocketsphinx.lm import ArpaBoLM
 
@@ -63,9 +63,9 @@ def trigram(texts: Iterable[str]) -> Language:
 
 
 def read_source(source: str) -> Language:
-    """`general`, a grammar (<name>.jsgf), or a folder such as AN4's own: lexicon.dict and lm.arpa.
+    """Read `general`, a grammar (<name>.jsgf), or a folder such as AN4's: lexicon.dict and lm.arpa.
 
-    UserError for anything else, and for files that are not what their names say.
+    UserError for anything else, and for files of another form than their names.
     """
     path = Path(source)
     if source == "general":
@@ -98,9 +98,9 @@ def _checked(path: Path, language: Language) -> Language:
 
 
 def _listed(language: Language) -> set[str] | None:
-    """The words of the model or grammar as they are spelt there; None: the general model's."""
+    """Words of the model or grammar in its spelling; None: the general model's."""
     if language.lm is not None:
-        # The last one: the remarks that such files may begin with can hold a sample of the format.
+        # The last one: remarks at the beginning of such files can hold a sample of the format.
         unigrams = language.lm.rpartition("\\1-grams:")[2].partition("\\2-grams:")[0]
         return {row[1] for row in map(str.split, unigrams.splitlines()) if len(row) >= 2}
     if language.grammar is not None:
@@ -111,12 +111,12 @@ def _listed(language: Language) -> set[str] | None:
 
 
 def vocabulary(language: Language) -> set[str]:
-    """What can be recognised: words (normalised) that are listed and have a pronunciation."""
+    """Recognisable words (normalised): listed, and with a pronunciation."""
     return {word for spelt in spelt_words(language) for word in normalise(spelt)}
 
 
 def spelt_words(language: Language) -> list[str]:
-    """The words that are listed and have a pronunciation, in order, as they are listed.
+    """Words that are listed and have a pronunciation, in order, in the list's spelling.
 
     Those of the general language, which no file lists, are in lower case.
     """
@@ -135,7 +135,7 @@ def spelt_words(language: Language) -> list[str]:
 
 
 def _general(known: Iterable[str]) -> set[str]:
-    """The words that PocketSphinx's own model has, too."""
+    """Words that PocketSphinx's own model has, too."""
     from pocketsphinx import Config, LogMath, NGramModel, get_model_path
 
     log_math = LogMath()
@@ -145,7 +145,7 @@ def _general(known: Iterable[str]) -> set[str]:
 
 
 def count_unknown(words: set[str], texts: Mapping[str, str]) -> tuple[int, int]:
-    """(words that are not in the vocabulary, words) of transcripts, every one counted."""
+    """Count (words that are not in the vocabulary, words) of transcripts, every one counted."""
     said = [word for text in texts.values() for word in normalise(text)]
     return sum(word not in words for word in said), len(said)
 
@@ -164,7 +164,7 @@ def write_language(out: Path, language: Language, counts: Mapping[str, object]) 
 
 
 def read_language(folder: Path) -> Language:
-    """Read what `write_language` wrote; UserError where it is missing or was changed by hand."""
+    """Read the files of `write_language`; UserError where they are missing or changed by hand."""
     path = folder / "lang.json"
     noted = read_json_object(path, "run make_lang.py")
     if not {"kind", "digest"} <= noted.keys():

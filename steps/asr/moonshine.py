@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moonshine (Jeffries et al., arXiv:2410.15608): a small network that writes English, on one core.
+"""Moonshine (Jeffries et al., arXiv:2410.15608): a small network for English, on one core.
 
-The weights of its size *tiny* come in the wheel of moonshine-voice, which is not imported (it wants
+The weights of its size *tiny* come in the wheel of moonshine-voice, which is not imported (it needs
 a microphone library). Other sizes and languages: a folder with the same three files.
 """
 
@@ -26,40 +26,40 @@ from utils.arrays import Float32, Float64
 from utils.cli import UserError
 
 PACKAGE, VERSION, ASSETS = "moonshine-voice", "0.0.49", "moonshine_voice/assets/tiny-en"
-DIGESTS = {  # sha256 of what is in the wheel
+DIGESTS = {  # sha256 of the files in the wheel
     "encoder_model.ort": "94e90a4654fc45cdfedb77c4c08e1739f48862998e58fada384b25118134f221",
     "decoder_model_merged.ort": "cf524c4862d36e9e5ab032eddc73637efd822d70e868ac575cf1a46e1e4708a0",
     "tokenizer.bin": "6884b35fd6377d4c4d32336a0bc152f36b64d1e45b6503683cdc238250a8472d",
 }
 ENCODER, DECODER, TOKENS = DIGESTS
 START, END = 1, 2  # tokens
-LONGEST = 30.0  # seconds; it was trained on no more
+LONGEST = 30.0  # seconds; the longest training utterance
 FRAME = 384  # samples from one frame of the encoder to the next: 24 ms
-FIELD = 895  # samples that a frame sees; the first frame's middle is sample 447
-TOKENS_A_SECOND = 6.5  # English; its makers take twice as many for other scripts
-REPEATS = 3  # from so many on, what ends in one phrase again and again has run away
-_PAUSE = 0.2  # seconds over which the level of a pause is taken
+FIELD = 895  # samples in a frame; the first frame's middle is sample 447
+TOKENS_A_SECOND = 6.5  # English; the authors take twice as many for other scripts
+REPEATS = 3  # from so many repeats on, the decoder has run away
+_PAUSE = 0.2  # seconds to measure the level of a pause
 _CONTROL = re.compile(rb"<unk>|<<ST_\d+>>|</?s>")
 
 
 @dataclass(frozen=True)
 class Model:
-    """The three files of a model, and the sha256 of each; `folder` is None for the wheel's."""
+    """Three files of a model, and the sha256 of each; `folder` is None for the wheel's."""
 
     paths: Mapping[str, Path]
     digests: Mapping[str, str]
     folder: Path | None
 
     def session(self, name: str) -> onnxruntime.InferenceSession:
-        """One of its graphs, on one thread. UserError where it is none."""
+        """Open one of its graphs, on one thread. UserError where it is none."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors; remarks on graphs are not the reader's concern
+        options.log_severity_level = 3  # errors; users need no remarks on graphs
         try:
             return onnxruntime.InferenceSession(
                 self.paths[name], options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # of classes that onnxruntime does not name
+        except Exception as error:  # of classes without names in onnxruntime
             reason = " ".join(str(error).split())[:200]
             raise UserError(
                 f"{self.paths[name]}: onnxruntime does not load it: {reason}"
@@ -67,8 +67,8 @@ class Model:
 
 
 def find_model(folder: Path | None = None) -> Model:
-    """The model of the installed wheel, or of a folder. UserError says what is missing and what to
-    do; the wheel's files must be those that were tested, by their digests."""
+    """Model of the installed wheel, or of a folder. UserError names a missing part and the remedy;
+    the wheel's files must be the tested ones, by their digests."""
     base = _installed() if folder is None else folder
     paths = {name: base / name for name in DIGESTS}
     for path in paths.values():
@@ -97,7 +97,7 @@ def _installed() -> Path:
 
 
 class MoonshineEncoder:
-    """What the recogniser hears: a vector of 288 values (of *tiny*) every 24 ms."""
+    """Encoder of the recogniser: a vector of 288 values (in *tiny*) every 24 ms."""
 
     def __init__(self, model: Model) -> None:
         self._session = model.session(ENCODER)
@@ -116,7 +116,7 @@ class MoonshineEncoder:
 
 
 class _Decoder:
-    """Writes tokens one by one, each time the likeliest; keeps what it knows in caches."""
+    """Decoder that writes tokens one by one, each time the likeliest, with caches of its state."""
 
     def __init__(self, model: Model) -> None:
         self._session = model.session(DECODER)
@@ -127,7 +127,7 @@ class _Decoder:
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def __call__(self, frames: Float32, n_samples: int, limit: int) -> tuple[list[int], bool]:
-        """At most `limit` tokens without the end's, and whether it came to the end.
+        """Decode at most `limit` tokens without the end's, and whether the end was reached.
 
         Caches go from one step to the next without a copy; those of the frames are made once.
         """
@@ -157,17 +157,17 @@ class _Decoder:
 
 
 class Moonshine:
-    """The recogniser; nothing that it heard before matters."""
+    """Recogniser, independent of earlier utterances."""
 
     takes = ("model",)
 
     @classmethod
     def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
-        """See recognisers.Kind; it takes the processor."""
+        """See recognisers.Kind; it runs on the processor."""
         return cls(asked.model)
 
     def __init__(self, folder: Path | None = None) -> None:
-        """folder: of another size or language. UserError where files are missing or are none."""
+        """folder: of another size or language. UserError where files are missing or invalid."""
         self._model = find_model(folder)
         self._encode, self._decode = MoonshineEncoder(self._model), _Decoder(self._model)
         self._rate = TOKENS_A_SECOND * (1 if folder is None else 2)
@@ -189,10 +189,9 @@ class Moonshine:
         return read_tokens(path.read_bytes(), path)
 
     def recognise(self, utt: str, samples: Float64) -> Heard:
-        """The words of a signal (n,) at 16 kHz, as people write them; none for digital silence.
+        """Words of a signal (n,) at 16 kHz, in normal spelling; none for digital silence.
 
-        A hypothesis that comes to no end is cut, and the note says so. seconds: `encoder`,
-        `decoder`.
+        A hypothesis without an end is cut, with a note. seconds: `encoder`, `decoder`.
         """
         signal = condition(utt, samples)
         seconds, words, notes = {"encoder": 0.0, "decoder": 0.0}, [], []
@@ -219,7 +218,7 @@ class Moonshine:
 def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
     """Pieces of a signal (n,) at 16 kHz of at most `longest` seconds, cut where it is quietest.
 
-    A cut lies in the second half of what is allowed, and leaves a second at least.
+    A cut lies in the second half of the allowed length, and leaves a second at least.
     """
     most, width = round(longest * SAMPLE_RATE), round(_PAUSE * SAMPLE_RATE)
     while len(samples) > most:
@@ -231,8 +230,8 @@ def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
 
 
 def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
-    """Tokens that end in one phrase REPEATS times or more: with it once, and how often it stood
-    there; else the same, and 0.
+    """Cut tokens that end in one phrase REPEATS times or more to one, with the number of repeats;
+    else return them, and 0.
 
     >>> cut_repeats([7, 1, 2, 1, 2, 1, 2, 1])
     ([7, 1, 2], 3)
@@ -248,7 +247,7 @@ def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
 
 
 def read_tokens(data: bytes, path: Path) -> list[bytes]:
-    """The bytes of each token; each stands after its length, of one byte or, from 128 on, two.
+    """Bytes of each token; each follows its length, of one byte or, from 128 on, two.
 
     UserError where `data`, of the file `path`, is no such table.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recognisers, by name."""
+"""Recognisers, by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -20,18 +20,18 @@ RECOGNISERS = {
 
 
 class Recogniser(Protocol):
-    """Says what was said. settings: all that its answers hang on, as JSON can hold it."""
+    """Recogniser of words. settings: all on which its answers depend, as JSON can hold it."""
 
     settings: Mapping[str, object]
 
     def recognise(self, utt: str, samples: Float64) -> str | Heard:
-        """The words of a signal (n,) at 16 kHz; what was heard before must not matter."""
+        """Words of a signal (n,) at 16 kHz; earlier signals must not matter."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a recogniser may be told. lang: folder of make_lang.py. model: folder of what it hears
-    with. language: such as de."""
+    """Options of a recogniser. lang: folder of make_lang.py. model: folder of its trained model.
+    language: such as de."""
 
     lang: Path | None = None
     model: Path | None = None
@@ -39,17 +39,17 @@ class Asked:
 
 
 class Kind(Protocol):
-    """What makes a recogniser. takes: what of `Asked` it may be told, beside the device."""
+    """Construction of a recogniser. takes: its allowed options of `Asked`, beside the device."""
 
     takes: tuple[str, ...]
 
     def make(self, *found: str, asked: Asked, device: str) -> Recogniser:
-        """found: what stands for <...>; UserError for what does not go together."""
+        """found: values for <...>; UserError for options that conflict."""
 
 
 def make_recogniser(name: str, asked: Asked | None = None, device: str = "cpu") -> Recogniser:
-    """The recogniser of a name. UserError where there is none, or it does not take what is asked;
-    heavy packages are loaded only for the one that is."""
+    """Make the recogniser of a name. UserError for an unknown one, and for options that it does not
+    take; heavy packages are loaded only for that one."""
     kind, found = find(RECOGNISERS, name, "recogniser")
     asked = asked or Asked()
     for field in fields(Asked):

@@ -16,13 +16,13 @@ from steps.asr.signal import DITHER, LEVEL, PADDING, condition
 from utils.arrays import Float64
 from utils.cli import UserError
 
-# Protected speech fits the model badly: what leads to the end must not be pruned on the way.
-# A second pass through a grammar's lattice finds no end where there are many ways: one pass there.
+# Protected speech fits the model badly: paths to the end must not be pruned. A second pass through
+# a grammar's lattice finds no end if there are many paths, so there is one pass there.
 WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
 
 
 class PocketSphinx:
-    """Hidden Markov models of English phones, and a trigram, a corpus's own model or a grammar."""
+    """Markov models of English phones, and a trigram, a corpus's own model or a grammar."""
 
     takes = ("lang",)
 
@@ -46,12 +46,12 @@ class PocketSphinx:
         self._decoder = make_decoder(language)
 
     def recognise(self, utt: str, samples: Float64) -> str:
-        """The words of a signal (n,) at 16 kHz; nothing for digital silence."""
+        """Words of a signal (n,) at 16 kHz; none for digital silence."""
         heard = condition(utt, samples)
         if heard is None:
             return ""
         pcm = np.clip(np.rint(heard * 32767), -32768, 32767).astype("<i2")
-        self._decoder.reinit_feat()  # else the utterance before has a say in this one
+        self._decoder.reinit_feat()  # else the result depends on the utterance before
         self._decoder.start_utt()
         self._decoder.process_raw(pcm.tobytes(), full_utt=True)  # so the mean is of all of it
         self._decoder.end_utt()
@@ -67,7 +67,7 @@ def _search(language: Language) -> dict[str, object]:
 
 
 def make_decoder(language: Language, **more: object) -> pocketsphinx.Decoder:
-    """A decoder that knows a language. more: options of PocketSphinx. UserError: it refuses it."""
+    """Decoder of a language. more: options of PocketSphinx. UserError where it refuses it."""
     model = pocketsphinx.get_model_path
     options: dict[str, object] = {
         "hmm": model("en-us/en-us"),

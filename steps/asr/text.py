@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spellings of words: one to learn from, and one to score English with."""
+"""Normalised spellings of words: one to train with, and one to score English with."""
 
 import re
 import unicodedata
@@ -14,11 +14,11 @@ _NOT_IN_A_WORD = re.compile(r"[^\w']|_")
 
 
 def normalise(text: str) -> list[str]:
-    """The words of a text: upper case, no punctuation, nothing that is not said.
+    """Words of a text: upper case, no punctuation, nothing that is not spoken.
 
     Marks of noises and of the ends (`<s>`, `[NOISE]`, `++UH++`) and numbers of pronunciations
-    (`A(2)`) go. Hyphens and all other punctuation part words; an apostrophe stays within a word
-    only. Digits stay as they are: neither numbers nor abbreviations are spelt out.
+    (`A(2)`) are removed. Hyphens and all other punctuation part words; an apostrophe stays within a
+    word only. Digits stay as they are: neither numbers nor abbreviations are spelt out.
 
     >>> normalise("<s> Well-known: the boys' and ‘Mary’s’ A(2) [COUGH] 12 </s>")
     ['WELL', 'KNOWN', 'THE', 'BOYS', 'AND', "MARY'S", 'A', '12']
@@ -36,10 +36,10 @@ def _whisper() -> Callable[[str], str]:
 
 
 def normalise_english(text: str) -> list[str]:
-    """The words of an English text as Whisper's normaliser spells them (Radford et al., ICML 2023,
+    """Words of an English text as Whisper's normaliser spells them (Radford et al., ICML 2023,
     appendix C), so that recognisers that write digits, amounts and punctuation can be compared.
 
-    Before that the marks that are not said go, as in `normalise`.
+    Before that unspoken marks are removed, as in `normalise`.
 
     >>> normalise_english("<s> Mr. Grey didn't pay twenty-five dollars -- ++UH++ it's $25.50!")
     ['mister', 'gray', 'did', 'not', 'pay', '$25', 'it', 'is', '$25.50']
@@ -49,7 +49,7 @@ def normalise_english(text: str) -> list[str]:
 
 
 def normalise_english_digits(text: str) -> list[str]:
-    """The same with every digit a word, for strings of digits: else one wrong makes all wrong.
+    """Normalise with every digit as a word, for digit strings: else one wrong spoils all.
 
     >>> normalise_english_digits("ONE OH TWO, B twenty-five")
     ['1', '0', '2', 'b', '2', '5']
@@ -65,7 +65,7 @@ NORMALISERS: dict[str, Callable[[str], list[str]]] = {
 
 
 def describe_normaliser(name: str) -> str:
-    """What stands in a result: the normaliser, with the version of the package where there is one.
+    """Describe the normaliser for a result, with the version of its package if it has one.
 
     >>> describe_normaliser("plain")
     'plain'

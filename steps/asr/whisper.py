@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whisper, of the Hugging Face hub or in a folder, in the form of transformers.
 
-It writes what it hears in the language that it is told, or guesses one. Decoding is greedy, so that
-the same speech gives the same words.
+It writes in the given language, or guesses one. Decoding is greedy, so that the same speech gives
+the same words.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from steps.learning.hub import load_transformer
 from utils.arrays import Float64
 from utils.cli import UserError
 
-WINDOW = 30  # seconds that it hears at once
+WINDOW = 30  # seconds that it takes at once
 
 
 class Whisper:
-    """A recogniser of many languages, or of English alone (openai/whisper-tiny.en, ...)."""
+    """Recogniser of many languages, or of English alone (openai/whisper-tiny.en, ...)."""
 
     def __init__(self, source: str, language: str | None, device: str = "cpu") -> None:
         torch.set_num_threads(1)
@@ -50,7 +50,7 @@ class Whisper:
 
     @torch.inference_mode()
     def recognise(self, utt: str, samples: Float64) -> str:  # noqa: ARG002
-        """The words of a signal (n,) at 16 kHz, full scale 1."""
+        """Words of a signal (n,) at 16 kHz, full scale 1."""
         long = len(samples) > WINDOW * SAMPLE_RATE
         how: dict[str, Any] = {"truncation": False, "padding": "longest"} if long else {}
         heard = self._processor(

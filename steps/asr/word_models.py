@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How words follow each other in a language, for a search that asks word by word.
+"""Language models that give the score of one word after another, for a search.
 
 PocketSphinx reads the model or compiles the grammar; scores are natural logarithms.
 """
@@ -14,27 +14,27 @@ import pocketsphinx
 from steps.asr.language import Language
 from steps.asr.sphinx import make_decoder
 
-IMPOSSIBLE = -1e4  # of what a grammar does not let follow
+IMPOSSIBLE = -1e4  # for words that a grammar does not allow
 State = tuple[Any, ...]
 
 
 class WordModel(Protocol):
-    """States are what was said before, as far as it counts; the same ones are equal."""
+    """Word model. States hold as much of the past as counts; equal ones are the same."""
 
     start: State
 
     def score(self, state: State, word: str) -> tuple[State, float]:
-        """The state after a word, and how likely the word is there."""
+        """State after a word, and log probability of the word."""
 
     def finish(self, state: State) -> float:
-        """How likely nothing follows."""
+        """Log probability of the end."""
 
     def likely(self, word: str) -> float:
-        """How likely a word is, whatever was said; 0 where that is not known."""
+        """Log probability of a word after any past; 0 where it is unknown."""
 
 
 class NGram:
-    """A model with back-off, such as `lm.arpa`, or PocketSphinx's of general English."""
+    """Model with back-off, such as `lm.arpa`, or PocketSphinx's of general English."""
 
     start: State = ("<s>",)
 
@@ -53,26 +53,26 @@ class NGram:
         self._order: int = self._model.size()
 
     def _probability(self, words: list[str]) -> float:
-        """Of the first word, after the others, the latest first."""
+        """Score of the first word after the others, the latest first."""
         value: float = self._logs.log_to_ln(self._model.prob(words))
         return value
 
     def score(self, state: State, word: str) -> tuple[State, float]:
-        """The state after a word, and how likely the word is there."""
+        """State after a word, and log probability of the word."""
         words = [word, *map(str, state)]
         return tuple(words[: self._order - 1]), self._probability(words)
 
     def finish(self, state: State) -> float:
-        """How likely nothing follows."""
+        """Log probability of the end."""
         return self._probability(["</s>", *map(str, state)])
 
     def likely(self, word: str) -> float:
-        """How likely a word is, whatever was said."""
+        """Log probability of a word after any past."""
         return self._probability([word])
 
 
 class Grammar:
-    """A finite automaton; a state is the places where one may be and the best way's score there."""
+    """Finite automaton; a state is the set of possible nodes with the best path's score in each."""
 
     def __init__(self, language: Language) -> None:
         decoder = make_decoder(language, lw=1.0, fsgusefiller=False, fsgusealtpron=False)
@@ -80,7 +80,7 @@ class Grammar:
             path = Path(folder) / "fsg"
             decoder.get_fsg().writefile(str(path))
             rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-        # TRANSITION <from> <to> <probability> [word]; without a word where nothing is said
+        # TRANSITION <from> <to> <probability> [word]; without a word where nothing is spoken
         self._arcs: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
         logs = pocketsphinx.LogMath()
         begin = self._final = 0
@@ -96,7 +96,7 @@ class Grammar:
         self.start: State = self._close({begin: 0.0})
 
     def _close(self, places: dict[int, float]) -> State:
-        """With all places that one gets to without a word."""
+        """Add all nodes that can be reached without a word."""
         todo = list(places)
         while todo:
             place = todo.pop()
@@ -107,7 +107,7 @@ class Grammar:
         return tuple(sorted(places.items()))
 
     def score(self, state: State, word: str) -> tuple[State, float]:
-        """The state after a word, and how likely the word is there."""
+        """State after a word, and log probability of the word."""
         places: dict[int, float] = {}
         for place, before in state:
             for right, value in self._arcs.get((place, word), ()):
@@ -118,15 +118,15 @@ class Grammar:
         return self._close({place: value - best for place, value in places.items()}), best
 
     def finish(self, state: State) -> float:
-        """How likely nothing follows."""
+        """Log probability of the end."""
         value: float = dict(state).get(self._final, IMPOSSIBLE)
         return value
 
     def likely(self, word: str) -> float:  # noqa: ARG002
-        """Not known without what was said."""
+        """Zero: unknown without the past."""
         return 0.0
 
 
 def make_word_model(language: Language) -> WordModel:
-    """Of any language; UserError where PocketSphinx does not take it."""
+    """Model of any language; UserError where PocketSphinx refuses it."""
     return NGram(language) if language.grammar is None else Grammar(language)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said, as a recogniser hears it: the content of speech generation (papers 001 and 004)."""
+"""Content of speech as a recogniser hears it (Champion et al. 2021, Liu et al. 2025)."""

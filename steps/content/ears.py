@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders of content with a gradient: training by ear goes through them to what they hear.
+"""Encoders of content with a gradient, for training by ear.
 
 `moonshine`: transformers has the encoder's structure; the weights, of 8 bits, are read out of the
 graph that onnxruntime runs. There every layer's input is of 8 bits, too; here it is not, and frames
@@ -31,10 +31,10 @@ _GROUPNORM = {"/groupnorm/Mul_output_0": "weight", "/groupnorm/Add_output_0": "b
 
 
 class MoonshineEar(nn.Module):
-    """The encoder of `extractors.Moonshine`, whose weights do not learn."""
+    """Encoder of `extractors.Moonshine`, whose weights are frozen."""
 
     def __init__(self, device: str = "cpu") -> None:
-        """UserError where the recogniser is not installed, or is of another structure."""
+        """Raise a UserError if the recogniser is not installed, or has another structure."""
         from transformers import MoonshineConfig
         from transformers.models.moonshine.modeling_moonshine import MoonshineEncoder
 
@@ -47,37 +47,37 @@ class MoonshineEar(nn.Module):
         self.eval().requires_grad_(False).to(device)
 
     def forward(self, signals: Tensor) -> Tensor:
-        """Signals (B, n) at 16 kHz -> frames (B, T, 288); see `moonshine.MoonshineEncoder`."""
+        """Frames (B, T, 288) of signals (B, n) at 16 kHz; see `moonshine.MoonshineEncoder`."""
         frames: Tensor = self._encode(signals).last_hidden_state
         return frames
 
 
 class HubEar(nn.Module):
-    """The encoder of `extractors.Hub`, whose weights do not learn."""
+    """Encoder of `extractors.Hub`, whose weights are frozen."""
 
     def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
-        """UserError as there."""
+        """Raise a UserError as `extractors.Hub` does."""
         super().__init__()
         found = Hub(model, layer, device)
         self._model, self._layer = found.model, found.layer
         self.eval().requires_grad_(False)
 
     def forward(self, signals: Tensor) -> Tensor:
-        """Signals (B, n) at 16 kHz -> frames (B, T, d)."""
+        """Frames (B, T, d) of signals (B, n) at 16 kHz."""
         heard = self._model(signals, output_hidden_states=True)
         frames: Tensor = heard.hidden_states[self._layer]
         return frames
 
 
 def load_ear(name: str, device: str = "cpu") -> nn.Module:
-    """Of a name of extractors.EXTRACTORS; UserError where there is none, or it cannot be had."""
+    """Load the encoder of a name in extractors.EXTRACTORS; UserError if unknown or unavailable."""
     kind, found = find(EARS, name, "content with an ear")
     ear: nn.Module = kind(*found, device)
     return ear
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Weights of the graph in a file, by the names that transformers has for them.
+    """Read weights of the graph in a file, by their names in transformers.
 
     UserError where it is no such graph.
     """
@@ -99,7 +99,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                     if name in values and name.endswith("_quantized"):
                         layer = f"layers.{match[1]}.{match[2].replace('/', '.')}.weight"
                         found[layer] = _dequantised(values, name.removesuffix("_quantized")).T
-    except Exception as error:  # flatbuffers raises what Python raises beyond a file's end
+    except Exception as error:  # flatbuffers raises Python's own errors beyond a file's end
         raise UserError(f"{path}: is no graph of Moonshine's encoder: {error}") from error
     return {name: torch.from_numpy(np.array(part, np.float32)) for name, part in found.items()}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Content of speech as frames of a recogniser's encoder, behind one interface.
 
-Papers 001 and 004 take bottleneck features of an acoustic model. Here: `moonshine`, the encoder of
-the English recogniser that comes in a wheel; `hub:<model>:<layer>`, a layer of HuBERT, WavLM or
-wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepstra`.
+The papers (Champion et al. 2021, Liu et al. 2025) take bottleneck features. Here: `moonshine`, the
+encoder of the English recogniser that comes in a wheel; `hub:<model>:<layer>`, a layer of HuBERT,
+WavLM or wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepstra`.
 """
 
 from collections.abc import Callable
@@ -16,20 +16,20 @@ from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.registry import find
 
-# Each is made of what stands for <...>, and the device.
+# Values for <...>, and the device, are arguments.
 EXTRACTORS = {
     "moonshine": "steps.content.extractors:Moonshine",
     "hub:<model>:<layer>": "steps.content.extractors:Hub",
     "cepstra": "steps.synthesis.content:Cepstra",
 }
-LONGEST = 20.0  # seconds that are given to an encoder at once
+LONGEST = 20.0  # seconds given to an encoder at once
 _OVERLAP = 2.0  # seconds of context on either side of longer speech
 _HUB_HOP, _HUB_FIELD = 320, 400  # samples of the convolutions of HuBERT, WavLM and wav2vec 2.0
 
 
 class Frames(Protocol):
-    """What content is like. width: values a frame. hop, first: samples (16 kHz) between the middles
-    of two frames, and before that of the first. digest: of the weights that made it."""
+    """Layout of content. width: values a frame. hop, first: samples (16 kHz) between the middles of
+    two frames, and before that of the first. digest: of the weights that made it."""
 
     @property
     def width(self) -> int: ...  # noqa: D102
@@ -42,15 +42,15 @@ class Frames(Protocol):
 
 
 class ContentExtractor(Frames, Protocol):
-    """An encoder."""
+    """Encoder of content."""
 
     def __call__(self, wave: Float64) -> Float32:
-        """Speech (n,) float64 at 16 kHz -> frames (T, width); T is 0 where it is too short."""
+        """Frames (T, width) of speech (n,) float64 at 16 kHz; T is 0 for too short speech."""
         ...
 
 
 class Moonshine:
-    """The last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
+    """Last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
 
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
         from steps.asr.moonshine import ENCODER, FIELD, FRAME, MoonshineEncoder, find_model
@@ -73,13 +73,13 @@ class Moonshine:
 
 
 class Hub:
-    """A hidden layer (0: what the convolutions give) of a model of the Hugging Face hub, or of a
+    """Hidden layer (0: output of the convolutions) of a model of the Hugging Face hub, or of a
     folder of one."""
 
     hop, first = _HUB_HOP, _HUB_FIELD // 2
 
     def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
-        """UserError where it cannot be had, or has not that many layers."""
+        """Raise a UserError if it is unavailable, or has too few layers."""
         from steps.learning.hub import digest_of, load_transformer  # Moonshine needs no PyTorch
 
         self.model = load_transformer(model).to(device)
@@ -107,7 +107,7 @@ class Hub:
 
 
 def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) -> Float32:
-    """Frames of speech of any length: of windows with context on either side, which is left out.
+    """Frames of speech of any length: of windows with context on either side, which is cut off.
 
     encode: frames (T, d) of a signal of at most LONGEST seconds.
     """
@@ -117,7 +117,7 @@ def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) ->
     context = round(_OVERLAP * SAMPLE_RATE) // hop
     parts, done, n_frames = [], 0, len(wave) // hop + 1
     while done < n_frames:
-        # The last window is as long as the others: what an encoder hears depends on its length.
+        # The last window is as long as the others: an encoder's output depends on its length.
         begin = max(0, min(done - context, n_frames - whole))
         frames = encode(wave[begin * hop : (begin + whole) * hop])
         end = len(frames) if begin + whole >= n_frames else whole - context
@@ -127,16 +127,16 @@ def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) ->
 
 
 def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
-    """One of EXTRACTORS; UserError for another, or one that cannot be had."""
+    """Make one of EXTRACTORS; UserError for another, or an unavailable one."""
     kind, found = find(EXTRACTORS, name, "content")
     extractor: ContentExtractor = kind(*found, device)
     return extractor
 
 
 def at_frames(content: Float32, of: Frames, n_frames: int, hop: int) -> Float32:
-    """Content (T, d) at frames whose middles are at hop t samples: (n_frames, d), interpolated.
+    """Interpolate content (T, d) to frames whose middles are at hop t samples: (n_frames, d).
 
-    Before the first and after the last it stays; without any frame it is 0.
+    It is constant before the first and after the last; without any frame it is 0.
     """
     if not len(content):
         return np.zeros((n_frames, of.width), np.float32)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hard units in place of content, which tell less of how something was said, and of who said it.
+"""Hard units in place of content, with less of the manner of speaking, and of the speaker.
 
-`kmeans` is the quantisation of the bottleneck features of paper 004 ("VQ-BN"): the nearest of n
+`kmeans` is the quantisation of bottleneck features in Liu et al. 2025 ("VQ-BN"): the nearest of n
 centres stands for a frame. `scalar` is finite scalar quantisation (Mentzer et al. 2023): a few
-values a frame, each of a few levels, learnt together with what uses them.
+values a frame, each of a few levels, learnt together with their user.
 """
 
 from dataclasses import dataclass
@@ -28,22 +28,22 @@ class UnitSettings:
 
 
 class Units(nn.Module):
-    """Content (B, d, T) as it is. width: values of a frame that come out."""
+    """Content (B, d, T) unchanged. width: output values of a frame."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
 
     def forward(self, content: Tensor) -> Tensor:
-        """(B, d, T) -> (B, width, T)."""
+        """Units (B, width, T) of content (B, d, T)."""
         return content
 
     def fit(self, frames: Float32, seed: int) -> None:
-        """Find from frames (M, d) what is not learnt with the network; here nothing."""
+        """Fit to frames (M, d) the part that the network does not train; here nothing."""
 
 
 class KMeansUnits(Units):
-    """The nearest of n centres in place of each frame."""
+    """Nearest of n centres in place of each frame."""
 
     centres: Tensor
 
@@ -54,7 +54,7 @@ class KMeansUnits(Units):
     def forward(self, content: Tensor) -> Tensor:
         """See Units."""
         frames = content.transpose(1, 2)
-        # |x - c|² without |x|², which is the same for all centres
+        # |x - c|² without |x|², which is equal for all centres
         near = frames @ self.centres.T - 0.5 * self.centres.square().sum(dim=1)
         return self.centres[near.argmax(dim=2)].transpose(1, 2)
 
@@ -83,7 +83,7 @@ class ScalarUnits(Units):
 
 
 def quantise(values: Tensor, n_levels: int) -> Tensor:
-    """Values bounded and rounded to `n_levels` (odd) levels in -1 ... 1; the gradient passes.
+    """Bound and round values to `n_levels` (odd) levels in -1 ... 1; the gradient passes.
 
     Finite scalar quantisation (Mentzer et al. 2023).
     """
@@ -93,7 +93,7 @@ def quantise(values: Tensor, n_levels: int) -> Tensor:
 
 
 def make_units(settings: UnitSettings, n_content: int) -> Units:
-    """For content of n_content values a frame."""
+    """Make units for content of n_content values a frame."""
     match settings.kind:
         case "kmeans":
             return KMeansUnits(n_content, settings.n)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A linear classifier of functionals, which never hears in training whom it recognises.
+"""Linear classifier of functionals that never has a recognised speaker in its training data.
 
-Multinomial logistic regression on scaled functionals, every emotion of the same weight. How much it
-is regularised is chosen within the training speakers, by leaving some of them out; nothing is
-chosen on who is recognised.
+Multinomial logistic regression on scaled functionals, every emotion of the same weight. The
+regularisation is chosen within the training speakers, by leaving some of them out; nothing is
+chosen on the recognised speakers.
 """
 
 import warnings
@@ -26,7 +26,7 @@ from utils.seeds import derive_seed
 from utils.tables import StrPath, sort_ids
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # C, the inverse of the regularisation
-INNER_FOLDS = 5  # of the training speakers; fewer where there are not so many
+INNER_FOLDS = 5  # of the training speakers; fewer if there are not so many
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Labelled:
 
 
 def check_functionals(path: StrPath, functionals: Mapping[str, Float32]) -> None:
-    """UserError where a vector is none of `steps.emotion.functionals`."""
+    """Raise a UserError where a vector is none of `steps.emotion.functionals`."""
     for utt, vector in functionals.items():
         if len(vector) != len(NAMES):
             raise UserError(f"{path}: {utt}: {len(vector)} values, not {len(NAMES)} functionals")
 
 
 def folds_of(speakers: Sequence[str], n_folds: int, seed: int) -> list[list[str]]:
-    """Speakers who are left out together; n_folds 0: each one alone.
+    """Groups of speakers to leave out together; n_folds 0: each one alone.
 
-    Which fold a speaker is in depends on the seed and the ids, not on any order.
+    A speaker's fold depends on the seed and the ids, not on any order.
     """
     listed = sorted(set(speakers), key=lambda spk: (derive_seed(seed, "emotion-folds", spk), spk))
     if n_folds < 0 or n_folds > len(listed):
@@ -65,10 +65,10 @@ def recognise_leaving_out(
     n_folds: int = 0,
     seed: int = 0,
 ) -> Recognised:
-    """Recognise each utterance by a classifier that was trained without the speakers of its fold.
+    """Recognise each utterance by a classifier trained without the speakers of its fold.
 
-    functionals: (D,) of the utterances to recognise. A speaker is the same in all sets who has the
-    same id. Raises UserError where fewer than two training speakers, or one emotion only, are left.
+    functionals: (D,) of the utterances to recognise. Speakers with the same id are the same in all
+    sets. Raises UserError where fewer than two training speakers, or one emotion only, are left.
     """
     train = _Training(training)
     labels = sorted(set(train.emotions.tolist()))
@@ -102,7 +102,7 @@ class _Training:
         self.emotions = np.array([row[2] for row in listed])
 
     def fit(self, left_out: Sequence[str]) -> tuple[Pipeline, dict[str, object]]:
-        """(classifier of all other speakers, what it was trained on)."""
+        """Fit a classifier of all other speakers, and describe its training data."""
         used = ~np.isin(self.speakers, left_out)
         speakers, emotions = self.speakers[used], self.emotions[used]
         n_speakers = len(set(speakers))
@@ -113,18 +113,18 @@ class _Training:
             )
         search = GridSearchCV(
             make_pipeline(
-                SimpleImputer(keep_empty_features=True),  # what is undefined becomes the mean
+                SimpleImputer(keep_empty_features=True),  # undefined values become the mean
                 StandardScaler(),
                 LogisticRegression(class_weight="balanced", max_iter=1000),
             ),
-            {"logisticregression__C": list(STRENGTHS)},  # equally good: the stronger regularisation
+            {"logisticregression__C": list(STRENGTHS)},  # among equals the stronger regularisation
             scoring="balanced_accuracy",
             cv=GroupKFold(min(INNER_FOLDS, n_speakers)),
             error_score="raise",
         )
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
-            # A held-out part may lack an emotion; its mean is then over those that it has.
+            # A held-out part may lack an emotion; its mean is then over the others.
             warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
             search.fit(self.values[used], emotions, groups=speakers)
         note = {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functionals: how pitch, energy and spectrum of an utterance run, as one vector.
+"""Functionals: course of pitch, energy and spectrum of an utterance, as one vector.
 
 Frames every 10 ms: log F0 (WORLD's DIO and StoneMask), energy, balance of the spectrum, cepstra.
-Functionals are their means, spreads and speeds, in the manner of the sets that are usual in the
-field (GeMAPS, Eyben et al. 2016), but not the same: figures are not comparable with theirs. The
-level is left out, because anonymisers set it themselves.
+Functionals are their means, spreads and speeds, after the usual sets of the field (GeMAPS, Eyben et
+al. 2016), but not the same: figures are not comparable with theirs. The level is left out, because
+anonymisers set it themselves.
 """
 
 from functools import cache
@@ -19,11 +19,11 @@ from steps.synthesis.world import FRAME_SHIFT, HOP, extract_f0
 from utils.arrays import Float64
 from utils.cli import UserError
 
-F0_RANGE = (60.0, 600.0)  # Hz; an angry woman's voice goes above the 400 of read speech
+F0_RANGE = (60.0, 600.0)  # Hz; an angry woman's voice exceeds the 400 of read speech
 SPEECH_DB = 40.0  # frames so far below the loudest one are pauses
 _WINDOW, _FFT = 400, 512
 _FLOOR = 1e-10  # power of a frame; below 16-bit rounding
-_CEPSTRA = 13  # the zeroth is a level, and left out
+_CEPSTRA = 13  # the zeroth is a level, and excluded
 
 STATISTICS = ("mean", "sd", "p10", "p50", "p90", "speed")  # speed: mean size of the change a frame
 PITCH = tuple(f"log_f0_{name}" for name in (*STATISTICS, "slope"))
@@ -41,7 +41,7 @@ NAMES = (
 
 
 def functionals(samples: Float64) -> Float64:
-    """The functionals (D,) of a signal (n,) at 16 kHz, in the order of NAMES.
+    """Functionals (D,) of a signal (n,) at 16 kHz, in the order of NAMES.
 
     NaN: not defined, such as pitch where no frame is voiced. UserError for digital silence, and
     for less than two frames of speech (`SPEECH_DB` below the loudest frame ends it).
@@ -62,7 +62,7 @@ def functionals(samples: Float64) -> Float64:
 
 
 def _pitch(f0: Float64) -> Float64:
-    """The functionals PITCH and VOICING of a contour (T,) in Hz."""
+    """Functionals PITCH and VOICING of a contour (T,) in Hz."""
     voiced = f0 > VOICED_HZ
     log_f0 = np.where(voiced, np.log(np.where(voiced, f0, 1.0)), 0.0)
     seconds = len(f0) * FRAME_SHIFT
@@ -79,7 +79,7 @@ def _pitch(f0: Float64) -> Float64:
 
 
 def _statistics(track: Float64, where: npt.NDArray[np.bool_]) -> list[float]:
-    """STATISTICS of a track (T,) over the frames that count; NaN where there are none.
+    """Functionals STATISTICS of a track (T,) over the frames that count; NaN where there are none.
 
     speed: over pairs of neighbours that both count.
     """
@@ -102,7 +102,7 @@ def _power_spectrum(samples: Float64) -> Float64:
 
 
 def _balance(power: Float64) -> Float64:
-    """BALANCE (T, 4): two ratios of bands in dB, the centre in octaves above 1 kHz, flux.
+    """BALANCE (T, 4): two ratios of bands in dB, centre in octaves above 1 kHz, and flux.
 
     alpha_ratio: 50 to 1000 Hz over 1 to 5 kHz; hammarberg: the strongest bin below 2 kHz over the
     strongest of 2 to 5 kHz (Eyben et al. 2016); flux: Euclidean change of the spectrum's shape
@@ -132,7 +132,7 @@ def _features() -> Any:
 
 def _cepstra(samples: Float64) -> Float64:
     """Cepstra (T, 13) of the frames of `_power_spectrum`."""
-    import torch  # takes seconds, and the names above are of use without it
+    import torch  # takes seconds, and the names above are useful without it
 
     wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
     found: Float64 = _features()(wave)[0].numpy().astype(np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classifiers of emotions of the hub: SpeechBrain's, such as
+"""Hub classifiers of emotions: SpeechBrain's, such as
 `speechbrain/emotion-recognition-wav2vec2-IEMOCAP`, and those of transformers for audio.
 
 Loading a model of SpeechBrain also runs its custom_interface.py, where it has one.
@@ -22,7 +22,7 @@ from utils.datadir import load_data_dir
 from utils.tables import sort_ids
 
 _INTERFACE, _CLASS = "custom_interface.py", "CustomEncoderWav2vec2Classifier"
-LABELS = {  # how models call the emotions that data directories name in full
+LABELS = {  # models' names of the emotions that data directories name in full
     "ang": "anger", "angry": "anger", "hap": "happiness", "happy": "happiness",
     "exc": "happiness", "neu": "neutral", "sad": "sadness", "fea": "fear", "fearful": "fear",
     "dis": "disgust", "bor": "boredom", "sur": "surprise", "surprised": "surprise",
@@ -30,9 +30,9 @@ LABELS = {  # how models call the emotions that data directories name in full
 
 
 class HubEmotions:
-    """A classifier that says which emotion an utterance has.
+    """Classifier of an utterance's emotion.
 
-    labels: the emotions that it knows, as in LABELS (a label that is not there: as the model says).
+    labels: its emotions, as in LABELS (other labels: the model's own).
     """
 
     def __init__(self, source: str, device: str = "cpu") -> None:
@@ -54,7 +54,7 @@ class HubEmotions:
 
 
 def _load_any(source: str, device: str) -> tuple[Callable[[Float32], torch.Tensor], list[str]]:
-    """What tells the scores of a signal, and its labels. UserError for a model of another kind."""
+    """Function for the scores of a signal, and its labels. UserError for another kind."""
     if "emotion2vec" in source.lower():
         raise UserError(
             f"hub:{source}: emotion2vec is read by FunASR, not here; recognise with FunASR, and "
@@ -94,19 +94,19 @@ def _load(how: dict[str, Any]) -> Any:
             if not _is_missing(error):
                 raise
     model = model or EncoderClassifier.from_hparams(**how)
-    _ = model.hparams.label_encoder.ind2lab  # it must say what its classes are
+    _ = model.hparams.label_encoder.ind2lab  # it must name its classes
     return model
 
 
 def _is_missing(error: Exception) -> bool:
-    """Whether the model is there, but has no interface of its own."""
+    """Whether the model exists, but has no interface of its own."""
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     return isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
 
 
 def recognise_by_hub(data: Path, asked: Asked, source: str) -> Recognised:
-    """Emotions of a data directory by a model. UserError names audio that cannot be read."""
+    """Recognise emotions of a data directory by a model. UserError names unreadable audio."""
     if asked.features is not None or asked.training:
         raise UserError(f"hub:{source}: is trained; leave --features and --train out")
     wav, model = load_data_dir(data).wav, HubEmotions(source, asked.device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognisers of emotions by name, what they are asked and say, and its files."""
+"""Recognisers of emotions by name, their options and output, and its files."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from utils.cli import UserError
 from utils.tables import atomic_write, sort_ids, write_map
 
-# Each takes a data directory, what is asked, and what stands for <...>, and gives a Recognised.
+# Each takes a data directory, options, and the values for <...>, and returns a Recognised.
 RECOGNISERS = {
     "functionals": "steps.emotion.sets:recognise_by_functionals",
     "hub:<model>": "steps.emotion.hub:recognise_by_hub",
@@ -18,8 +18,8 @@ RECOGNISERS = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What a recogniser may be told. features: functionals of the utterances; training: data
-    directories with theirs. n_folds, seed: see `classifier.recognise_leaving_out`."""
+    """Options of a recogniser. features: functionals of the utterances; training: data directories
+    with theirs. n_folds, seed: see `classifier.recognise_leaving_out`."""
 
     features: Path | None
     training: Sequence[tuple[Path, Path]]
@@ -31,9 +31,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Recognised:
-    """utterance -> probability of each of `labels`; `settings`: how it was made.
+    """Probability of each of `labels` by utterance; `settings`: of the recogniser.
 
-    The emotion of an utterance is its most probable one, the first of `labels` where several are.
+    The emotion of an utterance is its most probable one, the first of `labels` in a tie.
     """
 
     labels: Sequence[str]
@@ -41,7 +41,7 @@ class Recognised:
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def emotions(self) -> dict[str, str]:
-        """utterance -> emotion."""
+        """Emotion by utterance."""
         best = (max(range(len(self.labels)), key=p.__getitem__) for p in self.posteriors.values())
         return dict(zip(self.posteriors, (self.labels[i] for i in best), strict=True))
 

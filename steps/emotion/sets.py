@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data directories and their functionals, checked to be of the same utterances."""
+"""Data directories and their functionals, checked to have the same utterances."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,19 +24,19 @@ def _read(folder: Path, utts: Mapping[str, str], data: Path) -> dict[str, Float3
 
 
 def read_own(data: Path, folder: Path) -> tuple[dict[str, Float32], dict[str, str]]:
-    """(functionals, speaker) of each utterance of a data directory; UserError where they differ."""
+    """Functionals and speaker of each utterance of a data directory; UserError for a mismatch."""
     utt2spk = load_data_dir(data, need=("utt2spk",), allow_segments=True).utt2spk
     return _read(folder, utt2spk, data), utt2spk
 
 
 def read_labelled(data: Path, folder: Path) -> Labelled:
-    """A training set: data directory with utt2emotion, and its functionals."""
+    """Training set: data directory with utt2emotion, and its functionals."""
     found = load_data_dir(data, need=("utt2spk", "utt2emotion"), allow_segments=True)
     return Labelled(_read(folder, found.utt2spk, data), found.utt2spk, found.tables["utt2emotion"])
 
 
 def recognise_by_functionals(data: Path, asked: Asked) -> Recognised:
-    """Emotions of a data directory by a classifier of the sets that are asked for."""
+    """Recognise emotions of a data directory by a classifier of the given training sets."""
     if asked.features is None or not asked.training:
         raise UserError("functionals: --features DIR and --train DATA DIR are needed")
     own, utt2spk = read_own(data, asked.features)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system that is handed on: a trained synthesiser, and pseudo-speakers that are nobody."""
+"""Export of a system: a trained synthesiser, and pseudo-speakers that are nobody."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -31,13 +31,13 @@ _TRIES = 20 * _DRAWS  # of a generator whose voices have no gender to choose
 
 Drawn = tuple[Float64, F0Stats]
 Draws = Callable[[str, str], Iterator[Drawn]]
-"""A pseudo-speaker's name and gender -> x-vectors (d,), and their F0, to choose from."""
+"""Draws of x-vectors (d,) and their F0, to choose from, by a pseudo-speaker's name and gender."""
 
 
 def make_voices(pool: VoicePool, out: Path, draws: Draws, n: int) -> int:
-    """n pseudo-speakers, half of each gender, who are nobody; x-vectors have length 1.
+    """Make n pseudo-speakers, half of each gender, who are nobody; x-vectors have length 1.
 
-    Of _DRAWS draws the first counts that is no nearer to a real speaker of the pool than 99 of 100
+    The first of _DRAWS draws counts that is no nearer to a real speaker of the pool than 99 of 100
     real speakers are to another one, else the least near. Returns how many are nearer.
     """
     unit = units(pool.xvectors)
@@ -65,8 +65,8 @@ def make_voices(pool: VoicePool, out: Path, draws: Draws, n: int) -> int:
 def averages(pool: VoicePool, averaged: int, seed: int) -> Draws:
     """Means of `averaged` speakers of a gender, as far apart as people are.
 
-    The deviation from all of that gender is made sqrt(averaged) times as large, as averaging had
-    made it smaller; the mean of log F0 moves alike. UserError for too few speakers of a gender.
+    The deviation from all of that gender is made sqrt(averaged) times as large, to undo the
+    averaging; the mean of log F0 moves alike. UserError for too few speakers of a gender.
     """
     unit, grown = units(pool.xvectors), np.sqrt(averaged)
 
@@ -91,8 +91,8 @@ def averages(pool: VoicePool, averaged: int, seed: int) -> Draws:
 
 
 def generated(pool: VoicePool, folder: Path, seed: int) -> Draws:
-    """Voices of a trained generator, with the pitch and the gender of the pool's voices that are
-    nearest to each, as a system of voice conversion has them."""
+    """Voices of a trained generator, with pitch and gender of the pool's nearest voices, as in a
+    system of voice conversion."""
     conf = folder / "generator.yaml"
     named = {"name": load_trained(folder).name}
     generator = load_generator(
@@ -116,7 +116,7 @@ def generated(pool: VoicePool, folder: Path, seed: int) -> Draws:
 
 
 def _mean_f0(pool: VoicePool, places: Sequence[int]) -> F0Stats:
-    """Of some of the pool's speakers."""
+    """F0 statistics of some of the pool's speakers."""
     return mix_f0_stats(
         [pool.f0(pool.speakers[i]) for i in places], [1 / len(places)] * len(places)
     )
@@ -126,11 +126,11 @@ def export_system(
     conf: Path, synthesiser: Path, pool: Path, out: Path, *,
     n: int, averaged: int, generator: Path | None, seed: int,
 ) -> int:  # fmt: skip
-    """OUT/{system.yaml,spklist,synthesiser/,pool/}, in half precision; see `load_system`.
+    """Write OUT/{system.yaml,spklist,synthesiser/,pool/}, in half precision; see `load_system`.
 
     Pseudo-speakers are those of a trained generator, else averages. spklist names the speakers of
-    the pool and whom synthesiser and generator learnt from; there is none where one does not tell.
-    Returns how many are near to a real one (`make_voices`).
+    the pool and the training speakers of synthesiser and generator; there is none if some are
+    unknown. Returns how many are near to a real one (`make_voices`).
     """
     settings, weights = trained_files(synthesiser)
     voices = VoicePool.load(pool)

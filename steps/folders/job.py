@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be protected: the audio files of a folder, who shares a voice, and what is done."""
+"""Plan of a folder's protection: its audio files, groups that share a voice, and finished ones."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from utils.cli import UserError
 from utils.tables import read_lines, read_map, split_key
 
 PER = ("file", "folder", "speaker")
-JOURNAL = ".protected.jsonl"  # in the output: which settings, which files
+JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
 _ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
 # Formats of libsndfile that need more than a suffix to be read.
 _HEADERLESS = {"RAW"}
@@ -22,16 +22,16 @@ _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 
 
 def audio_format(path: Path) -> str | None:
-    """libsndfile's name of the format that a suffix stands for; None for what is no audio."""
+    """Format name of libsndfile for a suffix; None for what is no audio."""
     name = path.suffix[1:].upper()
     name = _ALIASES.get(name, name)
     return name if name in soundfile.available_formats() and name not in _HEADERLESS else None
 
 
 def find_audio(folder: Path) -> tuple[list[Path], int]:
-    """Audio files under a folder, relative to it and sorted, and how many others there are.
+    """Find audio files under a folder, relative to it and sorted, and the number of other files.
 
-    Hidden files and folders do not count. UserError where there is none.
+    Hidden files and folders do not count. UserError if there is no audio.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: is no folder")
@@ -49,10 +49,10 @@ def find_audio(folder: Path) -> tuple[list[Path], int]:
 def group_files(
     files: Sequence[Path], per: str, speakers: Mapping[str, str] | None = None
 ) -> dict[str, list[Path]]:
-    """Who shares a pseudo-speaker -> their files, in the order of the files.
+    """Group files by shared pseudo-speaker, in the order of the files.
 
-    per: `file`, `folder`, or `speaker`, who is what stands before the first `-` or `_` of a file's
-    name, or what `speakers` says of its path. UserError for a file of which neither tells.
+    per: `file`, `folder`, or `speaker`, whose name is the part before the first `-` or `_` of a
+    file's name, or the value of its path in `speakers`. UserError for a file with neither.
     """
     groups: dict[str, list[Path]] = {}
     for path in files:
@@ -80,8 +80,8 @@ def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
 
 
 def read_speakers(path: Path) -> dict[str, str]:
-    """A table `<file> <speaker>`, files relative to the folder; UserError for a line that is not
-    so. A tab may stand between them, where names of files hold blanks."""
+    """Read a table `<file> <speaker>`, files relative to the folder; UserError for another line. A
+    tab may separate them, where names of files hold blanks."""
     if not any("\t" in line for _, line in read_lines(path)):
         return read_map(path)
     found: dict[str, str] = {}
@@ -94,7 +94,7 @@ def read_speakers(path: Path) -> dict[str, str]:
 
 
 def read_key(path: Path) -> str:
-    """The secret in the first line of a file; UserError for a file without one."""
+    """Read the secret in the first line of a file; UserError for a file without one."""
     for _, line in read_lines(path):
         if split_key(line)[0]:
             return line.strip()
@@ -102,21 +102,21 @@ def read_key(path: Path) -> str:
 
 
 def draw_key() -> str:
-    """A fresh secret of 128 bits."""
+    """Draw a fresh secret of 128 bits."""
     return secrets.token_hex(16)
 
 
 def key_number(key: str) -> int:
-    """The seed of all draws that a key stands for."""
+    """Seed of all draws for a key."""
     return int.from_bytes(hashlib.sha256(key.encode("utf-8")).digest(), "big")
 
 
 @dataclass
 class Journal:
-    """What an earlier run with the same settings has finished; appended to as files are done.
+    """Journal of files finished with the same settings; appended to as files are done.
 
-    Lines of JSON: first the settings, with a salted fingerprint (scrypt) of a key that was given,
-    then a file a line with the size and time of its source. It does not hold the key.
+    Lines of JSON: first the settings, with a salted fingerprint (scrypt) of a given key, then a
+    file a line with the size and time of its source. It does not hold the key.
     """
 
     path: Path
@@ -124,9 +124,9 @@ class Journal:
 
     @classmethod
     def open(cls, out: Path, settings: Mapping[str, object], key: str | None) -> "Journal":
-        """Begin or go on; UserError where OUT holds what other settings or another key made.
+        """Begin or continue; UserError where OUT has files made with other settings or another key.
 
-        key: None where it is drawn afresh, so that no two runs have the same.
+        key: None for a fresh one, which no other run shares.
         """
         path = out / JOURNAL
         if not path.exists():
@@ -150,7 +150,7 @@ class Journal:
         return made.is_file() and self.done.get(name.as_posix()) == _state(source)
 
     def add(self, name: Path, source: Path) -> None:
-        """A file is done."""
+        """Record a finished file."""
         self.done[name.as_posix()] = _state(source)
         self._append({"file": name.as_posix(), "source": self.done[name.as_posix()]})
 
@@ -186,9 +186,9 @@ def _state(source: Path) -> list[int]:
 def unfinished(
     groups: Mapping[str, Sequence[Path]], ready: Iterable[Path], *, fresh: bool
 ) -> Iterator[tuple[str, list[Path]]]:
-    """Groups and those of their files that are to be made.
+    """Select groups and their files to make.
 
-    fresh: the key is new, so that a group of which anything is missing is made anew as a whole.
+    fresh: the key is new, so that a group with any file missing is made anew as a whole.
     """
     there = set(ready)
     for name, files in groups.items():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech that is protected while it comes in, block by block, with a stated look-ahead.
+"""Protection of speech as it arrives, block by block, with a stated look-ahead.
 
-McAdams needs a hop more than it gives out, and its samples are those of the whole recording.
-Other systems convert a window of context, block and look-ahead each time; what they normalise over
-a recording (level, range of the envelope, the source's pitch) is that of the window, or of what was
-heard so far, so their samples are not those of the whole recording.
+McAdams needs a hop more than it gives out, and its samples are those of the whole recording. Other
+systems convert a window of context, block and look-ahead each time; they normalise level, envelope
+range and the source's pitch over the window, or over the speech so far, so their samples are not
+those of the whole recording.
 """
 
 from typing import Protocol
@@ -23,36 +23,36 @@ from utils.arrays import Float64
 from utils.cli import UserError
 
 LONGEST_BLOCK, SHORTEST_BLOCK = 0.2, 0.04  # seconds
-_HEARD = 6000  # voiced frames whose pitch is remembered: a minute
+_HEARD = 6000  # voiced frames whose pitch is kept: a minute
 
 
 class Live(Protocol):
-    """delay: samples by which the output is behind the input, beside the time that it takes.
+    """delay: samples by which the output is behind the input, without computing time.
 
-    step: how many samples are best pushed at once.
+    step: best number of samples to push at once.
     """
 
     delay: int
     step: int
 
     def push(self, samples: Float64) -> Float64:
-        """Take more of the input (n,) at 16 kHz; what is ready of the output, (m,)."""
+        """Take more of the input (n,) at 16 kHz; returns the finished output (m,)."""
         ...
 
     def end(self) -> Float64:
-        """The rest: all outputs together are as long as the input."""
+        """Return the rest: all outputs together are as long as the input."""
         ...
 
 
 class LiveMcAdams:
-    """Equal to `formants.transform` of the whole to the last bit; the look-ahead is HOP samples.
+    """McAdams stream, equal to `formants.transform` of the whole to the last bit; look-ahead HOP.
 
-    But for digital silence: of a recording that holds nothing else the samples are below 1e-6, not
-    0, as nobody knows yet what comes.
+    Digital silence is an exception: in a recording of nothing else the samples are below 1e-6, not
+    0, as the future is unknown.
     """
 
     def __init__(self, system: McAdams, key: Key, block: float = 0.02) -> None:
-        """block: in seconds, how much will be pushed at once.
+        """block: length of one push, in seconds.
 
         UserError for settings of the challenges, whose edges need the whole recording.
         """
@@ -63,8 +63,8 @@ class LiveMcAdams:
                 "use one without compat for a stream"
             )
         self._alpha, self._options = system.coefficient(key), options
-        self._rows = np.zeros((1, HOP)) + EPSILON  # the last two that were used, and new ones
-        self._n_old = 0  # of these, rows that are before the last that was used
+        self._rows = np.zeros((1, HOP)) + EPSILON  # the last two used ones, and new ones
+        self._n_old = 0  # number of these that precede the last used one
         self._tail, self._rest = np.zeros(HOP), np.zeros(0)
         self.step = round(block * SAMPLE_RATE / HOP) * HOP
         self.delay = self.step + HOP
@@ -89,9 +89,9 @@ class LiveMcAdams:
         return self._made()[:left]
 
     def _made(self) -> Float64:
-        """All frames whose rows are there; the last half of the last frame waits."""
+        """Process all frames with complete rows; the last half of the last frame waits."""
         n_frames = len(self._rows) - 1 - self._n_old
-        # Of one frame alone the bits would be others: the one before is made again, or waited for.
+        # One frame alone would give other bits: the one before is made again, or waited for.
         if n_frames < 1 or len(self._rows) < 3:
             return np.zeros(0)
         frames = warp_frames(self._rows, self._alpha, self._options)[0][:, self._n_old :]
@@ -107,12 +107,12 @@ class LiveMcAdams:
 
 
 class LiveWindows:
-    """Any system, by windows; neighbouring blocks are faded into each other over FADE seconds."""
+    """Stream of any system, by windows; neighbouring blocks overlap with a fade of FADE seconds."""
 
     def __init__(
         self, system: Anonymiser, key: Key, block: float, look_ahead: float, context: float
     ) -> None:
-        """Durations in seconds; the look-ahead holds the fade, too."""
+        """Durations are in seconds; the look-ahead holds the fade, too."""
         self._system, self._key = system, key
         self._block, self._ahead, self._context = (
             round(part * SAMPLE_RATE) for part in (block, look_ahead, context)
@@ -154,7 +154,7 @@ class LiveWindows:
         return out
 
     def _convert(self, window: Float64, own: slice) -> Float64:
-        """The window in the voice; the source's pitch is that of the blocks so far and this one."""
+        """Convert the window; the source's pitch is that of the blocks so far and this one."""
         if not window.any():
             return np.zeros(len(window))
         from steps.synthesis.world import HOP as FRAME
@@ -170,8 +170,8 @@ class LiveWindows:
 def make_live(
     system: Anonymiser, key: Key, *, block: float, look_ahead: float, context: float
 ) -> Live:
-    """What protects a stream with a system. block, look_ahead, context: in seconds; McAdams has its
-    own. UserError for a block that is too long or too short, or a system that cannot do it."""
+    """Make the stream of a system. block, look_ahead, context: in seconds; McAdams has its own.
+    UserError for a block that is too long or too short, or a system that cannot do it."""
     if not SHORTEST_BLOCK <= block <= LONGEST_BLOCK:
         raise UserError(f"block: {block:g} s; {SHORTEST_BLOCK:g} to {LONGEST_BLOCK:g} s are known")
     if isinstance(system, McAdams):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speech on a pipe: bare samples, or a WAV file whose length nobody knows yet."""
+"""Speech on a pipe: bare samples, or a WAV file of unknown length."""
 
 import struct
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from utils.arrays import Float64
 from utils.cli import UserError
 
 _FULL = 32768
-_ENDLESS = 0xFFFFFFFF  # what stands for the length of a stream
+_ENDLESS = 0xFFFFFFFF  # marks an unknown length of a stream
 WHAT = "16 kHz, one channel, 16 bit are expected; convert it (sox, ffmpeg) before the pipe"
 
 
 def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
-    """The header that the output gets (empty for bare samples), and blocks of `size` samples.
+    """Header for the output (empty for bare samples), and blocks of `size` samples.
 
     The last block may be shorter. UserError for a WAV file of another kind, and for half a sample.
     """
@@ -29,7 +29,7 @@ def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
 
 
 def to_bytes(samples: Float64) -> tuple[bytes, int]:
-    """16-bit samples of a signal (n,), full scale 1, and how many were cut at full scale."""
+    """Samples of 16 bit of a signal (n,), full scale 1, and the number clipped."""
     whole = np.rint(samples * _FULL)
     cut = int(((whole > _FULL - 1) | (whole < -_FULL)).sum())
     return np.clip(whole, -_FULL, _FULL - 1).astype("<i2").tobytes(), cut
@@ -51,7 +51,7 @@ def _blocks(stream: BinaryIO, begin: bytes, size: int) -> Iterator[Float64]:
 
 
 def _skip_to_samples(stream: BinaryIO) -> None:
-    """Read a WAV file, whose first four bytes are read, up to its samples; UserError."""
+    """Read a WAV file, after its first four bytes, up to its samples; UserError if invalid."""
     if stream.read(8)[4:] != b"WAVE":
         raise UserError(f"standard input: RIFF, but no WAV file; {WHAT}")
     known = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a folder through an anonymiser: who speaks is learnt from the files themselves."""
+"""Protection of a folder's files by an anonymiser; data on the speaker come from the files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import replacing
 
-# The pitch of whoever speaks is learnt from so many stretches, spread over their files.
+# The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
 CHANNELS = ("mix", "each")
 
 
 @dataclass(frozen=True)
 class Work:
-    """How files are made. channels: mixed down, or each for itself by one pseudo-speaker."""
+    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker."""
 
     source: Path
     out: Path
@@ -40,9 +40,9 @@ class Work:
         done: Callable[[Path], None] = lambda _: None,
         tick: Callable[[float], None] = lambda _: None,
     ) -> dict[Path, str]:
-        """Make the files of those who share a pseudo-speaker; returns those that failed, and why.
+        """Make the files that share a pseudo-speaker; returns the failed ones, with reasons.
 
-        done: told of each file that is whole. tick: told of seconds that were gone through.
+        done: called with each complete file. tick: called with processed seconds.
         """
         failed: dict[Path, str] = {}
         recordings: dict[Path, Recording] = {}
@@ -53,7 +53,7 @@ class Work:
                 failed[path] = str(error)
         try:
             speaker = Source(name, f0=learn_f0(list(recordings.values())))
-        except UserError:  # which file it was is found below
+        except UserError:  # the file is found below
             speaker = Source(name, f0=compute_f0_stats([]))
         key = Key("spk", ("folder", name), ("folder", name))
 
@@ -100,12 +100,12 @@ class Work:
 
 
 def _subtype(name: str) -> str | None:
-    """16 bits where the format has them."""
+    """Subtype of 16 bit where the format has it."""
     return "PCM_16" if "PCM_16" in soundfile.available_subtypes(name) else None
 
 
 def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
-    """Pitch of whoever speaks in the recordings, from stretches spread evenly over them."""
+    """Pitch of the speaker in the recordings, from stretches spread evenly over them."""
     from steps.synthesis.world import extract_f0
 
     total = sum(recording.seconds for recording in recordings)

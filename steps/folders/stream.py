@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of any length, converted piece by piece in bounded memory, without audible seams.
+"""Conversion of recordings of any length, piece by piece in bounded memory, without seams.
 
 A recording is read in blocks and resampled to 16 kHz. Pieces of at most LONGEST seconds end where
-it is quietest; each is converted with CONTEXT seconds of what stands before and after it, and
-neighbours are faded into each other over FADE seconds around the place of the cut.
+it is quietest; each is converted with CONTEXT seconds before and after it, and neighbours are faded
+into each other over FADE seconds around the cut.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,18 +21,18 @@ from utils.cli import UserError
 
 Convert = Callable[[Float64], Float64]
 
-LONGEST = 19.0  # seconds of a piece: with its context what a recogniser hears at once
-CONTEXT = 0.5  # seconds that are converted on either side of a piece and thrown away
+LONGEST = 19.0  # seconds of a piece: with its context a recogniser's window
+CONTEXT = 0.5  # seconds converted on either side of a piece and thrown away
 FADE = 0.02  # seconds
-_BLOCK = 20  # seconds that are read at a time
-_MARGIN = 1  # seconds on either side of a block, so that resampling knows no edge within it
+_BLOCK = 20  # seconds read at a time
+_MARGIN = 1  # seconds on either side of a block, so that resampling has no edge within it
 _PAUSE = 0.05  # seconds over which it must be quiet
 _LARGEST = 0.99  # of full scale
 
 
 @dataclass(frozen=True)
 class Recording:
-    """An audio file: `rate` in Hz, `frames` at that rate, `channels`."""
+    """Audio file: `rate` in Hz, `frames` at that rate, `channels`."""
 
     path: Path
     rate: int
@@ -41,7 +41,7 @@ class Recording:
 
     @classmethod
     def open(cls, path: Path) -> "Recording":
-        """What its header says; UserError for what cannot be read, or has no samples."""
+        """Read the header; UserError for an unreadable file, or one without samples."""
         try:
             info = soundfile.info(str(path))
         except (soundfile.LibsndfileError, OSError) as error:
@@ -65,8 +65,8 @@ class Recording:
     def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
         """Samples start ... stop at 16 kHz, (n,): of one channel, or all mixed down.
 
-        A sample is the same bits whatever is read with it. UserError where the file holds less than
-        its header says, or what is no finite number.
+        A sample has the same bits in any read. UserError where the file holds less than its header
+        says, or a value that is not finite.
         """
         divisor = int(np.gcd(self.rate, SAMPLE_RATE))
         up, down = SAMPLE_RATE // divisor, self.rate // divisor
@@ -92,14 +92,14 @@ class Recording:
         return np.asarray(mono[offset : offset + stop - start])
 
     def blocks(self, channel: int | None = None) -> Iterator[Float64]:
-        """The whole at 16 kHz, some seconds at a time."""
+        """Yield the whole at 16 kHz, some seconds at a time."""
         width = _BLOCK * SAMPLE_RATE
         for start in range(0, len(self), width):
             yield self.read(start, min(start + width, len(self)), channel)
 
 
 def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tuple[Float64, slice]]:
-    """Stretches of a signal that comes in blocks, and which part of each is its own.
+    """Cut a signal that arrives in blocks into stretches, and mark the own part of each.
 
     A stretch holds CONTEXT seconds more on either side, where there is more. The parts follow one
     another without gap.
@@ -121,12 +121,12 @@ def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tupl
 def convert_stream(
     blocks: Iterable[Float64], convert: Convert, longest: float = LONGEST
 ) -> Iterator[Float64]:
-    """Converted speech, as long in all as the blocks; each piece as loud as its source.
+    """Yield converted speech, as long in all as the blocks; each piece as loud as its source.
 
     convert: speech (n,) -> (n,), of any level. A piece of digital silence stays so.
     """
     half = round(FADE * SAMPLE_RATE / 2)
-    tail = np.zeros(0)  # what the piece before has to say about the fade
+    tail = np.zeros(0)  # the previous piece's share of the fade
     for stretch, own in pieces(blocks, longest):
         made = _as_loud(convert(stretch) if stretch.any() else np.zeros(len(stretch)), stretch)
         start = max(own.start - half, 0) if len(tail) else own.start
@@ -141,7 +141,7 @@ def convert_stream(
 
 
 def _as_loud(made: Float64, source: Float64) -> Float64:
-    """At the mean power of its source, below full scale."""
+    """Scale to the mean power of the source, below full scale."""
     if len(made) != len(source) or not np.isfinite(made).all():
         raise UserError("the protected signal is not finite, or of another length")
     power = float(np.mean(made**2))

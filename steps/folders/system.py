@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system in a folder of its own: system.yaml, what it needs, and what was measured of it."""
+"""System in its own folder: system.yaml, its needs, and its measured limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from utils.settings import is_settings
 from utils.tables import is_there, read_lines
 
 LIMITS = "limits.txt"
-# What holds for every system; a folder's limits.txt says it with figures.
+# Limits of every system; a folder's limits.txt gives figures.
 UNMEASURED = (
     "This hides the voice. It does not hide what is said, names that are spoken, and timing:",
     "whoever knows a speaker by the way of speaking may know them still, and whoever has several",
@@ -28,7 +28,7 @@ UNMEASURED = (
 
 @dataclass(frozen=True)
 class System:
-    """A system that is ready. digest: of all that its speech depends on but the key."""
+    """Loaded system. digest: of all that its speech depends on, except the key."""
 
     anonymiser: Anonymiser
     digest: str
@@ -36,8 +36,8 @@ class System:
 
 
 def load_system(path: Path, seed: int) -> System:
-    """Of a folder or a yaml file; UserError for one that is not there, or needs more than a folder
-    of audio can give."""
+    """Load a folder or a yaml file; UserError for a missing one, or one that needs more than a
+    folder of audio."""
     folder = path if path.is_dir() else None
     conf = path if folder is None else folder / CONF
     if not is_settings(conf):
@@ -49,7 +49,7 @@ def load_system(path: Path, seed: int) -> System:
                 f"{conf}: this system wants {need} of every speaker, which a folder of audio does "
                 "not give; use a recipe (run.sh), or another system"
             )
-    # f0 is learnt of each group of files; that it is given lets a system ask for it.
+    # f0 is measured for each group of files; a given one lets a system ask for it.
     given: dict[str, Any] = {"f0": path, **found}
     resources = Resources(**given)
     anonymiser = load_anonymiser(conf, seed=seed, resources=resources)

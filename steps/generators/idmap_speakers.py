@@ -151,7 +151,7 @@ class IdMapGenerator(Declared[IdMapSettings]):
         ]
 
     def _indices(self, keys: Sequence[Key], more: tuple[str, ...]) -> Int64:
-        """Indices (n,) of keys, and of further names that tell their draws apart."""
+        """Indices (n,) of keys, and of further names that distinguish their draws."""
         names = [key_name(self._seed, self._draw, (*key.parts, *more)) for key in keys]
         first = self._trained.model.n_seen
         return np.array([hashed_index(name, first) for name in names], dtype=np.int64)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All pairs of two sets of x-vectors, as many as there are: planned once, counted in parts.
+"""All pairs of two sets of x-vectors, however many: planned once, counted in parts.
 
 A plan is a folder: left.npy and right.npy (float32, in the order of the plan, read as they are by
 every part), index.npz and plan.json. Both sides stand by gender (where only pairs of one gender are
 trials), by group of speakers, by speaker, by utterance. A pair of groups is a cell; a part counts
-some of the cells and remembers how far it is.
+some of the cells and records its progress.
 """
 
 import hashlib
@@ -41,16 +41,15 @@ FORMAT = 1
 GROUPS = 32
 COARSE = 16  # bins in one of the histograms by cell
 _ROWS_AT_ONCE = 4096
-_SAMPLED = 2000  # rows and columns that the first pass scores
+_SAMPLED = 2000  # rows and columns scored in the first pass
 _LONGEST = 1e30  # of a score, by the lengths of rows and columns; beyond it float32 may overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
     """x-vectors of one side. ids, speakers: (n,) each; vectors: (n, D), finite; counts: (n,)
-    utterances that each is the mean of; genders: (n,) of the speakers, or None; averaged: ids are
-    those of speakers, not of utterances.
-    """
+    utterances in each mean; genders: (n,) of the speakers, or None; averaged: ids are those of
+    speakers, not of utterances."""
 
     ids: Sequence[str]
     speakers: Sequence[str]
@@ -60,7 +59,7 @@ class Side:
     averaged: bool = False
 
     def __len__(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.ids)
 
 
@@ -72,8 +71,8 @@ def read_sides(
     average: bool = False,
     allow_loss: int = 0,
 ) -> tuple[Side, Side]:
-    """Both sides, each from x-vectors (a folder with xvector.scp, an .scp or an .ark) and a data
-    directory. average: one enrolment a speaker, the mean of their x-vectors.
+    """Read both sides, each from x-vectors (a folder with xvector.scp, an .scp or an .ark) and a
+    data directory. average: one enrolment a speaker, the mean of their x-vectors.
 
     UserError for an x-vector without speaker, sizes that differ, an utterance that is averaged and
     tried; LossError for utterances without x-vector.
@@ -117,7 +116,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell, and the groups of its rows and columns."""
+    """Cell, and the groups of its rows and columns."""
 
     cell: Cell
     groups: tuple[int, int]
@@ -125,7 +124,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is to be counted, made by `make_plan` or read by `load_plan`.
+    """Plan of a count, made by `make_plan` or read by `load_plan`.
 
     info: of plan.json, for reports: numbers of speakers and utterances, bins, back end, options.
     """
@@ -137,7 +136,7 @@ class Plan:
     info: Mapping[str, Any]
 
     def part(self, part: int, n_parts: int) -> tuple[PlannedCell, ...]:
-        """The cells of part 1 to n_parts: neighbours, about equally many pairs in each part."""
+        """Cells of part 1 to n_parts: neighbours, about equally many pairs in each part."""
         if not 1 <= part <= n_parts:
             raise UserError(f"part {part} of {n_parts}: there is none")
         pairs = np.array([planned.cell.n_pairs for planned in self.cells], np.float64)
@@ -162,10 +161,10 @@ def make_plan(
 ) -> Plan:
     """Order both sides, turn x-vectors into rows of inner products, choose bins and cells.
 
-    folder: where the plan is kept (None: in memory). bins: None finds a range of n_bins by a first
-    pass over 2000 rows and columns: a quarter wider than their scores on either side. n_groups:
-    of speakers, for intervals; one speaker is a group where there are no more. about: for reports.
-    UserError for no target or no nontarget pair, and for vectors that cannot be scored.
+    folder: for the plan (None: in memory). bins: None finds a range of n_bins by a first pass over
+    2000 rows and columns: a quarter wider than their scores on either side. n_groups: of speakers,
+    for intervals; one speaker is a group where there are no more. about: for reports. UserError for
+    no target or no nontarget pair, and for vectors that cannot be scored.
     """
     names = sort_ids({*enrol.speakers, *trial.speakers})
     if same_gender:
@@ -199,7 +198,7 @@ def make_plan(
 def _count_pairs(
     enrol: Side, trial: Side, places: tuple[Int64, Int64, Int64], cells: Sequence[PlannedCell]
 ) -> dict[str, int]:
-    """Numbers for plan.json; UserError where there is nothing to tell apart."""
+    """Numbers for plan.json; UserError without any pair to compare."""
     first, last, same = places
     n_mates, n_same = int((last - first).sum()), int((same >= 0).sum())
     n_pairs = sum(planned.cell.n_pairs for planned in cells)
@@ -230,7 +229,7 @@ def _draw_groups(names: Sequence[str], n_groups: int, seed: int) -> Int64:
 def _order(
     side: Side, names: Sequence[str], groups: Int64, same_gender: bool
 ) -> tuple[Int64, list[Segment]]:
-    """Rows by gender, group, speaker and id, and the segments of one gender and group."""
+    """Order rows by gender, group, speaker and id, and find the segments of a gender and group."""
     place = {name: i for i, name in enumerate(names)}
     genders = side.genders if same_gender and side.genders else [""] * len(side)
     code = [place[name] for name in side.speakers]
@@ -264,7 +263,7 @@ def _mates(
     left_order: Int64,
     right_order: Int64,
 ) -> tuple[Int64, Int64, Int64]:
-    """first, last and same of `Sides`."""
+    """Find first, last and same of `Sides`."""
     start: dict[str, int] = {}
     stop: dict[str, int] = {}
     for at, row in enumerate(right_order.tolist()):
@@ -298,7 +297,7 @@ def _rows(
     folder: Path | None,
     name: str,
 ) -> Float32:
-    """Rows of inner products (n, k) in the order of the plan; in a file where there is a folder."""
+    """Rows of inner products (n, k) in the order of the plan; in a file if there is a folder."""
     out: Float32 | None = None
     for start in range(0, len(order), _ROWS_AT_ONCE):
         some = order[start : start + _ROWS_AT_ONCE]
@@ -326,7 +325,7 @@ def _make_array(folder: Path | None, name: str, shape: tuple[int, int]) -> Float
 
 
 def open_array(path: Path) -> Float32:
-    """The matrix in an .npy file, whose rows are read when they are asked for."""
+    """Matrix in an .npy file, whose rows are read on demand."""
     try:
         if problem := file_problem(path):
             raise ValueError(problem)
@@ -339,7 +338,7 @@ def open_array(path: Path) -> Float32:
 
 
 def _check_lengths(left: Float32, right: Float32) -> None:
-    """UserError where a score might not be finite in float32."""
+    """Raise a UserError if a score might not be finite in float32."""
     longest = 1.0
     for rows in (left, right):
         parts = range(0, len(rows), _ROWS_AT_ONCE)
@@ -352,7 +351,7 @@ def _check_lengths(left: Float32, right: Float32) -> None:
 
 
 def _find_range(sides: Sides, n_bins: int, seed: int) -> Bins:
-    """The first pass: scores of some rows with some columns and with their own speakers'."""
+    """Scores of the first pass: some rows with some columns and with their own speakers'."""
     rng = make_rng(seed, "first pass")
     rows, columns = (
         np.sort(rng.permutation(len(side))[:_SAMPLED]) for side in (sides.left, sides.right)
@@ -367,7 +366,7 @@ def _find_range(sides: Sides, n_bins: int, seed: int) -> Bins:
 
 
 def _write_plan(folder: Path, plan: Plan) -> None:
-    """index.npz, then plan.json."""
+    """Write index.npz, then plan.json."""
     sides = plan.sides
     with atomic_write(folder / "index.npz", "wb") as stream:
         np.savez(
@@ -385,7 +384,7 @@ def _write_plan(folder: Path, plan: Plan) -> None:
 
 
 def _digest(plan: Plan) -> str:
-    """Of all that the counts depend on."""
+    """Digest of all that the counts depend on."""
     digest = hashlib.blake2b(digest_size=16)
     sides = plan.sides
     for array in (sides.left, sides.right, sides.first, sides.last, sides.same):
@@ -399,7 +398,7 @@ def _digest(plan: Plan) -> str:
 
 
 def load_plan(folder: Path) -> Plan:
-    """The plan in a folder; UserError where there is none, or a damaged one."""
+    """Read the plan in a folder; UserError where there is none, or a damaged one."""
     path = folder / "plan.json"
     info = read_json_object(path, "make it again")
     arrays = read_arrays(folder / "index.npz", "make the plan again")
@@ -424,7 +423,7 @@ def load_plan(folder: Path) -> Plan:
 
 
 def read_arrays(path: Path, mend: str) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an .npz file by name."""
+    """Arrays of an .npz file by name."""
     data = read_bytes(path)
     try:
         with np.load(io.BytesIO(data)) as file:
@@ -435,7 +434,7 @@ def read_arrays(path: Path, mend: str) -> dict[str, np.ndarray[Any, Any]]:
 
 @dataclass(eq=False)
 class Part:
-    """What a part has counted: of its cells so far, in their order.
+    """Counts of a part: of its cells so far, in their order.
 
     counts: of all cells; coarse: (cells, 2, n_coarse + 2) by cell, nontargets and targets.
     """
@@ -456,9 +455,9 @@ def count_part(
 ) -> Part:
     """Count the pairs of some cells.
 
-    checkpoint: a file that is written every so many seconds and at the end; where it is there, what
-    it holds is not counted again. device: of torch; empty: the processor, by NumPy. wrap: shows
-    how far it is. UserError for a checkpoint of another plan.
+    checkpoint: a file that is written every so many seconds and at the end; if it exists, its cells
+    are not counted again. device: of torch; empty: the processor, by NumPy. wrap: shows progress.
+    UserError for a checkpoint of another plan.
     """
     part = _start(plan, cells, checkpoint)
     sides: Any = to_device(plan.sides, device) if device else plan.sides
@@ -478,7 +477,7 @@ def count_part(
 
 
 def coarsen(places: Int64) -> Int64:
-    """(2, n + 2) -> (2, n / 16 + 2): each 16 bins together, the two outside kept apart."""
+    """Merge (2, n + 2) to (2, n / 16 + 2): each 16 bins together, the two outside kept apart."""
     inner = np.add.reduceat(places[:, 1:-1], np.arange(0, places.shape[1] - 2, COARSE), axis=1)
     return np.hstack([places[:, :1], inner, places[:, -1:]])
 
@@ -507,7 +506,7 @@ def _write_part(path: Path, part: Part, plan: Plan) -> None:
 
 
 def read_part(path: Path, plan: Plan, n_cells: int) -> Part:
-    """What `count_part` wrote; UserError where it is of another plan or damaged."""
+    """Read the result of `count_part`; UserError if it is of another plan or damaged."""
     arrays = read_arrays(path, "delete it and count again")
     empty = _empty_part(plan, n_cells)
     try:
@@ -529,7 +528,7 @@ def read_part(path: Path, plan: Plan, n_cells: int) -> Part:
 
 
 def part_path(folder: Path, part: int, n_parts: int) -> Path:
-    """Where the counts of a part stand."""
+    """Path of a part's counts."""
     return folder / f"part.{part}.of.{n_parts}.npz"
 
 
@@ -543,7 +542,7 @@ class Total:
 
 
 def merge_parts(plan: Plan, parts: Sequence[Part]) -> Total:
-    """Counts of all parts, in the order of the parts, added."""
+    """Sum of the counts of all parts, in the order of the parts."""
     counts = Counts.empty(plan.bins)
     for part in parts:
         counts.add(part.counts)
@@ -551,7 +550,7 @@ def merge_parts(plan: Plan, parts: Sequence[Part]) -> Total:
 
 
 def read_total(folder: Path, n_parts: int) -> Total:
-    """All parts of a plan; UserError that names the first that is missing or not finished."""
+    """Read all parts of a plan; UserError names the first that is missing or unfinished."""
     plan, parts = load_plan(folder), []
     for number in range(1, n_parts + 1):
         path, cells = part_path(folder, number, n_parts), plan.part(number, n_parts)

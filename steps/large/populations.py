@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Populations of speakers whose error rates are compared (004, Fig. 9): simulated, and real ones.
+"""Populations of speakers, simulated and real, to compare error rates (Liu et al. 2025, Fig. 9).
 
 OUT/populations.tsv has a row for each, OUT/plans/<speakers>.<number> the plan of all its pairs
 (`steps.large.plans`).
@@ -22,15 +22,14 @@ from utils.seeds import make_rng
 from utils.tables import atomic_write, read_lines, sort_ids
 
 Sources = Sequence[tuple[Path, Path]]  # folder of x-vectors, data directory
-NONE = "-"  # of original speech, which has no pseudo-speakers
-EACH = "each"  # voices of a system of level utt: of each utterance another
+NONE = "-"  # for original speech, which has no pseudo-speakers
+EACH = "each"  # voices of a system of level utt: another for each utterance
 
 
 @dataclass(frozen=True)
 class Row:
-    """A population. voices: see `Recipe`, EACH or NONE; fit_speakers, fit_rank: how many real
-    speakers it was fitted to, and the rank between them; of a real one their number, and NONE.
-    """
+    """Population. voices: see `Recipe`, EACH or NONE; fit_speakers, fit_rank: number of real
+    speakers in the fit, and the rank between them; for a real population their number, and NONE."""
 
     speakers: int
     population: int
@@ -39,7 +38,7 @@ class Row:
     fit_rank: str
 
     def plan(self, out: Path) -> Path:
-        """Where the plan of its pairs stands."""
+        """Folder of the plan of its pairs."""
         return out / "plans" / f"{self.speakers}.{self.population}"
 
 
@@ -47,7 +46,7 @@ R = TypeVar("R", bound=Row)
 
 
 def columns(kind: type[Row]) -> list[str]:
-    """Of a table: all of its rows' values but the system, which is the name of its folder."""
+    """Columns of a table: all values of its rows but the system, which names its folder."""
     return [field.name for field in fields(kind) if field.name != "system"]
 
 
@@ -64,7 +63,7 @@ def _cell(value: object) -> str:
 
 
 def read_table(path: Path, kind: type[R]) -> list[R]:
-    """What `write_table` wrote; UserError with file and line."""
+    """Read a file of `write_table`; UserError with file and line."""
     names, rows = columns(kind), []
     kinds = {field.name: field.type for field in fields(kind)}
     for number, line in read_lines(path):
@@ -90,7 +89,7 @@ class Simulated:
     recipe: Recipe
 
     def rows(self, sizes: Sequence[int], numbers: Sequence[int]) -> list[Row]:
-        """As many populations of each size as `numbers` says."""
+        """Rows of each size, as many populations as `numbers` says."""
         sampler = self.recipe.sampler
         voices = NONE if sampler is None else self.recipe.voices
         if sampler is not None and sampler.settings.level == "utt":
@@ -107,7 +106,7 @@ class Simulated:
 def _read_sources(
     sources: Sources, two_sides: bool = False
 ) -> Iterator[tuple[DataDir, list[tuple[str, str, Float32]]]]:
-    """The data directory and the (utterance, speaker, x-vector) of each set. UserError for an
+    """Read the data directory and the (utterance, speaker, x-vector) of each set. UserError for an
     x-vector without speaker, x-vectors of different sizes, an utterance in two sets (two_sides: the
     first set is enrolled, the others are tried, and may have its utterances)."""
     seen: dict[str, Path] = {}
@@ -133,8 +132,8 @@ def _read_sources(
 
 
 def fit_sources(sources: Sources) -> Population:
-    """A population fitted to all utterances; genders count where every set has them. UserError as
-    of `_read_sources`."""
+    """Fit a population to all utterances; genders count where every set has them. UserError as of
+    `_read_sources`."""
     vectors: dict[str, Float32] = {}
     utt2spk: dict[str, str] = {}
     genders: dict[str, str] = {}
@@ -149,15 +148,15 @@ def fit_sources(sources: Sources) -> Population:
 
 @dataclass(frozen=True)
 class Real:
-    """The sources themselves, the first set against all others; drawn subsets of the speakers who
-    are in both. parts: (utterance, speaker, x-vector) of either."""
+    """Real populations: the first set against all others, and drawn subsets of the speakers who are
+    in both. parts: (utterance, speaker, x-vector) of either."""
 
     parts: tuple[list[tuple[str, str, Float32]], list[tuple[str, str, Float32]]]
     both: list[str]
     seed: int
 
     def rows(self, sizes: Sequence[int], numbers: Sequence[int]) -> list[Row]:
-        """Subsets of each size below the number of speakers, and all of them."""
+        """Rows of subsets of each size below the number of speakers, and of all of them."""
         n = len(self.both)
         drawn = {size: number for size, number in zip(sizes, numbers, strict=True) if size < n}
         of = [*sorted(drawn.items()), (n, 1)]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated population of speakers, as large as wanted, fitted to real x-vectors.
+"""Simulated population of speakers, as large as wanted, fitted to real x-vectors.
 
 An x-vector is x = m + y + e: m the mean of the speaker's gender, y ~ N(0, B) the speaker, the same
 in all their utterances, e ~ N(0, W) new in each. Speakers are independent, so the expected error
-rates hardly depend on their number; only how far they scatter does.
+rates hardly depend on their number; only their scatter does.
 
-Of protected speech x = p + leak y + e, p the pseudo-speaker's vector, e a residual within speakers
-as in original speech. What a synthesiser keeps of the source speaker is only in `leak`, a number
-that has to be given.
+Protected speech has x = p + leak y + e, p the pseudo-speaker's vector, e a residual within speakers
+as in original speech. Only `leak`, a number that has to be given, carries what a synthesiser keeps
+of the source speaker.
 """
 
 from collections.abc import Mapping
@@ -27,17 +27,16 @@ from utils.cli import UserError
 from utils.seeds import make_rng
 
 ANYBODY = ""  # the gender where genders are not known
-ENROLS, UTTERANCES = 10, 35.8482  # of a speaker on average: 358,482 of 10,000 (004, section V-J)
+ENROLS, UTTERANCES = 10, 35.8482  # per speaker on average: 358,482 of 10,000 (Liu et al. 2025, V-J)
 _SPEAKERS = 256  # made at a time
 TWO, SAME = "two", "same"  # pseudo-speakers of a person: one in enrolment, one in trials; or one
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """means: (d,) by gender; shares: of the speakers, by gender; between, within: (d, d) factors F
-    with F F' = B and W, so that F z has that covariance; n_speakers, n_utterances: of the fit;
-    rank: of B, at most n_speakers - 1.
-    """
+    """Population. means: (d,) by gender; shares: of the speakers, by gender; between, within: (d,
+    d) factors F with F F' = B and W, so that F z has that covariance; n_speakers, n_utterances: of
+    the fit; rank: of B, at most n_speakers - 1."""
 
     means: Mapping[str, Float64]
     shares: Mapping[str, float]
@@ -48,14 +47,14 @@ class Population:
     rank: int
 
     def speakers(self, n: int, rng: np.random.Generator) -> tuple[Float64, list[str]]:
-        """(n, d) m + y of new speakers, and their genders."""
+        """Draw (n, d) m + y of new speakers, and their genders."""
         names = list(self.means)
         drawn = rng.choice(len(names), n, p=[self.shares[name] for name in names])
         y = rng.standard_normal((n, len(self.between))) @ self.between.T
         return np.stack([self.means[name] for name in names])[drawn] + y, [names[i] for i in drawn]
 
     def residuals(self, n: int, rng: np.random.Generator) -> Float64:
-        """(n, d) e of n utterances."""
+        """Draw (n, d) e of n utterances."""
         return rng.standard_normal((n, len(self.within))) @ self.within.T
 
 
@@ -64,10 +63,10 @@ def fit_population(
     utt2spk: Mapping[str, str],
     spk2gender: Mapping[str, str] | None,
 ) -> Population:
-    """Moments of real x-vectors: W the pooled covariance within speakers, shrunk by Ledoit and
-    Wolf's rule; B that of the speakers' means within their gender, less the part of W that means of
-    few utterances still have, negative eigenvalues set to 0. UserError for too few of either.
-    """
+    """Estimate moments of real x-vectors: W is the pooled covariance within speakers, shrunk by
+    Ledoit and Wolf's rule; B that of the speakers' means within their gender, less the part of W
+    that means of few utterances still have, negative eigenvalues set to 0. UserError for too few of
+    either."""
     from sklearn.covariance import ledoit_wolf
 
     ids = list(vectors)
@@ -105,9 +104,8 @@ def fit_population(
 
 @dataclass(frozen=True)
 class Recipe:
-    """How speakers speak. sampler: None leaves them original; voices: `two` or `same`, of a system
-    of level utt `two` alone, and every utterance has a pseudo-speaker of its own.
-    """
+    """Way of speaking. sampler: None leaves speech original; voices: `two` or `same`, for a system
+    of level utt only `two`, and every utterance has its own pseudo-speaker."""
 
     sampler: Sampler | None
     voices: str
@@ -116,7 +114,7 @@ class Recipe:
 
 
 def n_trials(speaker: int) -> int:
-    """Trial utterances of the speaker at a place: 25 or 26, 25.8482 on average.
+    """Number of trial utterances of a speaker by position: 25 or 26, 25.8482 on average.
 
     >>> sum(n_trials(s) for s in range(10_000))
     258482
@@ -128,9 +126,9 @@ def n_trials(speaker: int) -> int:
 def make_population(
     population: Population, recipe: Recipe, n_speakers: int, number: int
 ) -> tuple[Side, Side]:
-    """Both sides of population `number`: every enrolment and every trial utterance.
+    """Make both sides of population `number`: every enrolment and every trial utterance.
 
-    Each population has draws of its own, the same for all systems and ways.
+    Each population has its own draws, equal for all systems and ways of speaking.
     """
     rng = make_rng(recipe.seed, "large", f"speakers {n_speakers}", f"population {number}")
     people = population.speakers(n_speakers, rng)
@@ -182,10 +180,9 @@ def _pseudo(
     counts: list[int],
     where: tuple[str, ...],
 ) -> Float64:
-    """Pseudo-speakers (n, d) of people (place, gender, mean x-vector) with so many utterances on
-    the side that `where` ends with, asked for as a system asks: by key and source. n: of utterances
-    where each has its own, else of people.
-    """
+    """Pseudo-speakers (n, d) of people (position, gender, mean x-vector) with so many utterances on
+    the side that `where` ends with, generated as in a system: by key and source. n: of utterances
+    if each has its own, else of people."""
     sampler = recipe.sampler
     assert sampler is not None
     level, vectors = sampler.settings.level, []
@@ -199,7 +196,7 @@ def _pseudo(
 
 
 def _key(level: str, where: tuple[str, ...], speaker: str, utterance: str) -> Key:
-    """As keys.make_keys, for one utterance of the side that `where` ends with."""
+    """Key as of keys.make_keys, for one utterance of the side that `where` ends with."""
     population, side = ("large", *where[:-1]), ("large", *where)
     group = {"perm": (*population, speaker), "const": population}.get(level, (*side, speaker))
     return Key(level, (*group, utterance) if level == "utt" else group, group)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histograms of the scores of all pairs, by tiles: no score is stored.
 
-Scores are inner products of rows and columns (`steps/speaker/backends.py`), in float32. Columns
-stand by speaker, so that a row's target pairs are one range of columns.
+Scores are inner products of rows and columns (`steps/speaker/backends.py`), in float32. Columns are
+sorted by speaker, so that a row's target pairs are one range of columns.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ GPU_TILE = 8192
 
 @dataclass(frozen=True)
 class Bins:
-    """`n` equal bins from low to high, half-open; what is outside is counted apart.
+    """Bins: `n` equal ones from low to high, half-open; scores outside are counted apart.
 
     A place is a bin's number from 1; place 0 is below, place n + 1 at or above high. Places are
     computed in float32, so that an edge is exact to 1/256 of a bin.
@@ -35,7 +35,7 @@ class Bins:
     n: int = 1 << 16
 
     def __post_init__(self) -> None:
-        """UserError for a range or a number that makes no bins."""
+        """Raise a UserError for a range or a number that makes no bins."""
         if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
             raise UserError(f"bins from {self.low} to {self.high}: an ascending range is needed")
         if not 2 <= self.n <= 1 << 22:
@@ -43,7 +43,7 @@ class Bins:
 
     @property
     def edges(self) -> Float64:
-        """(n + 1,) from low to high."""
+        """Edges (n + 1,) from low to high."""
         return np.linspace(self.low, self.high, self.n + 1)
 
 
@@ -62,11 +62,11 @@ class Counts:
 
     @classmethod
     def empty(cls, bins: Bins) -> "Counts":
-        """Nothing counted."""
+        """Counts of nothing."""
         return cls(np.zeros((2, bins.n + 2), np.int64))
 
     def add(self, other: "Counts") -> None:
-        """Count what the other one has counted, too."""
+        """Add the other counts."""
         self.places += other.places
         self.extremes[:, 0] = np.minimum(self.extremes[:, 0], other.extremes[:, 0])
         self.extremes[:, 1] = np.maximum(self.extremes[:, 1], other.extremes[:, 1])
@@ -74,10 +74,10 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Both sides of all pairs; columns stand by speaker.
+    """Both sides of all pairs; columns are sorted by speaker.
 
     left: (n, k); right: (m, k); first, last: (n,) the columns of the same speaker, from and up to;
-    same: (n,) the column of the same utterance, which is no trial and is left out; -1: none.
+    same: (n,) the column of the same utterance, which is no trial and is excluded; -1: none.
     """
 
     left: Float32
@@ -89,21 +89,21 @@ class Sides:
 
 @dataclass(frozen=True)
 class Cell:
-    """A rectangle of pairs: rows and columns, from and up to."""
+    """Rectangle of pairs: rows and columns, from and up to."""
 
     rows: tuple[int, int]
     columns: tuple[int, int]
 
     @property
     def n_pairs(self) -> int:
-        """How many."""
+        """Number of pairs."""
         return (self.rows[1] - self.rows[0]) * (self.columns[1] - self.columns[0])
 
 
 def count_cell(sides: Sides, cell: Cell, bins: Bins) -> Counts:
-    """Scores of a cell on the processor; all must be finite.
+    """Count scores of a cell on the processor; all must be finite.
 
-    The tiles depend on the cell only, so the counts are the same whoever counts it.
+    The tiles depend on the cell only, so the counts are the same in every part.
     """
     counts = Counts.empty(bins)
     scale = np.float32(bins.n / (bins.high - bins.low))
@@ -124,14 +124,14 @@ def count_cell(sides: Sides, cell: Cell, bins: Bins) -> Counts:
 
 
 def _stretches(ends: tuple[int, int], most: int) -> Iterator[slice]:
-    """Equally long ones, of at most so many; a narrow last tile would be slow."""
+    """Cut into equally long ranges, of at most so many; a narrow last tile would be slow."""
     number = -(-(ends[1] - ends[0]) // most)
     at = [ends[0] + (ends[1] - ends[0]) * i // number for i in range(number + 1)]
     yield from (slice(a, b) for a, b in pairwise(at))
 
 
 def count_cell_torch(sides: Any, cell: Cell, bins: Bins) -> Counts:
-    """`count_cell` with torch, where the tensors of `sides` (`to_device`) are.
+    """Count as `count_cell` with torch, on the device of the tensors of `sides` (`to_device`).
 
     Scores differ from those of the processor by float32's rounding, and so may single counts.
     """
@@ -178,12 +178,12 @@ def _place(score: np.float32, low: np.float32, scale: np.float32, n_bins: np.int
     at = (score - low) * scale
     at = at if at > np.float32(-1.0) else np.float32(-1.0)
     at = at if at < np.float32(n_bins) else np.float32(n_bins)
-    return np.int32(at + np.float32(1.0))  # + 1 before rounding down: what is below 0 is below
+    return np.int32(at + np.float32(1.0))  # + 1 before rounding down: values below 0 are below
 
 
 @_jit
 def _widen(extremes: Float32, scores: Float32, left_out: int) -> None:
-    """Take scores (c,), but the one at `left_out`, into extremes (2,)."""
+    """Include scores (c,), except the one at `left_out`, in extremes (2,)."""
     lowest, highest = extremes[0], extremes[1]
     for c in range(scores.shape[0]):
         if c != left_out:
@@ -207,7 +207,7 @@ def _count_tile(
 ) -> None:
     """Add a tile (r, c) to places (2, n_bins + 2) and extremes (2, 2).
 
-    first, last, same: (r,) columns of the tile, which may lie outside of it. place: room for c.
+    first, last, same: (r,) columns of the tile, which may lie outside it. place: buffer of c.
     """
     n_columns = scores.shape[1]
     for r in range(scores.shape[0]):
@@ -225,7 +225,7 @@ def _count_tile(
             places[0, place[c]] -= 1
             if c != same[r]:
                 places[1, place[c]] += 1
-        # Exact extremes are looked for only where a row reaches the place of those so far.
+        # Exact extremes are searched only where a row reaches the place of those so far.
         if begin < end:
             _widen(extremes[0], row[:begin], -1)
             _widen(extremes[1], row[begin:end], same[r] - begin)

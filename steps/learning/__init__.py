@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training: one loop for all networks, its checkpoints, the audio that they learn from, devices."""
+"""Training: one loop for all networks, its checkpoints, the training audio, devices."""

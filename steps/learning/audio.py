@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training audio: held in memory as 16-bit samples where it fits, else read where it is needed."""
+"""Training audio: held in memory as 16-bit samples if it fits, else read on demand."""
 
 import dataclasses
 import logging
@@ -32,7 +32,7 @@ class TrainingAudio:
 
     @property
     def speakers(self) -> list[str]:
-        """Speaker ids in C order; the place is the class."""
+        """Speaker ids in C order; the position is the class."""
         return list(self.spk2utt)
 
     @property
@@ -42,12 +42,12 @@ class TrainingAudio:
         return sum(self.lengths[utt] for utt in utts) / SAMPLE_RATE
 
     def subset(self, speakers: Sequence[str]) -> "TrainingAudio":
-        """The same audio, of some speakers only."""
+        """Restrict the audio to some speakers."""
         spk2utt = {spk: self.spk2utt[spk] for spk in sort_ids(speakers)}
         return dataclasses.replace(self, spk2utt=spk2utt)
 
     def read(self, utt: str, start: int, n_samples: int) -> Float32:
-        """`n_samples` of an utterance from `start` on; it begins anew where it ends."""
+        """Read `n_samples` of an utterance from `start` on; it begins again after its end."""
         stop = start + n_samples
         samples = self.cache.get(utt)
         if samples is None and stop <= self.lengths[utt] and not self.speech_only:
@@ -62,7 +62,7 @@ class TrainingAudio:
 
 
 def _read_part(path: str, start: int, n_samples: int) -> Int16 | None:
-    """A stretch of a 16-bit file at 16 kHz; None where the whole must be read for it."""
+    """Read a stretch of a 16-bit file at 16 kHz; None where the whole must be read for it."""
     with soundfile.SoundFile(path) as stream:
         if stream.samplerate != SAMPLE_RATE or stream.subtype != "PCM_16":
             return None
@@ -86,7 +86,7 @@ def load_training_audio(
     minimum_seconds: float,
     speech_only: bool = False,
 ) -> TrainingAudio:
-    """Open every utterance; leave out, counted and named, what is too short.
+    """Open every utterance; leave out, counted and named, those that are too short.
 
     Raises UserError for audio that cannot be read and when fewer than two speakers remain.
     """
@@ -147,10 +147,10 @@ def _report(
 def hold_out(
     audio: TrainingAudio, n_speakers: int, seed: int, *, share: float = 0.1
 ) -> tuple[TrainingAudio, list[str]]:
-    """Audio without `n_speakers` speakers drawn from `seed`, and these speakers.
+    """Split `n_speakers` speakers drawn from `seed` off the audio; returns it, and these speakers.
 
-    At most that share of the speakers is held out, and two at least or none: of a tenth, a corpus
-    of fewer than 20 speakers has none. The log tells.
+    At most that share of the speakers is held out, and two at least or none: a tenth of fewer than
+    20 speakers is none. The log reports it.
     """
     order = make_rng(seed, "encoder-held-out").permutation(len(audio.speakers))
     n_held = min(n_speakers, int(share * len(audio.speakers) + 1e-9))

@@ -18,12 +18,12 @@ from typing import Any, Self
 import torch
 
 _AHEAD = 4  # batches a worker makes ahead
-_PATIENCE = 5.0  # seconds between looks at whether the other process still lives
+_PATIENCE = 5.0  # seconds between checks whether the other process still lives
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """What a worker says before it ends."""
+    """Message of a worker before it ends."""
 
     traceback: str
 
@@ -50,7 +50,7 @@ def _put(outbox: Any, item: object, parent: int) -> None:
 
 
 class Prefetcher:
-    """The batches of some steps in order, made by `n_workers` processes (0: in this one)."""
+    """Batches of some steps in order, made by `n_workers` processes (0: in this one)."""
 
     def __init__(self, make: Callable[[int], Any], steps: range, n_workers: int = 1) -> None:
         self._make = make
@@ -73,7 +73,7 @@ class Prefetcher:
         return self
 
     def get(self, step: int) -> Any:
-        """The batch of the next step; steps must be asked for in order."""
+        """Batch of the next step; steps must be requested in order."""
         if not self._workers:
             return self._make(step)
         place = (step - self._steps.start) % len(self._workers)

@@ -15,7 +15,7 @@ FORMAT = 2  # of the state; before the trainings had one loop, each had a format
 
 
 def save_atomically(path: Path, state: object) -> None:
-    """torch.save beside `path`, then rename."""
+    """Save by torch.save beside `path`, then rename."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     with atomic_write(path, "wb") as stream:
@@ -23,7 +23,7 @@ def save_atomically(path: Path, state: object) -> None:
 
 
 class Checkpoints:
-    """step-<number>.pt in a folder; `identity` says which training they belong to."""
+    """Files step-<number>.pt in a folder; `identity` says to which training they belong."""
 
     def __init__(self, folder: Path, identity: str, keep: int) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Checkpoints:
             old.unlink()
 
     def load_last(self) -> dict[str, Any] | None:
-        """The state of the last one, None without one; UserError when it is another run's."""
+        """State of the last one, None without one; UserError when it belongs to another run."""
         if not (paths := self._steps()):
             return None
         state = load_state(paths[-1])

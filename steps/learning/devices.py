@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where networks compute, and with which numbers."""
+"""Devices and number formats of networks."""
 
 import torch
 
@@ -7,13 +7,13 @@ from utils.cli import UserError
 
 
 def check_device(device: str) -> None:
-    """UserError where `cuda` is asked for and not there."""
+    """Raise a UserError for `cuda` if there is none."""
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: no CUDA device is visible here; use --device cpu")
 
 
 def choose_precision(wanted: str, device: str) -> str:
-    """float32 or bfloat16; `auto` takes bfloat16 where the processor has instructions for it.
+    """float32 or bfloat16; `auto` takes bfloat16 if the processor has instructions for it.
 
     Elsewhere it is emulated, many times slower than float32.
     """

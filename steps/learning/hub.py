@@ -2,7 +2,7 @@
 """Models of the Hugging Face hub, or in a folder: those that SpeechBrain reads, and those of
 transformers.
 
-Loading one for SpeechBrain runs what its hyperparams.yaml names: only load models that you trust.
+Loading one for SpeechBrain runs code in its hyperparams.yaml: only load models that you trust.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from utils.cli import UserError
 
 
 def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], Any]) -> Any:
-    """What `load` makes of the arguments of SpeechBrain's from_hparams, ready to be asked."""
+    """Load SpeechBrain's model by `load` with arguments of from_hparams, ready for use."""
     from speechbrain.utils.fetching import LocalStrategy
 
     torch.set_num_threads(1)
@@ -31,7 +31,7 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
     try:
         model = load(how)
         model.eval()
-    except Exception as error:  # of many kinds: network, files, YAML, what the YAML runs
+    except Exception as error:  # of many kinds: network, files, YAML, code in the YAML
         reason = " ".join(str(error).split())[:200]
         raise UserError(
             f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
@@ -41,7 +41,7 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
 
 
 def load_transformer(source: str, kind: str = "AutoModel") -> Any:
-    """What a class of transformers reads, ready to be asked, on the CPU."""
+    """Load a model by a class of transformers, ready for use, on the CPU."""
     import transformers
 
     try:
@@ -53,7 +53,7 @@ def load_transformer(source: str, kind: str = "AutoModel") -> Any:
 
 
 def transformer_config(source: str) -> Any:
-    """The settings of a model of transformers; None where there is none, or another kind."""
+    """Settings of a model of transformers; None where there is none, or another kind."""
     from transformers import AutoConfig
 
     if Path(source).is_dir() and not (Path(source) / "config.json").is_file():
@@ -65,7 +65,7 @@ def transformer_config(source: str) -> Any:
 
 
 def digest_of(model: torch.nn.Module) -> bytes:
-    """Of all its weights."""
+    """Digest of all its weights."""
     digest, state = hashlib.sha256(), model.state_dict()
     for name in sorted(state):
         digest.update(state[name].cpu().contiguous().numpy().tobytes())

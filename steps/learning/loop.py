@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
 
-A network is trained by a `Trainer`: a model, a loss and a data set. All that is random in a step
-is a function of (seed, step), so that a training that was stopped and resumed ends with the same
+A network is trained by a `Trainer`: a model, a loss and a data set. All randomness in a step is a
+function of (seed, step), so that a training that was stopped and resumed ends with the same
 network, to the bit, on the same machine.
 """
 
@@ -29,14 +29,14 @@ PROGRESS = ("step", "cpu_seconds", "sums", "rows", "best")  # of a checkpoint
 
 
 class Trainer(ABC):
-    """A network under training.
+    """Network under training.
 
-    plan: how long. network: what is trained. saved: names of the attributes that have a state
-    (networks, optimisers, schedules). best_by: the figure of `validate` that is least for the best
-    network; empty where none says that.
+    plan: settings of the loop. network: the trained one. saved: names of the attributes that have a
+    state (networks, optimisers, schedules). best_by: the figure of `validate` that is least for the
+    best network; empty without one.
     """
 
-    plan: Any  # LoopSettings, and what a loss needs beside
+    plan: Any  # LoopSettings, and settings of the loss
     seed: int
     device: str
     network: Any  # nn.Module
@@ -44,41 +44,41 @@ class Trainer(ABC):
     best_by = ""
 
     def batch(self, step: int) -> Any:  # noqa: ARG002
-        """The data of a step, a function of (seed, step); may be made ahead in other processes."""
+        """Data of a step, a function of (seed, step); may be made ahead in other processes."""
         return None
 
     @abstractmethod
     def update(self, step: int, batch: Any) -> dict[str, float]:
-        """Step 0, 1, ...; its losses by name, for the log."""
+        """Take step 0, 1, ...; returns its losses by name, for the log."""
 
     def validate(self) -> dict[str, float]:
-        """Figures of the network as it is now; none where nothing was held out."""
+        """Figures of the network as it is now; none if nothing is held out."""
         return {}
 
     def weights(self) -> dict[str, Tensor]:
-        """What final.pt holds."""
+        """Content of final.pt."""
         return dict(self.network.state_dict())
 
     def learn(self, step: int) -> dict[str, float]:
-        """A step with its batch."""
+        """Take a step with its batch."""
         return self.update(step, self.batch(step))
 
     def state(self) -> dict[str, Any]:
-        """All that a resumed training needs."""
+        """State that a resumed training needs."""
         return {name: getattr(self, name).state_dict() for name in self.saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         for name in self.saved:
             getattr(self, name).load_state_dict(state[name])
 
 
 @dataclass
 class Training:
-    """A training as it goes: where it is, what it cost, its table.
+    """State of a training: its position, its cost, its table.
 
-    sums: of each loss since the last row, and how many. rows: of training.tsv. best: `figure`,
-    `step` and, where the settings say that the best is kept, `weights` of the best validation.
+    sums: of each loss since the last row, and their number. rows: of training.tsv. best: `figure`,
+    `step` and, if the settings keep the best, `weights` of the best validation.
     """
 
     trainer: Trainer
@@ -91,7 +91,7 @@ class Training:
     best: dict[str, Any] | None = None
 
     def resume(self) -> None:
-        """From the last checkpoint, where there is one."""
+        """Resume from the last checkpoint, if there is one."""
         if (state := self.checkpoints.load_last()) is None:
             return
         for name in PROGRESS:
@@ -105,7 +105,7 @@ class Training:
         logging.info("resumed at step %d", self.step)
 
     def run(self, n_workers: int) -> None:
-        """All steps that are left; n_workers processes make batches."""
+        """Take all remaining steps; n_workers processes make batches."""
         plan: LoopSettings = self.trainer.plan
         first, started = self.step, time.monotonic()
         cpu_before = self.cpu_seconds - time.process_time()
@@ -134,7 +134,7 @@ class Training:
         self.step += 1
 
     def _report(self, speed: float) -> None:
-        """A line of the log and a row of the table; validation where it is time for it."""
+        """Write a line of the log and a row of the table; validate when it is time."""
         plan = self.trainer.plan
         losses = {name: total / n for name, (total, n) in self.sums.items()}
         self.sums = {}
@@ -178,9 +178,9 @@ class Training:
         return since >= patience
 
     def finish(self, name: str, settings: dict[str, Any], **known: object) -> None:
-        """Write the settings with what is known of the training to the file `name`, then final.pt.
+        """Write the settings with data of the training to the file `name`, then final.pt.
 
-        Where the best was to be kept and no validation told which that is, the last is kept.
+        If the best is to be kept, but no validation found it, the last is kept.
         """
         kept, step, weights = "final", self.step, self.trainer.weights()
         if self.trainer.plan.keep == "best":
@@ -209,7 +209,7 @@ class Training:
 def train(trainer: Trainer, out: Path, identity: str, n_workers: int = 0) -> Training:
     """Train from the last checkpoint in out/checkpoints on; `out` gets training.tsv.
 
-    identity: of `settings.identity`. UserError where a loss is no number, and for checkpoints of
+    identity: of `settings.identity`. UserError where a loss is not a number, and for checkpoints of
     another training. `Training.finish` writes the rest.
     """
     size = count_parameters(trainer.network) / 1e6
@@ -223,7 +223,7 @@ def train(trainer: Trainer, out: Path, identity: str, n_workers: int = 0) -> Tra
 
 
 def count_parameters(network: nn.Module) -> int:
-    """Trained values."""
+    """Number of trained values."""
     return sum(parameter.numel() for parameter in network.parameters())
 
 
@@ -233,9 +233,9 @@ def descend(
     parameters: Iterable[Tensor] = (),
     gradient_norm: float = math.inf,
 ) -> float:
-    """One step of the optimiser down `loss`, which is returned as a number.
+    """Take one step of the optimiser down `loss`, which is returned as a number.
 
-    The gradient of `parameters` together is made no longer than `gradient_norm`.
+    The joint gradient of `parameters` is clipped to `gradient_norm`.
     """
     optimiser.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
@@ -246,8 +246,8 @@ def descend(
 
 
 def learning_rate(config: Any, step: int) -> float:
-    """Linear rise to `learning_rate` over the part `warm_up` of all steps, then half a cosine down
-    to `final_rate`."""
+    """Learning rate: linear rise to `learning_rate` over the part `warm_up` of all steps, then half
+    a cosine down to `final_rate`."""
     n_warm = max(1, round(config.warm_up * config.steps))
     peak: float = config.learning_rate
     if step < n_warm:
@@ -259,6 +259,6 @@ def learning_rate(config: Any, step: int) -> float:
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """For the next step; a group of parameters may learn at a part of it."""
+    """Set the rate of the next step; a group of parameters may learn at a part of it."""
     for group in optimiser.param_groups:
         group["lr"] = rate * group.get("part", 1.0)

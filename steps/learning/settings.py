@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every training has among its settings, under `training`."""
+"""Settings of every training, under `training`."""
 
 import dataclasses
 import hashlib
@@ -19,11 +19,10 @@ UNTOUCHED = ("log_every", "checkpoint_every", "keep_checkpoints")  # change no s
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """steps: how many. log_every, valid_every, checkpoint_every: steps between lines of the log,
-    validations, and checkpoints, of which the last keep_checkpoints stay. keep: the weights that
-    are used in the end, final or best (of all validations). patience: validations in turn without
-    a better one after which the training ends; 0: it never ends early.
-    """
+    """steps: their number. log_every, valid_every, checkpoint_every: steps between lines of the
+    log, validations, and checkpoints, of which the last keep_checkpoints stay. keep: the weights to
+    use in the end, final or best (of all validations). patience: validations in a row without a
+    better one after which the training ends; 0: it never ends early."""
 
     steps: Count
     log_every: Count = 50
@@ -39,9 +38,8 @@ CropSeconds = Annotated[float, Number(least=0.2, most=30, unit="s")]
 
 @dataclass(frozen=True)
 class AudioSettings(LoopSettings):
-    """Of a training on speech. batch: crops, or utterances, a step. valid_speakers: held out.
-    cache_gb: decoded audio up to this size is held in memory.
-    """
+    """Settings of a training on speech. batch: crops, or utterances, a step. valid_speakers: held
+    out. cache_gb: decoded audio up to this size is held in memory."""
 
     batch: Count = 8
     learning_rate: Positive = 2e-3
@@ -51,9 +49,8 @@ class AudioSettings(LoopSettings):
 
 @dataclass(frozen=True)
 class RampSettings(AudioSettings):
-    """Whose rate rises to learning_rate over the share warm_up of all steps, and falls then.
-    gradient_norm: longer gradients are shortened to it.
-    """
+    """Rate that rises to learning_rate over the share warm_up of all steps, and falls then.
+    gradient_norm: longer gradients are clipped to it."""
 
     warm_up: Share = 0.03
     weight_decay: NotNegative = 1e-2
@@ -61,8 +58,8 @@ class RampSettings(AudioSettings):
 
 
 def read_config(kind: type[T], path: StrPath) -> T:
-    """The settings in a file of conf/, or of what was trained by it: `trained`, which the training
-    writes, is passed over. UserError names what is wrong."""
+    """Settings in a file of conf/, or in that of a finished training, whose `trained` is ignored.
+    UserError names the fault."""
     data = read_settings(path)
     data.pop("trained", None)
     return parse_settings(kind, data, path)
@@ -77,8 +74,8 @@ def with_steps(config: T, steps: int) -> T:
 
 
 def identity(settings: dict[str, Any], *parts: object, free: Collection[str] = UNTOUCHED) -> str:
-    """Digest of what fixes a training: its settings but the `free` ones under `training`, and
-    other plain values or bytes (seed, utterances with their lengths, x-vectors)."""
+    """Digest of all that determines a training: its settings but the `free` ones under `training`,
+    and other plain values or bytes (seed, utterances with their lengths, x-vectors)."""
     training = {name: value for name, value in settings["training"].items() if name not in free}
     plain = json.dumps(
         [{**settings, "training": training}, *parts],

@@ -1,1 +1,1 @@
-"""How good speech sounds, without listeners."""
+"""Quality of speech, without listeners."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DistillMOS: what listeners would say of the quality of speech, estimated from the signal alone.
+"""DistillMOS: listeners' opinion of the quality of speech, estimated from the signal alone.
 
 Stahl and Gamper, "Distillation and Pruning for Scalable Self-Supervised Representation-Based Speech
-Quality Assessment", ICASSP 2025. Its network hears 7.68 s at a time; what is longer is heard in its
-middle, what is shorter is padded with zeros, as its authors do.
+Quality Assessment", ICASSP 2025. Its network takes 7.68 s: longer speech is cut to its middle,
+shorter speech is padded with zeros, as its authors do.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.tables import StrPath, write_map
 
-WINDOW = 122880  # samples that the network hears, 7.68 s
+WINDOW = 122880  # samples of the network's window, 7.68 s
 SHORTEST = 0.2  # seconds; less is no syllable
 SILENT = -60.0  # dB of full scale: nothing is heard where no frame of 20 ms reaches this level
 CLIPPED = 0.01  # share of samples at full scale from which on a file counts as clipped
@@ -30,21 +30,21 @@ _FRAME = SAMPLE_RATE // 50
 
 @dataclass(frozen=True)
 class Quality:
-    """An utterance. mos: estimated mean opinion score, 1 (bad) to 5 (excellent), NaN where it is
-    not defined; problem: why not (empty, short, silent, clipped)."""
+    """Quality of an utterance. mos: estimated mean opinion score, 1 (bad) to 5 (excellent), NaN
+    where undefined; problem: the reason (empty, short, silent, clipped)."""
 
     mos: float
     problem: str = ""
 
 
 def middle(wave: Float64) -> Float64:
-    """The part of a signal (n,) at 16 kHz that is heard: at most WINDOW samples."""
+    """Part of a signal (n,) at 16 kHz that is assessed: at most WINDOW samples."""
     start = max(0, (len(wave) - WINDOW) // 2)
     return wave[start : start + WINDOW]
 
 
 def problem_of(wave: Float64) -> str:
-    """Why what is heard of a signal (n,) at 16 kHz, full scale 1, can have no score; or nothing.
+    """Reason why the assessed part of (n,) at 16 kHz, full scale 1, has no score; or empty.
 
     empty: no samples; short: under 0.2 s; silent: no frame of 20 ms reaches -60 dB of full scale;
     clipped: at least 1 % of the samples are at the full scale of 16 bit.
@@ -60,14 +60,14 @@ def problem_of(wave: Float64) -> str:
 
 
 def load_estimator() -> Callable[[Float64], Quality]:
-    """DistillMOS with the weights of its package: a signal (n,) at 16 kHz to its quality.
+    """DistillMOS with the weights of its package: from a signal (n,) at 16 kHz to its quality.
 
-    One signal at a time, so that no score depends on what else is measured.
+    One signal at a time, so that no score depends on other signals.
     """
     import torch
     from distillmos import ConvTransformerSQAModel
 
-    with contextlib.redirect_stdout(io.StringIO()):  # it tells where its weights are
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints the place of its weights
         network = ConvTransformerSQAModel().eval()
 
     def estimate(wave: Float64) -> Quality:
@@ -85,9 +85,9 @@ def estimate_all(
     allow_loss: int,
     progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> tuple[dict[str, Quality], dict[str, str]]:
-    """Qualities of audio files (utterance -> file), and why which of them could not be read.
+    """Assess audio files (utterance -> file); returns qualities, and reasons for unreadable ones.
 
-    LossError where more than `allow_loss` could not. progress: wraps the utterances.
+    LossError for more than `allow_loss` of these. progress: wraps the utterances.
     """
     estimate = load_estimator()
     found, skipped = {}, {}
@@ -109,7 +109,7 @@ def estimate_all(
 def write_quality(
     folder: StrPath, found: Mapping[str, Quality], skipped: Mapping[str, str]
 ) -> None:
-    """`quality` in the folder, `<utterance> <score>` a line, or `<utterance> - <why not>`."""
+    """Write `quality` to the folder, `<utterance> <score>` a line, or `<utterance> - <reason>`."""
     if not found:
         raise UserError(f"{folder}: there is nothing to write; no utterance could be read")
     notes = Path(folder) / "skipped.txt"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training crop goes through: speed, noise, babble, a random channel, and masks on features.
+"""Augmentation of a training crop: speed, noise, babble, a random channel, masks on features.
 
-Noise is made, not read: coloured noise from random numbers, babble from other training crops. So
-no noise corpus is needed. All randomness comes from the generator that is passed.
+Noise is synthetic: coloured noise from random numbers, babble from other training crops. So no
+noise corpus is needed. All randomness comes from the generator that is passed.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from utils.arrays import Float32
 
 
 def speed_ratio(speed: float) -> tuple[int, int]:
-    """(up, down) of a speed in hundredths: at 1.1, 11 samples become 10."""
+    """Ratio (up, down) of a speed in hundredths: at 1.1, 11 samples become 10."""
     hundredths = round(speed * 100)
     divisor = gcd(100, hundredths)
     return 100 // divisor, hundredths // divisor
@@ -36,7 +36,7 @@ def change_speed(samples: Float32, speed: float, n_samples: int) -> Float32:
 
 
 def _resample(samples: Float32, up: int, down: int) -> Float32:
-    """What resample_poly of SciPy gives, in float32: a convolution of `up` outputs a stride."""
+    """Resample as SciPy's resample_poly, in float32: a convolution of `up` outputs a stride."""
     phases, before = _resampling_phases(up, down)
     n_strides = -(-len(samples) // down)
     missing = (n_strides - 1) * down + phases.shape[2] - before - len(samples)
@@ -48,7 +48,7 @@ def _resample(samples: Float32, up: int, down: int) -> Float32:
 
 @cache
 def _resampling_phases(up: int, down: int) -> tuple[torch.Tensor, int]:
-    """Weights (up, 1, J) of the samples from `before` ahead of each stride of `down` on.
+    """Weights (up, 1, J) on the samples from `before` ahead of each stride of `down` on.
 
     Output n = up q + r is the sum over j of x[down q + j] h[down r - up j + half].
     """
@@ -72,13 +72,13 @@ def power(samples: Float32) -> float:
 
 
 def add_at_snr(speech: Float32, noise: Float32, snr_db: float) -> Float32:
-    """Speech with noise so loud that the powers have the given ratio."""
+    """Add noise with the given ratio of the powers."""
     gain = np.sqrt(power(speech) / power(noise) / 10 ** (snr_db / 10))
     return speech + np.float32(gain) * noise
 
 
 def coloured_noise(rng: np.random.Generator, n_samples: int) -> Float32:
-    """Gaussian noise whose power falls as 1/f^a, a drawn from 0 (white) to 2 (brown)."""
+    """Draw Gaussian noise whose power falls as 1/f^a, a drawn from 0 (white) to 2 (brown)."""
     spectrum = np.fft.rfft(rng.standard_normal(n_samples).astype(np.float32))
     slope = np.float32(-rng.uniform(0.0, 1.0))
     return _single(
@@ -88,19 +88,19 @@ def coloured_noise(rng: np.random.Generator, n_samples: int) -> Float32:
 
 @lru_cache(maxsize=8)
 def _log_frequency(n_bins: int) -> Float32:
-    """Logarithm of the number of each bin, that of the first for the constant part, too."""
+    """Logarithm of the number of each bin; the constant part has that of the first."""
     return _single(np.log(np.maximum(np.arange(n_bins), 1.0)))
 
 
 def babble(crops: Sequence[Float32]) -> Float32:
-    """Several talkers at once, equally loud."""
+    """Mix several talkers, equally loud."""
     return _single(np.sum([crop / np.sqrt(power(crop)) for crop in crops], axis=0))
 
 
 def equalise(rng: np.random.Generator, samples: Float32, spread_db: float) -> Float32:
-    """A random microphone: 8 points over the band, interpolated, on a slope; each of +-spread_db.
+    """Draw a microphone: 8 points over the band, interpolated, on a slope; each of +-spread_db.
 
-    The slope reaches twice that at 8 kHz: recordings differ most in what they keep of the top.
+    The slope reaches twice that at 8 kHz: recordings differ most at the top of the band.
     """
     spectrum = np.fft.rfft(samples)
     points = rng.uniform(-spread_db, spread_db, 8)
@@ -110,7 +110,7 @@ def equalise(rng: np.random.Generator, samples: Float32, spread_db: float) -> Fl
 
 
 def reverberate(rng: np.random.Generator, samples: Float32, seconds: float) -> Float32:
-    """Convolution with exponentially falling noise of the given reverberation time (60 dB)."""
+    """Convolve with exponentially falling noise of the given reverberation time (60 dB)."""
     time = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
     response = rng.standard_normal(len(time)) * 10 ** (-3 * time / seconds)
     response *= rng.uniform(0.05, 0.4) / np.sqrt(np.sum(response**2))
@@ -124,7 +124,7 @@ def augment(
     config: AugmentConfig,
     draw_crop: Callable[[], Float32],
 ) -> Float32:
-    """One crop with what was drawn for it; `draw_crop` gives another training crop (for babble)."""
+    """Augment one crop with its draws; `draw_crop` gives another training crop (for babble)."""
     if rng.random() < config.equaliser_probability:
         samples = equalise(rng, samples, config.equaliser_db)
     if rng.random() < config.reverberation_probability:
@@ -141,7 +141,7 @@ def augment(
 def mask_features(
     rng: np.random.Generator, features: npt.NDArray[np.float32], config: AugmentConfig
 ) -> None:
-    """SpecAugment: random stretches of frames and bands become zero, the mean. (B, T, D)."""
+    """SpecAugment: set random stretches of frames and bands to zero, the mean. (B, T, D)."""
     n_items, n_frames, n_bins = features.shape
     for item in range(n_items):
         for _ in range(config.time_masks):

@@ -14,12 +14,12 @@ from utils.tables import StrPath, is_there, read_map, sort_ids
 
 
 def read_xvectors(folder: StrPath, name: str = "xvector") -> dict[str, Float32]:
-    """`<name>.scp` of a folder of x-vectors; UserError says what makes it."""
+    """Path of `<name>.scp` in a folder of x-vectors; UserError names the program that makes it."""
     return read_vectors(_find_scp(folder, name))
 
 
 def open_xvectors(folder: StrPath) -> ObjectReader:
-    """The same of `xvector.scp`, to be read one by one."""
+    """Open `xvector.scp` of a folder, to read vectors one by one."""
     return ObjectReader(_find_scp(folder, "xvector"))
 
 
@@ -32,7 +32,7 @@ def _find_scp(folder: StrPath, name: str) -> Path:
 
 
 def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
-    """utt2spk of the x-vectors in a folder: its own where it has chunks, else the data's.
+    """Read utt2spk of the x-vectors in a folder: its own if it has chunks, else the data's.
 
     Speakers of chunks must be speakers of the data.
     """
@@ -51,7 +51,7 @@ def check_complete(
     where: StrPath,
     allow_loss: int,
 ) -> None:
-    """Every x-vector has a speaker, and at most `allow_loss` utterances have no x-vector."""
+    """Check that each x-vector has a speaker, and at most `allow_loss` utterances lack one."""
     if unknown := [utt for utt in vectors if utt not in utt2spk]:
         raise UserError(
             f"{where}: {len(unknown)} x-vectors of utterances without a speaker in utt2spk, the "
@@ -73,8 +73,7 @@ def average_by_speaker(
 
     vectors: (utterance, (d,)), which are added one by one as they come: in C order, as an .scp of
     this project has them, the same x-vectors give the same bytes. As Kaldi's ivector-mean: nothing
-    is centred or scaled first. The order of these matters: averaging vectors of length 1 gives
-    other scores.
+    is centred or scaled first. The order matters: averaging vectors of length 1 gives other scores.
 
     >>> vectors = {"a-1": np.ones(1), "a-2": np.zeros(1)}
     >>> mean, count = average_by_speaker(vectors.items(), {"a-1": "a", "a-2": "a"})

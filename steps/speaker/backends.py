@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Back ends: how alike two x-vectors are. Every score here is an inner product left . right,
+"""Back ends: similarity of two x-vectors. Every score here is an inner product left . right,
 
 so that a block of scores is one matrix product, with cosine as with PLDA.
 """
@@ -32,7 +32,7 @@ from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.registry import find
 
-# Each is made of what stands for <...>.
+# Values for <...> are arguments.
 BACKENDS = {
     "cosine": "steps.speaker.backends:CosineBackend",
     "<folder>": "steps.speaker.backends:read_backend",
@@ -45,24 +45,24 @@ class Backend(Protocol):
 
     @property
     def dim(self) -> int | None:
-        """D, where it is fixed."""
+        """Length D of x-vectors, if it is fixed."""
         ...
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
-        """(n, k) of enrolled speakers, the mean of `counts` (n,) utterances each."""
+        """Rows (n, k) of enrolled speakers, the mean of `counts` (n,) utterances each."""
         ...
 
     def right(self, vectors: Float64) -> Float64:
-        """(m, k) of single utterances; left @ right.T are the scores (n, m)."""
+        """Rows (m, k) of single utterances; left @ right.T are the scores (n, m)."""
         ...
 
 
 class CosineBackend:
-    """Cosine of the raw vectors. Neither centred nor scaled first; counts do not matter."""
+    """Cosine of the raw vectors, neither centred nor scaled first; counts do not matter."""
 
     @property
     def dim(self) -> int | None:
-        """Any."""
+        """None: any length."""
         return None
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:  # noqa: ARG002
@@ -87,11 +87,11 @@ class PldaBackend:
 
     @property
     def dim(self) -> int:
-        """D, the length of the x-vectors."""
+        """Length D of x-vectors."""
         return len(self.mean)
 
     def project(self, vectors: Float64) -> Float64:
-        """x-vectors (n, D) -> (n, d) of length sqrt(d)."""
+        """Project x-vectors (n, D) to (n, d) of length sqrt(d)."""
         dim = len(self.mean)
         projected = (vectors - self.mean) @ self.transform[:, :dim].T
         projected += self.transform[:, dim:].sum(axis=1)
@@ -108,16 +108,15 @@ class PldaBackend:
 
 @dataclass(frozen=True)
 class ShortPldaBackend:
-    """The scores of a PLDA by rows half as long, where enrolments are of few different `kinds`
-    (K,), ascending, of numbers of utterances. d + 1 + K numbers a row instead of 2d + 1.
-    """
+    """Scores of a PLDA by rows half as long, for enrolments of few different `kinds` (K,),
+    ascending, of numbers of utterances. d + 1 + K numbers a row instead of 2d + 1."""
 
     base: PldaBackend
     kinds: Float64
 
     @property
     def dim(self) -> int:
-        """D, the length of the x-vectors."""
+        """Length D of x-vectors."""
         return self.base.dim
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
@@ -134,7 +133,7 @@ class ShortPldaBackend:
 
 
 def shorten(backend: Backend, counts: Float64) -> Backend:
-    """The same scores by shorter rows, where there is a way; counts: (n,) of the enrolments."""
+    """Back end of the same scores by shorter rows, if possible; counts: (n,) of the enrolments."""
     kinds = np.unique(counts)
     if isinstance(backend, PldaBackend) and len(kinds) < len(backend.plda.psi):
         return ShortPldaBackend(backend, kinds)
@@ -157,7 +156,7 @@ class NormalisedBackend:
 
     @property
     def dim(self) -> int | None:
-        """That of the back end."""
+        """Length of the back end's x-vectors."""
         return self.base.dim
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
@@ -183,7 +182,7 @@ class NormalisedBackend:
 
 
 def scale_to_length(vectors: Float64, length: float) -> Float64:
-    """Vectors (n, d) scaled to the given Euclidean length; UserError for a zero vector."""
+    """Scale vectors (n, d) to the given Euclidean length; UserError for a zero vector."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (norms > 0).all():
         raise UserError(
@@ -196,7 +195,7 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
 def train_backend(
     vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int
 ) -> PldaBackend:
-    """Global mean, LDA and PLDA from the x-vectors of training speakers.
+    """Train global mean, LDA and PLDA on x-vectors of training speakers.
 
     Raises UserError without two speakers, or without a speaker of two x-vectors: the variation
     within speakers cannot be learnt then.
@@ -221,7 +220,7 @@ def train_backend(
 
 
 def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
-    """ArithmeticError where x-vectors (n, D) of each speaker differ by rounding (float32) only."""
+    """Raise an ArithmeticError if x-vectors (n, D) differ only by rounding within each speaker."""
     means, _, scatter = class_statistics(x, classes)
     if np.trace(scatter) <= LEAST_VARIATION * np.square(x).sum():
         raise ArithmeticError("all x-vectors of each speaker are equal")
@@ -230,7 +229,7 @@ def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
 
 
 def write_backend(folder: Path, backend: PldaBackend) -> None:
-    """mean.vec (text), transform.mat (d, D + 1) and plda, in Kaldi's formats; plda comes last."""
+    """Write mean.vec (text), transform.mat (d, D + 1) and plda, in Kaldi's formats; plda last."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plda").unlink(missing_ok=True)
     dim = len(backend.mean)
@@ -241,7 +240,7 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
 
 
 def speaker_means(vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]) -> dict[str, Float32]:
-    """The plain mean of each speaker's x-vectors: the cohort of score normalisation."""
+    """Plain mean of each speaker's x-vectors: the cohort of score normalisation."""
     of_speaker: dict[str, list[Float32]] = {}
     for utt, vector in vectors.items():
         of_speaker.setdefault(utt2spk[utt], []).append(vector)
@@ -252,9 +251,9 @@ def speaker_means(vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]) ->
 
 
 def load_normalised(name: str, top: int) -> Backend:
-    """What an evaluator scores with: normalised over the `top` nearest of its cohort; 0: not.
+    """Load the back end of an evaluator: normalised over the `top` nearest of its cohort; 0: not.
 
-    UserError for a PLDA of one dimension: of a number, scaling to length leaves the sign only.
+    UserError for a PLDA of one dimension: scaling a number to length leaves only its sign.
     """
     backend = load_backend(name)
     if isinstance(backend, PldaBackend) and len(backend.transform) == 1:
@@ -275,14 +274,14 @@ def load_normalised(name: str, top: int) -> Backend:
 
 
 def load_backend(name: str) -> Backend:
-    """`cosine`, or the folder that steps/train_backend.py (or Kaldi) wrote."""
+    """Load `cosine`, or a folder of steps/train_backend.py (or Kaldi)."""
     kind, found = find(BACKENDS, name, "back end")
     backend: Backend = kind(*found)
     return backend
 
 
 def read_backend(name: str) -> PldaBackend:
-    """The PLDA in a folder; UserError where it is none."""
+    """Read the PLDA in a folder; UserError where it is none."""
     folder = Path(name)
     for part in ("mean.vec", "transform.mat", "plda"):
         if not (folder / part).is_file():

@@ -25,7 +25,7 @@ class Batch:
 
 
 class BatchMaker:
-    """Makes the batch of a step. Classes are speaker x speed: speaker * n_speeds + speed."""
+    """Maker of a step's batch. Classes are speaker x speed: speaker * n_speeds + speed."""
 
     def __init__(self, audio: TrainingAudio, config: EncoderConfig, seed: int) -> None:
         self.audio = audio
@@ -38,11 +38,11 @@ class BatchMaker:
 
     @property
     def n_classes(self) -> int:
-        """Speakers times speeds."""
+        """Number of classes: speakers times speeds."""
         return len(self.audio.speakers) * len(self.config.augmentation.speeds)
 
     def __call__(self, step: int) -> Batch:
-        """The batch of step 0, 1, ..."""
+        """Batch of step 0, 1, ..."""
         rng = make_rng(self.seed, "encoder-batch", str(step))
         config = self.config
         n_samples = int(rng.uniform(*config.training.crop_seconds) * SAMPLE_RATE)
@@ -78,7 +78,7 @@ class BatchMaker:
         )
 
     def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Float32:
-        """A random stretch of a speaker's speech; longer utterances are drawn more often."""
+        """Draw a random stretch of a speaker's speech; longer utterances are drawn more often."""
         utts = self.audio.spk2utt[self.audio.speakers[speaker]]
         shares = self._shares[speaker]
         utt = utts[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]

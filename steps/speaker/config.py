@@ -26,7 +26,7 @@ from utils.bounds import (
     Sizes,
 )
 
-# Each makes a network of an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
+# Makers of a network from an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
 STRUCTURES = {
     "ecapa": "steps.speaker.networks:make_ecapa",
     "xvector": "steps.speaker.networks:make_xvector",
@@ -64,9 +64,9 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """25 ms frames every 10 ms. kind: log mel energies (fbank) or mfcc; or hub: a weighted mean of
-    the layers of `model` every 20 ms (steps/speaker/front.py). mean: what is subtracted, sliding
-    over 300 frames. fine_tune: part of the learning rate at which `model` learns, too; 0: not."""
+    """Frames of 25 ms every 10 ms. kind: log mel energies (fbank) or mfcc; or hub: a weighted mean
+    of the layers of `model` every 20 ms (steps/speaker/front.py). mean: the subtracted mean,
+    sliding over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
 
     kind: Annotated[str, OneOf("fbank", "mfcc", "hub")] = "fbank"
     model: str = ""  # WavLM, HuBERT or wav2vec 2.0 of the hub, or a folder
@@ -85,15 +85,15 @@ class FeatureConfig:
 
     @property
     def least_seconds(self) -> float:
-        """The shortest speech that has enough frames."""
+        """Shortest speech that has enough frames."""
         return 0.42 if self.kind == "hub" else 0.2
 
 
 @dataclass(frozen=True)
 class AugmentConfig:
-    """What happens to a training crop. Probabilities per crop, signal-to-noise ratios in dB.
+    """Augmentation of a training crop. Probabilities per crop, signal-to-noise ratios in dB.
 
-    Every speed makes a class of its own of each speaker. Masks are at most so wide.
+    Every speed makes a separate class of each speaker. Masks are at most so wide.
     """
 
     speeds: Annotated[tuple[Speed, ...], Long()] = (0.9, 1.0, 1.1)
@@ -113,7 +113,7 @@ class AugmentConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig(RampSettings):
-    """How the encoder is trained. Fractions are of all steps. Best is the one of least EER.
+    """Training of the encoder. Fractions are of all steps. The best network has the least EER.
 
     loss: aam is additive angular margin. precision: auto is bfloat16 where it is fast.
     """
@@ -138,7 +138,7 @@ class TrainingConfig(RampSettings):
 
 @dataclass(frozen=True)
 class FineTuningConfig:
-    """What differs from `training` where an encoder goes on from a trained one; parts of 1."""
+    """Differences from `training` for an encoder that starts from a trained one; parts of 1."""
 
     steps: Part = 0.25
     learning_rate: Part = 0.3
@@ -169,7 +169,7 @@ class EncoderConfig:
 
 
 def fine_tuned(config: EncoderConfig) -> EncoderConfig:
-    """The settings of a training that starts from a trained encoder."""
+    """Settings of a training that starts from a trained encoder."""
     training, part = config.training, config.fine_tuning
     steps = max(1, round(training.steps * part.steps))
     changed = dataclasses.replace(

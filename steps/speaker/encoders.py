@@ -30,37 +30,37 @@ from utils.registry import find
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
-# Each is made of what stands for <...>, and the device.
+# Values for <...>, and the device, are arguments.
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:TrainedEncoder",
 }
-PARTIAL_SECONDS = 1.6  # what Resemblyzer hears at a time
+PARTIAL_SECONDS = 1.6  # length of Resemblyzer's windows
 SHORTEST_WHOLE_SECONDS = 0.1
 
 
 class TooShortError(Exception):
-    """An utterance has too little speech for a vector."""
+    """Error for an utterance with too little speech for a vector."""
 
 
 class Encoder(Protocol):
-    """A vector of fixed length for an utterance of any length.
+    """Encoder of utterances of any length as vectors of fixed length.
 
-    One utterance at a time: how a batch is multiplied depends on its size, in the last bits, and
-    with them figures would depend on how a corpus is divided among jobs.
+    One utterance at a time: the last bits of a batch's arithmetic depend on its size, and figures
+    would depend on the division of a corpus among jobs.
     """
 
     name: str
     n_whole: int  # utterances so far whose pauses were not cut out, because too little was left
 
     def embed(self, samples: Samples) -> Float32:
-        """(n,) samples at 16 kHz, full scale 1 -> (d,) float32. Raises TooShortError."""
+        """Encode (n,) samples at 16 kHz, full scale 1, as (d,) float32. Raises TooShortError."""
         ...
 
 
 class NetworkEncoder:
-    """A network of this project with its features."""
+    """Network of this project with its features."""
 
     n_whole = 0
 
@@ -81,7 +81,7 @@ class NetworkEncoder:
 
     @torch.inference_mode()
     def frames(self, samples: Samples) -> tuple[Float32, Float32]:
-        """Means and variances (T, d) of what each frame says of the speaker; xi pooling only."""
+        """Means and variances (T, d) of each frame's estimate of the speaker; xi pooling only."""
         self.network.eval()
         means, variances = self.network.frame_gaussians(self._features(samples)[None])
         return means[0].cpu().numpy(), variances[0].cpu().numpy()
@@ -96,21 +96,21 @@ class NetworkEncoder:
 
 
 class TrainedEncoder(NetworkEncoder):
-    """That of a folder of steps/train_encoder.py."""
+    """Load a folder of steps/train_encoder.py."""
 
     def __init__(self, folder: str, device: str = "cpu") -> None:
         super().__init__(*load_network(Path(folder)), device)
 
 
 class ResemblyzerEncoder:
-    """The pretrained encoder of the package resemblyzer, on the CPU.
+    """Pretrained encoder of the package resemblyzer, on the CPU.
 
     As its authors use it: levels raised to -30 dBFS, pauses cut out (WebRTC's detector), partial
     vectors of 1.6 s averaged and scaled to length 1.
 
-    Of a single short word the detector may leave nothing ("six" in 0.15 s is mostly noise), and
-    then its authors' code makes the vector of silence. So a signal shorter than a partial vector,
-    of which less than 0.2 s is left, is heard whole.
+    The detector may remove all of a single short word ("six" in 0.15 s is mostly noise), and then
+    its authors' code makes the vector of silence. So a signal shorter than a partial vector, of
+    which less than 0.2 s is left, is used whole.
     """
 
     name = "resemblyzer"
@@ -145,7 +145,7 @@ class ResemblyzerEncoder:
 
 
 class HubEncoder:
-    """A SpeechBrain model of the hub, or a folder that holds one; embedding not normalised."""
+    """SpeechBrain model of the hub, or a folder that holds one; embedding not normalised."""
 
     n_whole = 0
 
@@ -174,7 +174,7 @@ def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
 
 
 def load_encoder(name: str, device: str = "cpu") -> Encoder:
-    """The encoder of a name (table above); `device`: cpu or cuda. One thread a process."""
+    """Make the encoder of a name (table above); `device`: cpu or cuda. One thread a process."""
     torch.set_num_threads(1)
     check_device(device)
     kind, found = find(ENCODERS, name, "encoder")

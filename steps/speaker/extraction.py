@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""x-vectors of a data directory: whole utterances, or cut into chunks."""
+"""X-vectors of a data directory: whole utterances, or cut into chunks."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,8 +17,7 @@ from utils.tables import write_map
 
 @dataclass
 class Extraction:
-    """What was done. utt2spk: of the ids written (`chunked`: of chunks); skipped: utterance ->
-    reason."""
+    """Counts. utt2spk: of the ids written (`chunked`: of chunks); skipped: utterance -> reason."""
 
     chunked: bool
     utt2spk: dict[str, str] = field(default_factory=dict)
@@ -46,10 +45,10 @@ def extract(
     chunk_seconds: float | None = None,
     progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Extraction:
-    """The x-vectors of all utterances; what cannot be used is noted with its reason.
+    """Extract the x-vectors of all utterances; unusable ones are noted with their reason.
 
-    write: takes each x-vector with its id as soon as there is one; none is kept.
-    progress: wraps the utterances, to show how far it is.
+    write: gets each x-vector with its id as soon as it is computed; none is kept. progress: wraps
+    the utterances, to show progress.
     """
     result, n_whole = Extraction(chunked=chunk_seconds is not None), encoder.n_whole
     for utt in progress(utt2spk):
@@ -70,7 +69,7 @@ def _skip(result: Extraction, utt: str, reason: str) -> None:
 def _read_pieces(
     result: Extraction, utt: str, rxfilename: str, chunk_seconds: float | None
 ) -> Iterator[tuple[str, Float32]]:
-    """(id, samples) of the utterance or of its chunks."""
+    """Yield (id, samples) of the utterance or of its chunks."""
     try:
         audio = read_audio(utt, rxfilename)
     except UserError as error:
@@ -79,7 +78,7 @@ def _read_pieces(
     result.n_read += 1
     result.n_resampled += audio.file_rate != audio.rate
     samples = audio.samples.astype(np.float32)
-    if not samples.any():  # an x-vector of it would count as speech that hides its speaker
+    if not samples.any():  # its x-vector would count as speech that hides its speaker
         _skip(result, utt, f"{rxfilename}: digital silence from end to end")
     elif chunk_seconds is None:
         yield utt, samples
@@ -89,7 +88,7 @@ def _read_pieces(
 
 
 def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
-    """Equal pieces of `chunk_seconds` to twice that; a shorter signal stays whole.
+    """Cut into equal pieces of `chunk_seconds` to twice that; a shorter signal stays whole.
 
     >>> [len(piece) for piece in cut(np.zeros(80000, np.float32), 2.0)]
     [40000, 40000]
@@ -99,7 +98,7 @@ def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
 
 
 def _embed(encoder: Encoder, result: Extraction, utt: str, samples: Float32) -> Float32 | None:
-    """The x-vector of the samples, where they have one."""
+    """X-vector of the samples, if there is one."""
     try:
         vector = encoder.embed(samples)
     except TooShortError as error:
@@ -112,9 +111,9 @@ def _embed(encoder: Encoder, result: Extraction, utt: str, samples: Float32) -> 
 
 
 def finish(out: Path, result: Extraction, allow_loss: int) -> None:
-    """utt2spk of chunks and skipped.txt; LossError when too many utterances were lost.
+    """Write utt2spk of chunks and skipped.txt; LossError when too many utterances were lost.
 
-    To be called before the archive is closed, whose .scp comes last, or not at all.
+    Call it before the archive is closed, whose .scp comes last, or not at all.
     """
     if len(result.skipped) > allow_loss:
         utt, reason = next(iter(result.skipped.items()))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Features of the speaker encoders: log mel energies or cepstra, mean subtracted, on the fly.
 
-Where a model of the hub stands in front of an encoder (steps/speaker/front.py), they are the
-samples.
+With a hub model in front of an encoder (steps/speaker/front.py), they are the samples.
 """
 
 from typing import Any
@@ -18,7 +17,7 @@ SLIDING_FRAMES = 300
 
 
 class Features(nn.Module):
-    """Samples (B, n) at 16 kHz -> features (B, T, D), T = 1 + n // 160; of kind hub the samples.
+    """Features (B, T, D), T = 1 + n // 160, of samples (B, n) at 16 kHz; of kind hub the samples.
 
     All signals of a batch have the same length. Subtracting the mean of a log spectrum removes the
     level and the constant part of the channel.
@@ -42,7 +41,7 @@ class Features(nn.Module):
 
     @torch.no_grad()
     def forward(self, samples: Tensor) -> Tensor:
-        """float32 samples -> float32 features."""
+        """Features float32 of samples float32."""
         if self.passes:
             return samples
         spectrum = self.compute.compute_STFT(samples)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the frames of an utterance say of its speaker, by an encoder with xi pooling.
+"""Frames of an utterance as evidence about its speaker, by an encoder with xi pooling.
 
-Of an utterance are kept the mean m = mean_t mu_t and the variance v = mean_t (1/L_t) + var_t(mu_t)
-of the mixture of its frames' Gaussians, and their number T. Those of many utterances follow from
-these exactly, so that a corpus needs two vectors an utterance and not one a frame.
+The mean m = mean_t mu_t and the variance v = mean_t (1/L_t) + var_t(mu_t) of the mixture of an
+utterance's frame Gaussians are kept, and their number T. Those of many utterances follow exactly,
+so that a corpus needs two vectors an utterance and not one a frame.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ from utils.cli import UserError
 
 
 class FrameEncoder:
-    """An Encoder whose vector is (2 d + 1,): mean, variance, and number of frames."""
+    """Encoder whose vector is (2 d + 1,): mean, variance, and number of frames."""
 
     n_whole = 0
 
     def __init__(self, encoder: Encoder, name: str) -> None:
-        """UserError for an encoder (folder `name`) without xi pooling."""
+        """Check that an encoder (folder `name`) has xi pooling; UserError otherwise."""
         if not (isinstance(encoder, NetworkEncoder) and encoder.network.has_frame_gaussians):
             raise UserError(
                 f"{name}: an encoder with xi pooling is needed (network.pooling: xi); with others "
@@ -42,7 +42,7 @@ class FrameEncoder:
 
 @dataclass
 class FrameWriter:
-    """Where the vectors of a FrameEncoder go. num_frames: by utterance."""
+    """Receiver of the vectors of a FrameEncoder. num_frames: by utterance."""
 
     means: ArchiveWriter
     variances: ArchiveWriter
@@ -58,8 +58,7 @@ class FrameWriter:
 
 @contextmanager
 def open_frames(out: Path) -> Iterator[FrameWriter]:
-    """Writes xvector (the means) and variance (.ark, .scp) of a folder; they appear when the `with`
-    block ends well, else neither .scp does.
-    """
+    """Write xvector (the means) and variance (.ark, .scp) to a folder; both .scp appear if the
+    `with` block succeeds, else neither does."""
     with ArchiveWriter(out / "xvector") as means, ArchiveWriter(out / "variance") as variances:
         yield FrameWriter(means, variances)

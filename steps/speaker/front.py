@@ -2,8 +2,8 @@
 """Hidden layers of WavLM, HuBERT or wav2vec 2.0 in front of a speaker encoder.
 
 A learnt weighted mean of the model's layers takes the place of filter banks, as in the attacker of
-VoicePrivacy 2026. The model comes from the Hugging Face hub, or from a folder in its form. Left as
-it is, it is not saved with the encoder: a digest says that it is the same again.
+VoicePrivacy 2026. The model comes from the Hugging Face hub, or from a folder in its form. A frozen
+model is not saved with the encoder, but identified by a digest.
 """
 
 import torch
@@ -15,7 +15,7 @@ from steps.speaker.features import subtract_mean
 
 
 class HubFront(nn.Module):
-    """Samples (B, n) at 16 kHz -> frames (B, T, width), one every 20 ms."""
+    """Frames (B, T, width), one every 20 ms, of samples (B, n) at 16 kHz."""
 
     def __init__(self, config: FeatureConfig) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class HubFront(nn.Module):
         self.width = int(model.config.hidden_size)
         self.mean = config.mean
         self.name = config.model
-        # Large models hear speech of mean 0 and variance 1 (do_normalize), and say so by this.
+        # Large models expect speech of mean 0 and variance 1, and say so (do_normalize).
         self.normalised = getattr(model.config, "feat_extract_norm", "") == "layer"
         self.weights = nn.Parameter(torch.zeros(int(model.config.num_hidden_layers)))
         self.part = config.fine_tune
@@ -33,7 +33,7 @@ class HubFront(nn.Module):
             self.model = model
             model.feature_extractor._freeze_parameters()
         else:
-            self._left = (model.requires_grad_(requires_grad=False),)  # no part of what is saved
+            self._left = (model.requires_grad_(requires_grad=False),)  # no part of saved weights
             own = torch.tensor(list(digest_of(model)), dtype=torch.uint8)
             self.register_buffer("digest", own.clone())
             self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
@@ -41,11 +41,11 @@ class HubFront(nn.Module):
             )
 
     def parameters_of_model(self) -> list[nn.Parameter]:
-        """What learns more slowly than the rest; nothing where the model is left as it is."""
+        """Parameters that learn more slowly than the rest; none if the model is frozen."""
         return [p for p in self.model.parameters() if p.requires_grad] if self.learns else []
 
     def _check(self, own: Tensor) -> None:
-        """ValueError where an encoder was saved that had other weights in front of it."""
+        """Raise a ValueError if a saved encoder had other weights in front of it."""
         if not torch.equal(self.get_buffer("digest").cpu(), own):
             raise ValueError(f"features.model: {self.name} has other weights than it had then")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of SpeechBrain's networks that are faster on a processor.
+"""Faster versions of layers in SpeechBrain's networks, for a processor.
 
-They have the same parameters and, but for rounding, the same results: convolutions of a single
-frame, batch normalisation in training, and attentive pooling.
+They have the same parameters and, up to rounding, the same results: convolutions of a single frame,
+batch normalisation in training, and attentive pooling.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ _LARGE = 200_000  # numbers from which on a normalisation is worth more calls
 
 
 class FrameConv(nn.Conv1d):
-    """A convolution of one frame, which on a processor is faster as what it is, a product."""
+    """Convolution of one frame, computed as a matrix product, which is faster on a processor."""
 
     @classmethod
     def of(cls, conv: nn.Conv1d) -> "FrameConv":
-        """With the parameters of `conv`."""
+        """Make with the parameters of `conv`."""
         made = cls(conv.in_channels, conv.out_channels, 1, device="meta")
         made.weight, made.bias = conv.weight, conv.bias
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, T) -> (B, C', T)."""
+        """Output (B, C', T) of (B, C, T)."""
         if x.device.type != "cpu":
             return super().forward(x)
         assert self.bias is not None
@@ -39,7 +39,7 @@ class FrameConv(nn.Conv1d):
 class _Normalise(torch.autograd.Function):
     """PyTorch's batch normalisation (B, C, T) with given mean and variance of the batch, (C,).
 
-    What PyTorch does in training takes four times as long, most of it for these two.
+    PyTorch's own version takes four times as long in training, most of it for these two.
     """
 
     @staticmethod
@@ -66,17 +66,17 @@ class _Normalise(torch.autograd.Function):
 
 
 class FastBatchNorm(nn.BatchNorm1d):
-    """Batch normalisation whose mean and variance are sums of each row's, added up in float64."""
+    """Batch normalisation with mean and variance from each row's sums, added up in float64."""
 
     @classmethod
     def of(cls, norm: nn.BatchNorm1d) -> "FastBatchNorm":
-        """With the parameters and running figures of `norm`."""
+        """Make with the parameters and running figures of `norm`."""
         made = cls.__new__(cls)
         made.__dict__.update(norm.__dict__)
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, T) or (B, C) -> the same."""
+        """Normalise (B, C, T) or (B, C)."""
         large = x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() >= _LARGE
         if not self.training or x.ndim != 3 or not large:
             return super().forward(x)
@@ -100,8 +100,8 @@ class _Statistics(torch.autograd.Function):
     """Mean and deviation over time of x (B, C, T), weighted by the softmax of `heard`; (B, 2C).
 
     heard: (B, C, T), or (B, 1, T) for weights that all channels share. The derivatives are by hand:
-    a batch is larger than a processor's cache, so passes over it cost more than what they compute,
-    and here they go utterance by utterance, with few. Weights that channels share have no slope.
+    a batch is larger than a processor's cache, so passes over it cost more than their arithmetic,
+    and here there are few, utterance by utterance. Weights that channels share have no slope.
     """
 
     @staticmethod
@@ -147,21 +147,21 @@ def _pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 
 class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
-    """Mean and deviation weighted by attention, which sees the plain ones of the utterance.
+    """Mean and deviation weighted by attention, whose input has the plain ones of the utterance.
 
-    These are the same at each frame, so what the first layer makes of them is computed once, and
-    not for each frame.
+    These are the same at each frame, so the first layer's output for them is computed once, and not
+    for each frame.
     """
 
     @classmethod
     def of(cls, pooling: AttentiveStatisticsPooling) -> "AttentivePooling":
-        """With the layers of `pooling`."""
+        """Make with the layers of `pooling`."""
         made = cls.__new__(cls)
         made.__dict__.update(pooling.__dict__)
         return made
 
     def forward(self, x: Tensor, **_: None) -> Tensor:
-        """(B, C, T), all of a length -> (B, 2C, 1)."""
+        """Pooled (B, 2C, 1) of (B, C, T), all of a length."""
         alike = torch.zeros(len(x), 1, x.shape[2], device=x.device)
         context = self._statistics(x, alike)
         tdnn, conv = self.tdnn, self.tdnn.conv.conv

@@ -27,7 +27,7 @@ def class_statistics(
 
 
 def whitening(covariance: Float64, floor: float = COVARIANCE_FLOOR) -> Float64:
-    """T (D, D) with T C T' = I; eigenvalues below `floor` times the largest are raised to it.
+    """Whitening T (D, D), T C T' = I; eigenvalues below `floor` times the largest are raised.
 
     ZeroDivisionError where nothing varies.
     """
@@ -40,7 +40,7 @@ def whitening(covariance: Float64, floor: float = COVARIANCE_FLOOR) -> Float64:
 
 
 def clamp_dimension(wanted: int, n_features: int, n_speakers: int, n_vectors: int) -> int:
-    """The largest dimension up to `wanted` that the data can bear; says so when it is smaller.
+    """Largest dimension up to `wanted` that the data support; warns when it is smaller.
 
     Between speakers there are S - 1 directions, and within them N - S degrees of freedom.
     """
@@ -58,7 +58,7 @@ def clamp_dimension(wanted: int, n_features: int, n_speakers: int, n_vectors: in
 
 
 def train_lda(vectors: Float64, classes: npt.NDArray[np.int64], dim: int) -> Float64:
-    """The transform (dim, D): within-class covariance I, most spread between classes first.
+    """Transform (dim, D): within-class covariance I, most spread between classes first.
 
     vectors: (N, D), centred.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The encoder networks (SpeechBrain's ECAPA-TDNN and x-vector TDNN) and their training heads.
+"""Encoder networks (SpeechBrain's ECAPA-TDNN and x-vector TDNN) and their training heads.
 
 SpeechBrain's statistics pooling adds random noise to an embedding; here it adds none. Other parts
 are replaced for speed (steps/speaker/layers.py).
@@ -37,7 +37,7 @@ class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
 
 
 class _XiHead(nn.Module):
-    """Instead of ECAPA's attentive pooling and what follows: the posterior mean is the vector."""
+    """Pooling in place of ECAPA's attention and later layers: the posterior mean is the vector."""
 
     def __init__(self, channels: int, size: int, hidden: int) -> None:
         super().__init__()
@@ -46,14 +46,14 @@ class _XiHead(nn.Module):
         self.keep = False
 
     def forward(self, x: Tensor, **_: None) -> Tensor:
-        """(B, C, T), all of a length -> (B, E, 1)."""
+        """Pool (B, C, T), all of a length, to (B, E, 1)."""
         self.features = x if self.keep else None
         mean: Tensor = self.pooling(x).mean
         return mean.unsqueeze(2)
 
 
 class EncoderNetwork(nn.Module):
-    """Features (B, T, D), of kind hub samples (B, n) -> embeddings (B, E)."""
+    """Network from features (B, T, D), of kind hub samples (B, n), to embeddings (B, E)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class EncoderNetwork(nn.Module):
         return isinstance(getattr(self.body, "asp", None), _XiHead)
 
     def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """What each frame says of the speaker, in the space of the embeddings (xi pooling only).
+        """Estimates of the speaker by each frame, in the space of the embeddings (xi pooling only).
 
         Features (B, T, D) -> means and variances (B, T, E), for networks in eval mode.
         """
@@ -130,7 +130,7 @@ def make_ecapa(config: EncoderConfig) -> nn.Module:
 
 
 def make_xvector(config: EncoderConfig) -> nn.Module:
-    """The x-vector TDNN."""
+    """X-vector TDNN."""
     network = config.network
     tdnn: Any = Xvector(
         tdnn_blocks=len(network.channels),
@@ -148,7 +148,7 @@ def make_xvector(config: EncoderConfig) -> nn.Module:
 
 
 class TrainingHead(nn.Module):
-    """Embeddings (B, E) and classes (B,) -> loss. Only used in training."""
+    """Loss of embeddings (B, E) and classes (B,). Only used in training."""
 
     def __init__(self, config: EncoderConfig, n_classes: int) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class TrainingHead(nn.Module):
             )
 
     def forward(self, embeddings: Tensor, classes: Tensor, margin: float) -> Tensor:
-        """`margin`: radian, of the additive angular margin at this step."""
+        """Set `margin`: radian, of the additive angular margin at this step."""
         outputs: Tensor = self.classifier(embeddings.unsqueeze(1))
         if self.training_config.loss == "softmax":
             return functional.nll_loss(outputs.squeeze(1), classes)

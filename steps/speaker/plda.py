@@ -28,7 +28,7 @@ class Plda:
     psi: Float64
 
     def project(self, vectors: Float64, counts: Float64) -> Float64:
-        """u (n, d), scaled to the length that a mean of `counts` (n,) vectors has on average.
+        """Project to u (n, d), scaled to the mean length of a mean of `counts` (n,) vectors.
 
         As Kaldi's TransformIvector with --normalize-length=true: the sum over the dimensions of
         u^2 / (psi + 1/n) becomes d.
@@ -48,7 +48,7 @@ class Plda:
 
 
 def enrolment_terms(psi: Float64, u: Float64, counts: Float64) -> Float64:
-    """(n, 2d + 1): the log-likelihood ratio as a quadratic function of the trial vector v.
+    """Coefficients (n, 2d + 1) of the log-likelihood ratio as a quadratic function of the trial v.
 
     After n vectors of mean u (n, d) the speaker's next is N(m, V), m = n psi u / (n psi + 1) and
     V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The coefficients of v, v^2 and 1 in
@@ -63,12 +63,12 @@ def enrolment_terms(psi: Float64, u: Float64, counts: Float64) -> Float64:
 
 
 def trial_terms(v: Float64) -> Float64:
-    """(n, 2d + 1): v, v^2 and 1, see `enrolment_terms`. v: (n, d)."""
+    """Terms (n, 2d + 1): v, v^2 and 1, see `enrolment_terms`. v: (n, d)."""
     return np.hstack([v, v**2, np.ones((len(v), 1))])
 
 
 def short_enrolment_terms(psi: Float64, u: Float64, counts: Float64, kinds: Float64) -> Float64:
-    """(n, d + 1 + K): `enrolment_terms` where counts take the K values `kinds` only.
+    """(n, d + 1 + K): `enrolment_terms` where counts take only the K values `kinds`.
 
     The coefficients of v^2 depend on the count alone, so that sum over the dimensions is one number
     for each trial and count, which `short_trial_terms` has; here a 1 picks that of the count.
@@ -86,7 +86,7 @@ def short_trial_terms(psi: Float64, v: Float64, kinds: Float64) -> Float64:
 def train_plda(
     vectors: Float64, classes: npt.NDArray[np.int64], n_iterations: int = N_ITERATIONS
 ) -> Plda:
-    """Expectation-maximisation from unit covariances, as Kaldi's PldaEstimator.
+    """Train by expectation-maximisation from unit covariances, as Kaldi's PldaEstimator.
 
     vectors: (N, d); classes: (N,) from 0 to S - 1. Every speaker counts once in the mean and in
     the between-speaker covariance, however many vectors it has.
@@ -103,7 +103,7 @@ def train_plda(
 def _iterate(
     within: Float64, between: Float64, deviations: Float64, counts: Float64, scatter: Float64
 ) -> tuple[Float64, Float64]:
-    """One step: the new (within, between) from the posterior of each speaker's y."""
+    """Take one step: the new (within, between) from the posterior of each speaker's y."""
     n_speakers = len(counts)
     within_inverse, between_inverse = np.linalg.inv(within), np.linalg.inv(between)
     within_sum, between_sum = scatter.copy(), np.zeros_like(scatter)

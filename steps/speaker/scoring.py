@@ -26,34 +26,34 @@ _ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class VectorTable:
-    """x-vectors by id, where they came from, and (for speakers) the number of utterances."""
+    """X-vectors by id, their origin, and (for speakers) the number of utterances."""
 
     vectors: Mapping[str, Float32]
     source: str
     counts: Mapping[str, int] | None = None
 
     def stack(self, ids: Sequence[str]) -> Float64:
-        """(n, D) of the given ids."""
+        """X-vectors (n, D) of the given ids."""
         return np.stack([self.vectors[key] for key in ids]).astype(np.float64)
 
     def count(self, ids: Sequence[str]) -> Float64:
-        """(n,) utterances of each; 1 where the table is of utterances."""
+        """Counts (n,) of utterances; 1 where the table is of utterances."""
         return np.array([1 if self.counts is None else self.counts[key] for key in ids], np.float64)
 
     @property
     def dim(self) -> int:
-        """D."""
+        """Dimension D."""
         return len(next(iter(self.vectors.values())))
 
 
 def read_segments(path: Path) -> VectorTable:
-    """x-vectors of utterances: a folder with xvector.scp, or an .scp or .ark file."""
+    """Read x-vectors of utterances: a folder with xvector.scp, or an .scp or .ark file."""
     vectors = read_xvectors(path) if path.is_dir() else read_vectors(path)
     return VectorTable(vectors, str(path))
 
 
 def read_enrolment(path: Path) -> VectorTable:
-    """x-vectors of speakers with their counts from a folder; of utterances from an .scp or .ark."""
+    """Read x-vectors of speakers with counts from a folder; of utterances from an .scp or .ark."""
     if not path.is_dir():
         return read_segments(path)
     vectors = read_xvectors(path, "spk_xvector")
@@ -63,7 +63,7 @@ def read_enrolment(path: Path) -> VectorTable:
 def score_trials(
     backend: Backend, enrol: VectorTable, trial: VectorTable, trials: Trials
 ) -> Float64:
-    """One score a trial, in the order of the list.
+    """Compute one score a trial, in the order of the list.
 
     Raises UserError naming all ids that have no x-vector (or no count), and different dimensions.
     """
@@ -98,7 +98,7 @@ def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str)
 
 
 def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) -> None:
-    """UserError where x-vectors of different encoders meet, or meet another's back end."""
+    """Raise a UserError if x-vectors of different encoders meet, or meet another's back end."""
     if left.dim != right.dim:
         raise UserError(
             f"{left.source} has x-vectors of {left.dim} dimensions, {right.source} of {right.dim}; "
@@ -113,7 +113,7 @@ def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) ->
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Scores of some rows against all columns; `wanted` (rows, columns) says which pairs count."""
+    """Scores of some rows with all columns; `wanted` (rows, columns) marks the pairs that count."""
 
     rows: list[str]
     scores: Float64
@@ -121,7 +121,7 @@ class PairBlock:
 
 
 def select_utterances(table: VectorTable, utt2spk: Mapping[str, str]) -> list[str]:
-    """The utterances of utt2spk in C order; UserError names those without an x-vector."""
+    """Utterances of utt2spk in C order; UserError names those without an x-vector."""
     ids = sort_ids(utt2spk)
     if problem := _missing("segment", ids, table.vectors, table.source):
         raise UserError(f"not all pairs can be scored: {problem}")
@@ -137,7 +137,7 @@ def select_utterances(table: VectorTable, utt2spk: Mapping[str, str]) -> list[st
 def score_pairs(
     backend: Backend, rows: VectorTable, columns: VectorTable, ids: Sequence[str], *, once: bool
 ) -> Iterator[PairBlock]:
-    """All pairs of `ids`, of the row table against the column table, but none with itself.
+    """Score all pairs of `ids`, of the row table with the column table, but none with itself.
 
     `once`: each unordered pair once (the first id before the second), for equal tables.
     """

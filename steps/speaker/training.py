@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a speaker encoder: what the loop of steps/learning needs to know of it."""
+"""Training of a speaker encoder, as the loop of steps/learning needs it."""
 
 import hashlib
 import logging
@@ -32,8 +32,8 @@ def margin(config: TrainingConfig, step: int) -> float:
 
 
 def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser over all parameters of the modules that learn; a model of the hub in front of a
-    network does at a part of the rate."""
+    """Optimiser over all parameters of the modules that learn; a hub model in front of a network
+    learns at a part of the rate."""
     fronts = [m.front for m in modules if isinstance(m, EncoderNetwork) and m.front is not None]
     slow = [p for front in fronts for p in front.parameters_of_model()]
     known = {id(p) for p in slow}
@@ -49,7 +49,7 @@ def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.O
 
 @dataclass
 class EncoderTrainer(Trainer):
-    """An encoder and its classifier under training; valid: segments of held-out speakers."""
+    """Training of an encoder and its classifier; valid: segments of held-out speakers."""
 
     config: EncoderConfig
     seed: int
@@ -116,9 +116,9 @@ def train_encoder(
     n_workers: int = 1,
     init_from: Path | None = None,
 ) -> None:
-    """Train on `audio`; `out` gets what docs/evaluators.md lists, final.pt last.
+    """Train on `audio`; `out` gets the files in docs/evaluators.md, final.pt last.
 
-    init_from: folder of the encoder to go on from; UserError for one of another network.
+    init_from: folder of the encoder to start from; UserError for one of another network.
     """
     torch.set_num_threads(1)
     check_device(device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equal error rate on held-out training speakers: the curve that shows whether training works.
+"""Equal error rate on held-out training speakers: a curve of the success of training.
 
 Segments of a speaker come from different utterances where there are several; a speaker of one
 utterance gives pieces of it, which are easier to match. The figure is for comparing steps of one
@@ -33,7 +33,7 @@ class ValidationSet:
 def make_validation_set(
     audio: TrainingAudio, speakers: Sequence[str], n_segments: int, seed: int
 ) -> ValidationSet | None:
-    """Up to `n_segments` segments a speaker; None when fewer than two speakers have two."""
+    """Choose up to `n_segments` segments a speaker; None if fewer than two speakers have two."""
     segments: list[Float32] = []
     owners: list[int] = []
     from_one = 0
@@ -58,7 +58,7 @@ def _middle(audio: TrainingAudio, utt: str) -> tuple[str, int, int]:
 
 
 def _pieces(audio: TrainingAudio, utt: str) -> list[tuple[str, int, int]]:
-    """An utterance in equal pieces of at least 2 s."""
+    """Cut an utterance into equal pieces of at least 2 s."""
     n_pieces = max(1, audio.lengths[utt] // (2 * SAMPLE_RATE))
     n_samples = audio.lengths[utt] // n_pieces
     return [(utt, i * n_samples, n_samples) for i in range(n_pieces)]

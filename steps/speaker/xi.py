@@ -7,8 +7,8 @@ a Gaussian prior (m_p, l_p), learned, the speaker is Gaussian given the frames:
     a_t = exp(l_t) / (exp(l_p) + sum_s exp(l_s)),   a_p = exp(l_p) / (the same)
     mean phi = sum_t a_t h_t + a_p m_p,   precision exp(l_p) + sum_t exp(l_t)
 
-Frames that say little (noise, pauses) get a low precision and weigh little. Paper 004 takes the
-mean as the speaker's vector; its generator PSD also uses what the frames say one by one.
+Frames with little information (noise, pauses) get a low precision and weigh little. Liu et al. 2025
+take the mean as the speaker's vector; their generator PSD also uses the single frames.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from torch.nn import functional
 class Posterior:
     """mean: (B, D). log_precision: (B, D), natural logarithm; the variance is exp(-it).
 
-    deviation: (B, D), square root of sum_t a_t h_t^2 + a_p m_p^2 - phi^2: how the frames spread.
+    deviation: (B, D), square root of sum_t a_t h_t^2 + a_p m_p^2 - phi^2: the spread of the frames.
     """
 
     mean: Tensor
@@ -36,7 +36,7 @@ def pool_frames(
     prior_mean: Tensor,
     prior_log_precision: Tensor,
 ) -> Posterior:
-    """The posterior of (B, D, T) frames and log precisions under a prior (D,), (D,)."""
+    """Posterior of (B, D, T) frames and log precisions under a prior (D,), (D,)."""
     shape = (len(frames), -1, 1)
     logits = torch.cat([log_precision, prior_log_precision[:, None].expand(shape)], dim=2)
     values = torch.cat([frames, prior_mean[:, None].expand(shape)], dim=2)
@@ -49,7 +49,7 @@ def pool_frames(
 
 
 class XiPooling(nn.Module):
-    """Frame features (B, C, T) -> the speaker's posterior, D dimensions.
+    """Layer from frame features (B, C, T) to the speaker's posterior, D dimensions.
 
     A linear map C -> D gives h_t. l_t = 2 log softplus(W2 BN(ReLU(W1 h_t + b1)) + b2), `hidden`
     units. The prior starts at mean 0 and log precision 0, so a short utterance is drawn towards it.
@@ -65,7 +65,7 @@ class XiPooling(nn.Module):
         self.prior_log_precision = nn.Parameter(torch.zeros(size))
 
     def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, C, T) -> means h_t and log precisions l_t, both (B, D, T)."""
+        """Means h_t and log precisions l_t, both (B, D, T), of (B, C, T)."""
         means = self.estimate(features)
         hidden = self.norm(functional.relu(self.inward(means)))
         # In bfloat16 the sums over frames would be off by a percent.

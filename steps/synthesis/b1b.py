@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structure of B1.b: a harmonic-plus-noise neural source-filter at sample rate.
+"""Structure of B1.b: a harmonic-plus-noise neural source-filter at sample rate.
 
 Source: the baseline B1.b of VoicePrivacy 2022 (hn-sinc-NSF, Wang and Yamagishi 2019, trained with
 the losses of HiFi-GAN), written anew. Content comes from `content.extract_content`, in place of a

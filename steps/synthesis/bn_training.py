@@ -48,7 +48,7 @@ _LOUD_ABOVE_SILENCE = 8.0  # log power; below it there is no speech
 class Crops:
     """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), sounds (B, T) 0 in silence, else
     1, melody (B, T) log F0 in the utterance's deviations from its mean (NaN: unvoiced); and the
-    targets that are asked for: outputs (B, 2 T, 41) normalised and log variances (B, 41) of whole
+    requested targets: outputs (B, 2 T, 41) normalised and log variances (B, 41) of whole
     utterances, or signals (B, 160 T) at FULL_LEVEL; empty if not."""
 
     inputs: Tensor
@@ -110,7 +110,7 @@ class CropMaker:
         self.n_frames = round(material.config.training.crop_seconds * 100)
 
     def __call__(self, step: int) -> Crops:
-        """The batch of step 0, 1, ..."""
+        """Batch of step 0, 1, ..."""
         seed, n = self.material.seed, self.material.config.training.batch
         rng = make_rng(seed, "bn-batch", str(step))
         turn = speakers_in_turn(self.speakers, n, step, seed, "bn-round")
@@ -153,7 +153,7 @@ class CropMaker:
         )
 
     def signal(self, utt: str, frames: WorldFrames, start: int) -> Float32:
-        """Samples of a crop; empty unless signals are asked for."""
+        """Samples of a crop; empty unless signals are requested."""
         if not self.signals:
             return np.zeros(0, np.float32)
         out = self.material.samples(utt, start, self.n_frames)
@@ -161,7 +161,7 @@ class CropMaker:
 
     def frames_of(self, utt: str, part: slice) -> tuple[Float32, Float32]:
         """Normalised target outputs (2 T, 41) of frames of 10 ms, 0 after the utterance's end, and
-        log variances (41,) of the whole utterance; both empty unless frames are asked for."""
+        log variances (41,) of the whole utterance; both empty unless frames are requested."""
         if self.signals:
             return np.zeros((0, N_OUT), np.float32), np.zeros(0, np.float32)
         frames = self.material.contents.fine(utt)

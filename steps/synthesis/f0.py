@@ -141,9 +141,9 @@ def transform_quantised(
     """Transform as `transform_linear`, in steps of so many of the target's deviations, with noise.
 
     After the quantised and noised F0 of SA-toolkit (Champion 2023): the fine shape of a contour
-    tells who speaks. noise: deviation of log F0; it is a function of the contour. Finally log F0 is
-    smoothed over 50 ms, which halves the noise, restores nothing of the source, and sounds better
-    than steps.
+    reveals the speaker. noise: deviation of log F0; it is a function of the contour. Finally log F0
+    is smoothed over 50 ms, which halves the noise, restores nothing of the source, and sounds
+    better than steps.
     """
     out = transform_linear(f0, source, target)
     voiced = out > VOICED_HZ

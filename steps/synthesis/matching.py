@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The k nearest frames of a voice for each frame of speech, many at a time, exactly.
+"""Search of the k nearest frames of a voice for each frame of speech, many at a time, exactly.
 
 The matching of kNN-VC (Baas et al. 2023): a frame of the source is replaced by the mean of the k
 frames of the target that are nearest to it. Nothing is approximate: a search in float32 leaves a

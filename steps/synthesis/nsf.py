@@ -197,7 +197,7 @@ def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate:
 
 
 class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
-    """The small neural source-filter; see `TrainedSynthesiser`. The noise is random."""
+    """Small neural source-filter; see `TrainedSynthesiser`. The noise is random."""
 
     @staticmethod
     def read(path: StrPath) -> NsfConfig:

@@ -45,7 +45,7 @@ class Adversary(nn.Module):
 
 @dataclass
 class NsfTrainer(AnyTrainer):
-    """The small source-filter under training."""
+    """Training of the small source-filter."""
 
     saved = ("network", "adversary", "optimiser")
 

@@ -17,7 +17,7 @@ FLOOR, CEILING, STEP = 75.0, 500.0, 0.01  # Hz, Hz, s: the challenge's
 
 
 def find_praat() -> ModuleType | None:
-    """The package parselmouth; None where it is not installed."""
+    """Package parselmouth; None where it is not installed."""
     try:
         import parselmouth
     except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The synthesisers that are trained, by name."""
+"""Trained synthesisers, by name."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -116,7 +116,7 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
     @staticmethod
     @abstractmethod
     def read(path: StrPath) -> Any:
-        """The settings (Config) of a synthesiser.yaml."""
+        """Settings (Config) of a synthesiser.yaml."""
 
     @staticmethod
     @abstractmethod

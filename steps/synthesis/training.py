@@ -92,7 +92,7 @@ class BatchMaker:
         self.n_frames = round(config.training.crop_seconds * 100)
 
     def __call__(self, step: int) -> Batch:
-        """The batch of step 0, 1, ..."""
+        """Batch of step 0, 1, ..."""
         rng = make_rng(self.seed, "nsf-batch", str(step))
         n, of = self.config.training.batch, self.audio.speakers
         turn = speakers_in_turn(of, n, step, self.seed, "nsf-round")

@@ -46,7 +46,7 @@ class PoolFrames:
 
 
 class VoicePool:
-    """The speakers of a pool. Open it with `VoicePool.load`."""
+    """Speakers of a pool. Open it with `VoicePool.load`."""
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFra
 def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
     """Analyse as `analyse` does, with a frame every 5 ms: T = 1 + n // 80.
 
-    F0 is continued where DIO finds none, so that D4C alone says what is noise (aperiodicity 0).
+    F0 is continued where DIO finds none, so that D4C alone decides on noise (aperiodicity 0).
     Without any voiced frame F0 is 0 everywhere.
     """
     samples, shift = _checked(wave), FRAME_SHIFT / FINE

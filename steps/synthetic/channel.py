@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way from mouth to file: room, microphone, noise, level. Drawn anew for every utterance.
+"""Path from mouth to file: room, microphone, noise, level. Drawn anew for every utterance.
 
-A speaker's utterances share nothing of this, so an evaluator cannot know a speaker by the room.
+A speaker's utterances share nothing of this, so an evaluator cannot tell a speaker by the room.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _PEAK_LIMIT = 0.9
 
 @dataclass(frozen=True)
 class Channel:
-    """One draw. Times in seconds, levels in dB.
+    """Drawn channel. Times in seconds, levels in dB.
 
     `equaliser` (5,): dB, cosines over log frequency. `noise_slope`: noise power falls as f**-slope.
     `level_db`: of the whole file, against full scale.
@@ -78,7 +78,7 @@ def _rms(samples: Float64) -> float:
 def apply_channel(
     samples: Float64, channel: Channel, rng: np.random.Generator, rate: int
 ) -> Float64:
-    """Clean speech with its pauses (n,) to recorded speech (n,), within +-0.9 of full scale."""
+    """Record clean speech with its pauses (n,) as (n,), within +-0.9 of full scale."""
     room = room_response(channel, rng, rate)
     n_fft = fft.next_fast_len(len(samples) + len(room), real=True)
     gain = microphone_gain(channel, fft.rfftfreq(n_fft, 1.0 / rate))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A corpus of synthetic speakers: audio files of each speaker, and the data directory of a set."""
+"""Corpus of synthetic speakers: audio files of each speaker, and the data directory of a set."""
 
 import hashlib
 import json
@@ -27,14 +27,14 @@ from utils.seeds import derive_seed, make_rng
 from utils.stamps import digest_code
 
 _RECORD = "speaker.json"  # written last; a speaker's folder without it does not count
-_SILENCE = 64  # of 32768: what counts as the pause that the synthesiser adds
+_SILENCE = 64  # of 32768: limit of the pause that the synthesiser adds
 _PAUSE = (0.10, 0.35)  # seconds before and after the speech
 _WAV_HEADER = 44  # bytes
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides how a speaker sounds. The number of speakers and processes is not among it."""
+    """Settings that decide how a speaker sounds, without the numbers of speakers and processes."""
 
     seed: int
     utterances: int
@@ -53,7 +53,7 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Utterance:
-    """`utt`: its id and file name; `seconds`: duration of the file; `text`: what is said."""
+    """`utt`: its id and file name; `seconds`: duration of the file; `text`: its words."""
 
     utt: str
     seconds: float
@@ -61,7 +61,7 @@ class Utterance:
 
 
 def speaker_ids(first: int, n: int) -> dict[str, str]:
-    """Speaker to gender of `n` speakers (even), half of each gender, from number `first` on.
+    """Map `n` speakers (even) to genders, half of each, from number `first` on.
 
     >>> speaker_ids(21, 4)
     {'synf021': 'f', 'synf022': 'f', 'synm021': 'm', 'synm022': 'm'}
@@ -74,7 +74,7 @@ def speaker_ids(first: int, n: int) -> dict[str, str]:
 
 
 def settings_digest(settings: Settings) -> str:
-    """Digest of all but its id that a speaker depends on: settings, code, libraries."""
+    """Digest of all that a speaker depends on, except the id: settings, code, libraries."""
     libraries = [np.__version__, scipy.__version__, version("espeakng-loader")]
     parts = [asdict(settings), digest_code(Path(__file__)), libraries]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -125,7 +125,7 @@ def _make_utterance(
 def _make_speaker(
     audio: Path, settings: Settings, digest: str, scratch: Path, speaker: Speaker
 ) -> None:
-    """Write `audio/<speaker>/<utt>.wav` and the speaker's record. For a process of its own.
+    """Write `audio/<speaker>/<utt>.wav` and the speaker's record. Needs its own process.
 
     The speaker's folder takes its place as a whole, so a killed run leaves no part of it.
     """
@@ -148,8 +148,8 @@ def _make_speaker(
 
 
 def read_speaker(audio: Path, speaker: str, digest: str) -> list[Utterance] | None:
-    """The utterances of a speaker made before with the same settings, or None: made otherwise,
-    not at all, or with a file that is gone or has another size."""
+    """Utterances of a speaker made before with the same settings, or None: made otherwise, not at
+    all, or with a file that is missing or has another size."""
     folder = audio / speaker
     try:
         record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
@@ -167,7 +167,7 @@ def read_speaker(audio: Path, speaker: str, digest: str) -> list[Utterance] | No
 
 @dataclass(frozen=True)
 class Made:
-    """`speakers`: utterances of each. `n_new`: how many speakers were made now, not before."""
+    """`speakers`: utterances of each. `n_new`: number of speakers made in this run."""
 
     speakers: dict[str, list[Utterance]]
     n_new: int
@@ -176,7 +176,7 @@ class Made:
 def make_corpus(
     audio: Path, settings: Settings, genders: Mapping[str, str], processes: int
 ) -> Made:
-    """Make the speakers that `audio` does not hold yet. `genders`: speaker to `f` or `m`."""
+    """Make the missing speakers of `audio`. `genders`: speaker to `f` or `m`."""
     try:
         audio.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -203,7 +203,7 @@ def make_corpus(
 def data_tables(
     audio: Path, made: Made, genders: Mapping[str, str]
 ) -> dict[str, dict[str, object]]:
-    """The tables of a data directory (`utils/datadir.py`) over the speakers that were made."""
+    """Tables of a data directory (`utils/datadir.py`) for the speakers that were made."""
     tables: dict[str, dict[str, object]] = {
         name: {} for name in ("wav.scp", "utt2spk", "spk2gender", "text", "utt2dur")
     }

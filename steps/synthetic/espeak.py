@@ -54,7 +54,7 @@ def _fill_data_folder(folder: Path) -> None:
 
 
 class Synthesiser:
-    """eSpeak NG for one speaker: the only one of its process.
+    """Synthesiser eSpeak NG for one speaker: the only one of its process.
 
     `folder`: empty, with a short path, for the library's data; the caller removes it afterwards.
     `seed`: of the noise in the voice. Raises UserError where the library does not start.
@@ -93,7 +93,7 @@ class Synthesiser:
         return 0
 
     def speak(self, text: str, accent: str, variant: str, words_per_minute: int) -> Int16:
-        """Samples (n,) int16 at `sample_rate`.
+        """Speak: samples (n,) int16 at `sample_rate`.
 
         `accent`: one of ACCENTS. `variant`: text of a voice file that is laid over it.
         """

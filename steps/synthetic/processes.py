@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def _run(function: Callable[[Item], None], item: Item) -> None:
-    """What a child does: the parent's usual treatment of errors, in the child."""
+    """Run a child: the parent's usual treatment of errors, in the child."""
     try:
         function(item)
     except (UserError, OSError) as error:  # an OSError: disk full, not allowed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sentences drawn from templates: statements, commands, questions, numbers, digit strings.
 
-About 560 words in all, each spelt as it is said (`three hundred and twelve`), so that the
-transcript is what a recogniser should write.
+About 560 words in all, each spelt as it is spoken (`three hundred and twelve`), so that the
+transcript is the right output of a recogniser.
 """
 
 import re
@@ -141,7 +141,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 
 def say_number(number: int) -> str:
-    """A number from 0 to 9999 in words.
+    """Spell a number from 0 to 9999 in words.
 
     >>> say_number(312)
     'three hundred and twelve'
@@ -168,7 +168,7 @@ _ORDINAL_ENDS = {
 
 
 def say_ordinal(number: int) -> str:
-    """The day of a month, 1 to 31, as an ordinal in words."""
+    """Spell the day of a month, 1 to 31, as an ordinal in words."""
     *head, last = say_number(number).split()
     return " ".join([*head, _ORDINAL_ENDS.get(last, f"{last}th")])
 
@@ -198,13 +198,13 @@ def _fill(slot: str, rng: np.random.Generator) -> str:
 
 @dataclass(frozen=True)
 class Sentence:
-    """`spoken`: with the punctuation that gives it its melody."""
+    """Sentence. `spoken`: with the punctuation that sets its melody."""
 
     spoken: str
 
     @property
     def words(self) -> str:
-        """The words in upper case without punctuation, as in LibriSpeech."""
+        """Words in upper case without punctuation, as in LibriSpeech."""
         return " ".join(re.findall(r"[A-Z']+", self.spoken.upper()))
 
 
@@ -220,7 +220,7 @@ def _draw_once(rng: np.random.Generator, kind: str) -> Sentence:
 
 
 def draw_sentence(rng: np.random.Generator, shortest: int = 6, longest: int = 13) -> Sentence:
-    """A sentence of `shortest` to `longest` words, of a kind drawn by the weights of KINDS."""
+    """Draw a sentence of `shortest` to `longest` words, of a kind drawn by the weights of KINDS."""
     kind = str(rng.choice(list(KINDS), p=list(KINDS.values())))
     while True:
         sentence = _draw_once(rng, kind)

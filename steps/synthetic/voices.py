@@ -20,8 +20,8 @@ _MEDIAN_OVER_LOW = 1.27
 
 @dataclass(frozen=True)
 class GenderTraits:
-    """What the voices of a gender are drawn around: median F0 (Hz), formants as a factor on the
-    library's adult male, widths of the formants (factor)."""
+    """Centre of a gender's voices: median F0 (Hz), formants as a factor on the library's adult
+    male, widths of the formants (factor)."""
 
     f0: float
     formants: float
@@ -60,7 +60,7 @@ class Voice:
 
 
 class _Deviations:
-    """The deviates of a voice, drawn in a fixed order: the speaker's own plus the utterance's."""
+    """Deviates of a voice, drawn in a fixed order: the speaker's own plus the utterance's."""
 
     def __init__(self, seed: int, speaker: str, utt: str, spread: float, within: float) -> None:
         self._speaker = make_rng(seed, "voice", speaker)
@@ -71,12 +71,12 @@ class _Deviations:
         return ACCENTS[int(self._speaker.integers(len(ACCENTS)))]
 
     def normal(self, sd: float, n: int = 1) -> Float64:
-        """(n,), with standard deviation spread x sd between speakers."""
+        """Draw (n,), with standard deviation spread x sd between speakers."""
         own, now = self._speaker.standard_normal(n), self._utt.standard_normal(n)
         return np.asarray(self._spread * sd * (own + self._within * now))
 
     def factor(self, sd: float, n: int = 1, most: float = 3.0) -> Float64:
-        """(n,) log-normal, median 1, kept between 1 / most and most."""
+        """Draw (n,) log-normal, median 1, kept between 1 / most and most."""
         return np.clip(np.exp(self.normal(sd, n)), 1.0 / most, most)
 
 
@@ -111,10 +111,10 @@ def _tone_line(draw: _Deviations) -> str:
 def draw_voice(
     seed: int, speaker: str, gender: str, utt: str, *, spread: float, within: float
 ) -> Voice:
-    """The voice of a speaker in an utterance, by their ids, whoever else is in the corpus.
+    """Draw the voice of a speaker in an utterance, by their ids, independent of other speakers.
 
-    `spread`: how far the voices of a gender lie apart; 0: they differ by accent only, 1: in F0 as
-    people do. `within`: how far a speaker's utterances lie apart, as a fraction of that.
+    `spread`: distance of a gender's voices; 0: they differ by accent only, 1: in F0 as people do.
+    `within`: distance of a speaker's utterances, as a fraction of that.
     """
     draw, traits = _Deviations(seed, speaker, utt, spread, within), GENDERS[gender]
     accent = draw.accent()
@@ -124,7 +124,7 @@ def draw_voice(
     lines.append(_tone_line(draw))
     lines.append(f"voicing {_percent(draw.factor(_SD_VOICING))[0]}")
     lines.append("consonants {} {}".format(*_percent(draw.factor(_SD_CONSONANTS, 2))))
-    # Always eight numbers: the library leaves what is missing uninitialised.
+    # Always eight numbers: the library leaves missing ones uninitialised.
     breath = _BREATH * draw.factor(_SD_BREATH) * np.linspace(0.3, 1.0, 8)
     lines.append("breath " + " ".join(str(round(float(value))) for value in breath))
     stress = draw.normal(_SD_STRESS, 8)
