@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of the offline B1 on one core, all included, beside WORLD copy-synthesis in the same run.
 
 Goal: a real-time factor of 0.1 or less. A new pseudo-speaker for every utterance (level utt), the
@@ -26,8 +25,7 @@ import numpy as np
 
 from steps.anonymisers.registry import load_anonymiser
 from steps.audio import read_audio
-from steps.keys import make_keys
-from steps.sources import Resources, Source
+from steps.sources import Resources, Source, make_keys
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
 from utils.archives import ArchiveWriter

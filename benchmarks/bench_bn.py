@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Time and memory of bn: protecting with models/bn, training bn_mini, on one core.
 
 Goals: steps/protect_folder.py on one file of five minutes takes at most 0.1 CPU-seconds a second of

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """How the tools for data directories grow with the corpus: 10^4, 10^5 and (--full) 10^6 utterances.
 
 Each tool runs as a process of its own on a made-up data directory (100 utterances a speaker), whose
@@ -41,7 +40,7 @@ READ = (
 EXTRACT = f"""
 import sys
 import numpy as np
-from steps.speaker.extraction import extract
+from steps.speaker.encoders import extract
 from utils.archives import ArchiveWriter
 from utils.datadir import load_data_dir
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Decoding by PocketSphinx in parallel jobs against one job.
 
 Goal: the jobs together take at most 1.25 times the CPU time of one job (each loads the model), and

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """What taking speech of another system costs beside reading its audio once.
 
 Goal: at most 1 ms a file beside reading it once, for 10,000 files (--files). Files of 1 s are made;
@@ -23,10 +22,15 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
-from steps.anonymisers.external import External, Settings, find_names, find_speech, find_suffix
+from steps.anonymisers.external import (
+    External,
+    SpeechSettings,
+    find_names,
+    find_speech,
+    find_suffix,
+)
 from steps.audio import read_audio
-from steps.keys import Key
-from steps.sources import Source
+from steps.sources import Key, Source
 from utils.arrays import Float64
 
 GOAL = 1e-3  # CPU-seconds a file
@@ -47,7 +51,7 @@ def make(folder: Path, n: int) -> dict[str, Float64]:
 def take(folder: Path, original: dict[str, Float64]) -> None:
     """All that a recipe does with such a folder, but for writing."""
     suffix = find_suffix(folder, find_names(folder), original)
-    system = External(Settings("external", str(folder), suffix), find_speech(folder, suffix))
+    system = External(SpeechSettings("external", str(folder), suffix), find_speech(folder, suffix))
     for utt, wave in original.items():
         system.transform(wave, Key("utt", ("set", utt)), Source("s"))
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """x-vectors one by one: what it costs that they do not depend on how a corpus is divided.
 
 The library of steps/extract_xvectors.py takes each utterance alone, with ecapa_mini (128 channels;
@@ -29,10 +28,9 @@ import torch
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
-from steps.speaker.encoders import NetworkEncoder
-from steps.speaker.extraction import extract
-from steps.speaker.networks import EncoderNetwork
-from utils.memory import keep_freed_memory
+from steps.speaker.encoders import NetworkEncoder, extract
+from steps.speaker.network import EncoderNetwork
+from utils.cli import keep_freed_memory
 
 CONF = ROOT / "egs/TEMPLATE/conf/encoders/ecapa_mini.yaml"
 GOAL_KIND, GOAL_RATIO, ROUNDS = "read speech", 1.5, 3

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of the IDMap generators beside `average`, and of many vectors at a time.
 
 Goals, on one core and 512 dimensions: a vector of IDMap-MLP in at most 3 times, one of IDMap-Diff
@@ -24,15 +23,13 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import torch
 
-from steps.generators.capacity import measure_capacity
+from steps.generators.base import load_generator
+from steps.generators.identity import measure_capacity
 from steps.generators.idmap import MlpTrainer
 from steps.generators.idmap_diff import DiffTrainer
-from steps.generators.idmap_speakers import IdMapGenerator, IdMapSettings
-from steps.generators.registry import load_generator
-from steps.generators.trained import TrainedFolder
-from steps.generators.training import Model, TrainingVectors
-from steps.keys import Key
-from steps.sources import Resources
+from steps.generators.indexed import IdMapGenerator, IdMapSettings
+from steps.generators.training import Model, TrainedFolder, TrainingVectors
+from steps.sources import Key, Resources
 
 D, SPEAKERS, UTTERANCES = 512, 247, 8
 ONE_BY_ONE, MANY, RUNS = 100, 10_000, 7

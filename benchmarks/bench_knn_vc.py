@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of kNN-VC on WORLD frames, all included, and of its matching against a loop over frames.
 
 Goals: a real-time factor of at most 0.05 on one core (analysis, matching, synthesis), and matching
@@ -26,9 +25,8 @@ import numpy as np
 
 from steps.audio import read_audio
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
-from steps.synthesis.knn_world import WorldConverter
-from steps.synthesis.matching import FrameIndex, average
-from steps.synthesis.voice_pool import PoolFrames, loud_frames, match_vectors
+from steps.synthesis.matching import FrameIndex, WorldConverter, average
+from steps.synthesis.voices import PoolFrames, loud_frames, match_vectors
 from steps.synthesis.world import analyse
 from utils.arrays import Float64
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of all pairs without stored scores, against this machine's own float32 matrix product.
 
 Goal: end to end (x-vectors from ark and scp, counts, figures) at least half as fast as the product

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """What the launchers cost: run.py a job, slurm.py a stage.
 
 Goals: under 50 ms a job locally; under 5 s a stage on Slurm. Each is what the launcher takes beyond

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Cost of `leakage` on the size of Seo et al. 2025: 2,983 segments of 223 speakers, 192 dimensions.
 
 Goal: under 10 s of CPU from the x-vector files, all figures, both chance levels and 1,000 resamples

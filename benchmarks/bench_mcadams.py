@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of the McAdams transform against a plain loop over frames, with the same samples.
 
 Goal: at least 5 times the speed on one core, and no sample further apart than 1e-6 of full scale.
@@ -25,7 +24,7 @@ import librosa
 import numpy as np
 from scipy.signal import lfilter
 
-from steps.anonymisers.formants import EPSILON, HOP, FrameOptions, transform
+from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
 from steps.audio import read_audio
 from utils.arrays import Float64
 

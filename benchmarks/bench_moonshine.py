@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed and memory of recognition by Moonshine on one core, beside PocketSphinx on the same speech.
 
 Goal: a real-time factor of at most 0.06 and a peak of 500 MB, the 30 s that it hears at most at
@@ -23,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
+from steps.asr.engines import LONGEST, Moonshine
 from steps.asr.language import Language
-from steps.asr.moonshine import LONGEST, Moonshine
 from steps.asr.recognisers import Recogniser
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Float64
@@ -68,7 +67,7 @@ def main() -> int:
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     heard = [moonshine.recognise(utt, samples).seconds for utt, samples in waves.items()]
     parts = {name: sum(own[name] for own in heard) / audio for name in ("encoder", "decoder")}
-    from steps.asr.sphinx import PocketSphinx
+    from steps.asr.engines import PocketSphinx
 
     reference = cpu_seconds(PocketSphinx(Language("general")), waves)
     print(

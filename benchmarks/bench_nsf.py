@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of conversion by the neural source-filter: the network of nsf_mini.yaml, on one core.
 
 Goal: a real-time factor of at most 0.02, everything included: F0 (DIO and StoneMask), envelope,
@@ -26,8 +25,7 @@ from steps.learning.settings import read_config
 from steps.synthesis.base import Target
 from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import compute_f0_stats
-from steps.synthesis.nsf import NsfNetwork, NsfSynthesiser, pulse_train
-from steps.synthesis.nsf_config import NsfConfig
+from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser, pulse_train
 from steps.synthesis.world import extract_f0
 from utils.arrays import Float64
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Estimating opinion scores: time and memory of steps/estimate_quality.py, against the whole file.
 
 Goals: the sample of the LibriSpeech excerpt (26 speakers, 4 utterances each, original and one
@@ -31,7 +30,7 @@ from distillmos import ConvTransformerSQAModel
 from distillmos.sqa import MAX_HOP_LEN, SEQ_LEN
 
 from steps.audio import read_audio
-from steps.quality.estimate import load_estimator
+from steps.quality import load_estimator
 from utils.datadir import write_data_dir
 
 SECONDS_GOAL, DIFFERENCE_GOAL = 120.0, 0.1

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Time and memory of the default recipe (egs/synth), from nothing to the report, after set-up.
 
 Goal: under 12 minutes on 2 cores, evaluator training included, and under 3 GB at its peak (sum of

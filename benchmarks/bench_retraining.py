@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """CPU time of what an informed attacker retrains: ecapa_mini from scratch, fine-tuned, back end.
 
 Goal: an encoder (ECAPA, 128 channels) in at most 6 CPU-minutes. CPU time of steps/train_encoder.py

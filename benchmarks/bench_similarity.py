@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of a similarity matrix against boolean masks per cell over string arrays, same matrix.
 
 Goal: 269,011 pairs (734 segments of 20 speakers), from the trial list and the score file to the
@@ -26,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from local.metrics import detection, similarity
-from local.metrics.pairs import SegmentPairs, check_cells, segment_pairs
+from local.metrics.similarity import SegmentPairs, check_cells, segment_pairs
 from utils.arrays import Float64
 from utils.trials import join_scores, read_scores, read_trials
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """How late is speech that is protected while it comes in, and does it keep up?
 
 Goal: blocks of 200 ms or less, a real-time factor below 1 on one core, and of McAdams the very
@@ -24,10 +23,9 @@ import numpy as np
 from benchmarks.bench_mcadams import load_speech
 from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.audio import SAMPLE_RATE
-from steps.folders.live import Live, make_live
-from steps.folders.system import load_system
-from steps.keys import Key
-from steps.sources import Source
+from steps.folders.job import load_system
+from steps.folders.stream import Live, make_live
+from steps.sources import Key, Source
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.world import extract_f0
 from utils.arrays import Float64

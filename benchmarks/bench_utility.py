@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """CPU time of stage 10 (utility) of egs/synth: words by PocketSphinx, and prosody, of b2 and b2r.
 
 Goal: under 3 minutes on 2 cores, that is 6 CPU-minutes, with all 40 speakers of the evaluation. The

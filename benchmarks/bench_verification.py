@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Cost of `verification` on a large trial list, and speed of all metrics of one split.
 
 Goals: 10,458 + 940,567 trials (the size of paper 003) from the files under 5 s of CPU and 1 GB; and
@@ -26,8 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from local.metrics.pairs import check_cells, common_speakers, segment_pairs
-from local.metrics.similarity import SETTINGS, similarity
+from local.metrics.similarity import (
+    SETTINGS,
+    check_cells,
+    common_speakers,
+    segment_pairs,
+    similarity,
+)
 from local.metrics.verification import verification
 from utils.arrays import Float64
 from utils.trials import Ids, Trials

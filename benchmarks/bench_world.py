@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Speed of WORLD analysis and synthesis as used here (DIO, StoneMask) against that with Harvest.
 
 Goal: a real-time factor of at most 0.1 on one core for analysis and synthesis together, and at

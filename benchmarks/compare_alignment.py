@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Does canonical correlation tell what a system leaves of people (Seo et al. 2025, Table 8)?
 
 The challenge's own B1, x-vectors before and after it (CHALLENGE: a folder with data/<set>/utt2spk
@@ -24,8 +23,8 @@ sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 
-from local.metrics.alignment import N_CORRELATIONS, N_FOLDS, basis, cca_top10
 from local.metrics.intervals import interval_report
+from local.metrics.leakage import N_CORRELATIONS, N_FOLDS, basis, cca_top10
 from utils.archives import read_vectors
 from utils.arrays import Float64, Int64
 from utils.seeds import make_rng

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """How far figures of attackers who train nothing move with the pseudo-speakers that are drawn.
 
 One run of a recipe is one draw: some speakers happen to get a voice near their own. Here a system
@@ -34,15 +33,20 @@ import numpy as np
 from scipy import stats
 
 from local.compute_metrics import main as compute_metrics
-from local.metrics import detection, zebra
-from local.metrics.calibration import fit_isotonic, fit_linear
+from local.metrics import detection
 from local.metrics.detection import Ranking
-from local.metrics.gains import figures as gain_figures
 from local.metrics.intervals import Figures, multiplicities, pair_weights, percentiles
-from local.metrics.pairs import segment_pairs
-from local.metrics.similarity import Assessment, Setting, assess, prepare, zoo
+from local.metrics.similarity import (
+    Assessment,
+    Setting,
+    assess,
+    gain_figures,
+    prepare,
+    segment_pairs,
+    zoo,
+)
 from local.metrics.similarity import figures as similarity_figures
-from local.metrics.verification import find_speakers
+from local.metrics.verification import find_speakers, fit_isotonic, fit_linear
 from steps.anonymise import main as anonymise
 from steps.average_xvectors import main as average_xvectors
 from steps.extract_xvectors import main as extract_xvectors
@@ -198,14 +202,14 @@ class Scored:
             "bimodality": bimodality(off),
             "zoo": float(stats.spearmanr(own, other).statistic),
             "profile_gap": float(np.abs(self.profile() - beside.profile()).max()),
-            "c_ece_linear": zebra.d_ece(linear(following.score), y, 1.0 - y),
-            "c_ece_isotonic": zebra.d_ece(isotonic(following.score), y, 1.0 - y),
+            "c_ece_linear": detection.d_ece(linear(following.score), y, 1.0 - y),
+            "c_ece_isotonic": detection.d_ece(isotonic(following.score), y, 1.0 - y),
         }
 
     def profile(self) -> Float64:
         """The ignorant attacker's ECE at PRIORS."""
         plain = detection.pav(*self.lists["oa"].counts())
-        return zebra.ece(plain.llr, plain.t, plain.n, PRIORS)
+        return detection.ece(plain.llr, plain.t, plain.n, PRIORS)
 
 
 def bimodality(values: Float64) -> float:

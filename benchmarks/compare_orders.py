@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Whether leakage in a search and alignment of the spaces order systems alike (Seo et al. 2025).
 
 The paper's conclusion is that the two are decoupled. Kendall's tau between the orders: 1 where they

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Words and quality of models/bn beside the speech that the authors of Liu et al. 2025 published.
 
 41 utterances of three speakers of LibriSpeech dev-clean, whom models/bn did not learn from: the

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """What WORLD itself costs in words and quality: the project's two kinds of frames, and Harvest; and
 what is lost where frames of 5 ms are only voiced where DIO says so, or have a smoother envelope.
 
@@ -27,11 +26,11 @@ from scipy.ndimage import convolve1d
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
-from local.metrics.wer import align
-from steps.asr.moonshine import Moonshine
-from steps.asr.text import normalise_english
+from local.metrics.utility import align
+from steps.asr.engines import Moonshine
+from steps.asr.language import normalise_english
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.quality.estimate import load_estimator
+from steps.quality import load_estimator
 from steps.synthesis.world import (
     F0_RANGE,
     FINE,

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Align x-vectors of protected speech with those of original speech: the aligned attacker.
 
 A rotation is learnt on pairs, x-vectors of the same utterances before and after protection:
@@ -23,8 +22,8 @@ from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.protocols.aligned import SPACES, Pairs, Rotation, Table, Vectors, align, learn_by_group
-from steps.speaker.averaging import read_xvectors
+from local.protocols.studies import SPACES, Pairs, Rotation, Table, Vectors, align, learn_by_group
+from steps.speaker.vectors import read_xvectors
 from utils.cli import UserError, boolean, run_program
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir
@@ -117,7 +116,7 @@ def main(
         "on original x-vectors", SPACES,
     ] = "centred",
 ) -> None:  # fmt: skip
-    from local.metrics.output import write_figures
+    from local.options import write_figures
     from utils.archives import ArchiveWriter, read_counts, write_counts
 
     if pca is not None and pca < 1:

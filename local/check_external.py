@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Take speech that another system protected: check it against the originals.
 
 EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids. OUT
@@ -28,7 +27,7 @@ def main(
 ) -> None:  # fmt: skip
     from steps.anonymisers.external import check_speech
     from steps.audio import read_audio
-    from utils.audiofiles import probe_audio
+    from utils.datachecks import probe_audio
     from utils.datadir import load_data_dir, write_data_dir
 
     original = load_data_dir(original_data)

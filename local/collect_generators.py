@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Put together what was measured of the generators of pseudo-speakers.
 
 OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of Liu et al. 2025),

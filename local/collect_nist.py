@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Put together the figures of the NIST study (Seo et al. 2025).
 
 FOLDERs hold metrics.json, .../<system>/<list>.<evaluator>/<condition>/<split>, with the lists

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Gather in OUT all that the report shows, so that it is made from OUT alone.
 
 metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low

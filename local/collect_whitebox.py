@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Write RESULTS.md of the white-box study (Champion et al. 2021) into a folder of results.
 
 RESULTS is a folder that local/collect_results.py made of the study's figures. The tables are means

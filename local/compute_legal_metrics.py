@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute Singling Out and legal Linkability (Vauquier et al. 2025) of x-vectors, as JSON.
 
 Not the linkability D_sys of compute_metrics.py: see docs/metrics/legal.md for what is asked, the

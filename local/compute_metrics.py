@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute the privacy figures of scores or x-vectors and write them as JSON.
 
 Trials are `<enrol> <trial> target|nontarget`, scores `<enrol> <trial> <score>` (higher: more
@@ -48,8 +47,7 @@ def _read_utt2spk(path: Path) -> dict[str, str]:
 
 def _read(path: Path, kind: str, what: str) -> Any:
     """Trials or scores in a format of --format; says which, where it is not ours."""
-    from utils.trial_formats import EXAMPLES, guess_format, read_any
-    from utils.trials import read_scores, read_trials
+    from utils.trials import EXAMPLES, guess_format, read_any, read_scores, read_trials
 
     if kind == "auto" and (kind := guess_format(path)) != "kaldi":
         print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
@@ -89,7 +87,7 @@ def _find_speakers(trials: Any, path: Path, utt2spk: Path) -> Any:
 
 
 def _write(out: str, figures: Mapping[str, object]) -> None:
-    from local.metrics.output import write_figures
+    from local.options import write_figures
 
     write_figures(out, figures)
 
@@ -146,7 +144,7 @@ def _calibration(
 
     --utt2spk adds n_speakers and n_segments.
     """
-    from local.metrics.calibration import calibration
+    from local.metrics.verification import calibration
 
     listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1)
     figures = dict(calibration(listed.target, f0, f1))
@@ -166,7 +164,7 @@ def _gains(
     On enrolment-trial lists of original (O) and protected (A) speech, relative to OO, as in Tables
     3 and 4 of Noé et al. 2022. --utt2spk adds n_speakers; --bootstrap needs it.
     """
-    from local.metrics.gains import gains
+    from local.metrics.similarity import gains
 
     _check_bootstrap(bootstrap, utt2spk)
     paths = {
@@ -193,8 +191,7 @@ def _similarity(
 
     From the scores of all pairs of original (O) and protected (P) segments.
     """
-    from local.metrics.pairs import check_cells, common_speakers, segment_pairs
-    from local.metrics.similarity import similarity
+    from local.metrics.similarity import check_cells, common_speakers, segment_pairs, similarity
 
     files = {"oo": scores_oo, "op": scores_op, "pp": scores_pp}
     paths = {"oo": trials_oo, "op": trials_op, "pp": trials_pp}

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute the figures of prosody and quality of protected speech, as JSON.
 
 PROSODY is the table of steps/compare_prosody.py. OUT gets means over utterances: f0_correlation
@@ -26,8 +25,8 @@ def main(
     prosody: Annotated[Path, "The table of compare_prosody.py"],
     out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from local.metrics.output import write_figures
-    from local.metrics.prosody import prosody_figures, read_prosody
+    from local.metrics.utility import prosody_figures, read_prosody
+    from local.options import write_figures
     from utils.tables import read_map
 
     table, speakers = read_prosody(prosody), read_map(utt2spk)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute mean opinion scores over speakers, and their drop by protection, as JSON.
 
 QUALITY is the table of steps/estimate_quality.py, of some or all utterances of DATA. OUT, a file or
@@ -32,8 +31,8 @@ def main(
     ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from local.metrics.output import write_figures
-    from local.metrics.quality import quality_figures, read_quality
+    from local.metrics.utility import quality_figures, read_quality
+    from local.options import write_figures
     from utils.tables import read_map
 
     scores: dict[str, float | str] = {}

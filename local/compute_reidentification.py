@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute how often an attacker names the right one of the enrolled speakers, from scores.
 
 TRIALS `<enrolled speaker> <utterance> target|nontarget` and SCORES as for compute_metrics.py; each
@@ -25,8 +24,8 @@ def main(
     score_list: Annotated[Path, "Their scores", "SCORES"],
     out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from local.metrics.output import write_figures
-    from local.metrics.reidentification import reidentification
+    from local.metrics.legal import reidentification
+    from local.options import write_figures
     from utils.tables import read_map
     from utils.trials import join_scores, read_scores, read_trials
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute the unweighted average recall of emotions and write it as JSON.
 
 DATA needs utt2emotion (what was felt, or acted) and utt2spk; EMOTIONS is a table of the same
@@ -34,9 +33,9 @@ def main(
     ] = None,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from local.metrics.output import write_figures
-    from local.metrics.uar import recall_figures
-    from local.protocols.recognised import read_recognised
+    from local.metrics.utility import recall_figures
+    from local.options import write_figures
+    from local.protocols.utterances import read_recognised
     from utils.tables import read_map
 
     named = [(data, emotions), *also]

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute the word error rate, print Kaldi's %WER line, and write the figures as JSON.
 
 DATA needs text (what was said) and utt2spk; TEXT is a table of the same utterances (<utterance>
@@ -18,10 +17,10 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures
-from steps.asr.text import NORMALISERS
+from steps.asr.language import NORMALISERS
 from utils.cli import run_program
 from utils.commands import program
-from utils.datafiles import NOTES
+from utils.datachecks import NOTES
 from utils.options import DataFolder, Seed
 from utils.tables import read_map
 
@@ -50,9 +49,9 @@ def main(
     ] = "english",
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from local.metrics.output import write_figures
-    from local.metrics.wer import error_figures, kaldi_lines
-    from local.protocols.recognised import read_recognised
+    from local.metrics.utility import error_figures, kaldi_lines
+    from local.options import write_figures
+    from local.protocols.utterances import read_recognised
 
     named = [(data, text), *also]
     sets = read_recognised(named, "text", "decode them again", rest_of_line=True)

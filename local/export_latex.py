@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Write every table of Markdown pages as LaTeX, such as those of exp/report/RESULTS.md.
 
 OUT gets <page>_<number>.tex for each table, a `table*` that needs the package booktabs; its caption

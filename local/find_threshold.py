@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Find the score at which an evaluator makes equally many errors of both kinds.
 
 The trials of all lists count together. OUT is a JSON file: `threshold` (midway between the two
@@ -31,8 +30,7 @@ def main(
 ) -> None:  # fmt: skip
     import numpy as np
 
-    from local.metrics.detection import eer, rank
-    from local.metrics.threshold import eer_threshold
+    from local.metrics.detection import eer, eer_threshold, rank
     from utils.trials import join_scores, read_scores, read_trials
 
     scores, targets = [], []

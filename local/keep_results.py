@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Keep the figures of a finished run as data beside a page: what is committed of a run.
 
 RESULTS is what collect_results.py (exp/results) or collect_generators.py wrote. OUT, for example

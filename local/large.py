@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Score every enrolment x-vector against every trial x-vector without storing scores.
 
   prepare      reads x-vectors and makes a plan, a folder
@@ -40,10 +39,9 @@ from steps.options import (
     Sources,
     load_sampler,
 )
-from utils.cli import COMMON, BadValue, UserError, natural, positive, run_program
+from utils.cli import COMMON, BadValue, UserError, natural, positive, progress, run_program
 from utils.commands import Program
 from utils.options import OutFile, OutFolder, Seed
-from utils.progress import progress
 from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
@@ -154,7 +152,7 @@ def _count_parts(
 def _figures(plan: Plan, out: OutFile, *, parts: Parts = 1, bootstrap: Bootstrap = 0) -> None:
     """Add the parts of a plan and write the figures."""
     from local.metrics.large import report, widest
-    from local.metrics.output import write_figures
+    from local.options import write_figures
     from steps.large.plans import read_total
 
     total = read_total(plan, parts)
@@ -224,8 +222,7 @@ def _populations(
     anew.
     """
     from steps.large.plans import make_plan
-    from steps.large.populations import Real, Simulated, fit_sources, read_real, write_table
-    from steps.large.simulated import Recipe
+    from steps.large.populations import Real, Recipe, Simulated, fit_sources, read_real, write_table
     from steps.large.tiles import Bins
     from steps.speaker.backends import load_normalised
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make a data directory from a table of utterances, such as a corpus's prepare.sh writes.
 
 TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f or
@@ -36,8 +35,8 @@ def make_data_dir(
         probe_all,
         read_utterances,
     )
+    from utils.cli import progress
     from utils.datadir import write_data_dir
-    from utils.progress import progress
 
     rows = read_utterances(table)
     audio = probe_all(rows, jobs, progress=progress("make_data_dir"))

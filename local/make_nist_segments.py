@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Cut sessions into segments of 10, 30 and 60 s of speech in turn (Seo et al. 2025, section 3.1).
 
 DATA is a data directory; UTT2SESSION says of which session each utterance is (of LibriSpeech: its
@@ -43,9 +42,8 @@ def main(
 ) -> None:  # fmt: skip
     import numpy as np
 
-    from local.protocols.segments import deal, enough_sessions
-    from steps.activity import DETECTORS
-    from steps.audio import SAMPLE_RATE, read_audio, write_wav
+    from local.protocols.studies import deal, enough_sessions
+    from steps.audio import DETECTORS, SAMPLE_RATE, read_audio, write_wav
     from utils.datadir import load_data_dir, write_data_dir
     from utils.tables import invert, read_map, write_map
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make the trial sets of the NIST study (Seo et al. 2025, Table 4) from the segments of a set.
 
 DATA is a data directory (utt2spk; spk2gender unless --same-gender false). OUT gets
@@ -47,9 +46,8 @@ def main(
         "be given again", "DATA",
     ] = (),
 ) -> None:  # fmt: skip
-    from local.protocols.nist import make_lists
-    from utils.datadir import load_data_dir
-    from utils.speakers import check_unseen
+    from local.protocols.studies import make_segment_lists
+    from utils.datadir import check_unseen, load_data_dir
     from utils.tables import read_map, write_map
     from utils.trials import write_trials
 
@@ -57,7 +55,7 @@ def main(
     data = load_data_dir(data_dir, need=need)
     check_unseen(data.utt2spk.values(), data_dir, training)
     tables = [None if path is None else read_map(path) for path in (sessions, groups, durations)]
-    lists = make_lists(data.utt2spk, data.spk2gender if same_gender else None, *tables)
+    lists = make_segment_lists(data.utt2spk, data.spk2gender if same_gender else None, *tables)
     write_map(out / "cross/utt2spk", lists.cross_utt2spk)
     print(f"{data_dir}: {len(data.spk2utt)} speakers, {len(data.utt2spk)} segments")
     for name in ("trial1", "trial2", "cross"):

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Write the report of RESULTS (exp/results, and nothing else) to OUT.
 
 report.html      one page that opens from disk: summary, pictures, the worst-protected speakers with

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make the enrolment and trial sets of an evaluation, by the rules of the VoicePrivacy challenges.
 
 DATA is a data directory with the evaluation speech (wav.scp utt2spk spk2gender ...). For E = OUT

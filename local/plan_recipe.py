@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Plan a recipe: what each of its stages makes, and by which arguments.
 
 RECIPE is run, nist, whitebox, generators or large; NAME=VALUE the options of its script. FOLDER
@@ -18,8 +17,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.plan.evaluators import train_again
-from local.plan.options import Asked, follow_protocol
+from local.plan.options import Asked, follow_protocol, train_again
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import UserError, run_program

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Write what an attack was beside its scores: who knows what, sets, seeds, draws, levels, models.
 
 OUT is a JSON file. All is read from what was made (conf.json, pseudo.tsv, encoder.yaml). It is an
@@ -36,9 +35,9 @@ def main(
     encoder: Annotated[str, "The name of the encoder", "ENCODER"],
     backend: ScoringBackend, asnorm: Asnorm = 0,
 ) -> None:  # fmt: skip
-    from local.protocols import attack_record
+    from local.protocols import attackers
 
-    record = attack_record.record_attack(
+    record = attackers.record_attack(
         attacker, enrol, trial, training, pairs, encoder, backend, asnorm
     )
     with atomic_write(out) as stream:

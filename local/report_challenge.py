@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Write what a challenge's own tools would: result_for_rank_<system>, averages and category.
 
 PROTOCOL is a file of conf/protocols, RESULTS folders with a metrics.csv (exp/results of a recipe
@@ -20,7 +19,7 @@ from utils.cli import UserError, make_parser, run_program
 from utils.options import add_paths
 
 if TYPE_CHECKING:
-    from local.protocols.challenge import Protocol
+    from local.protocols.attackers import Protocol
     from local.report.challenge import Score
 
 
@@ -47,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     from pandas import concat
 
-    from local.protocols.challenge import read_protocol
+    from local.protocols.attackers import read_protocol
     from local.report.challenge import read_results, scores_of, write_results
     from local.report.frame import read_metrics
     from local.report.study import write_text

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Protect the speech of a data directory with an anonymiser.
 
 CONF is a YAML file such as conf/systems/b2.yaml (docs/anonymisers.md). DATA needs wav.scp and
@@ -74,11 +73,9 @@ def main(
 ) -> None:  # fmt: skip
     from steps.anonymisers.protect import check_losses, protect_audio, write_protected
     from steps.anonymisers.registry import load_anonymiser
-    from steps.keys import make_keys, read_order, whole_set
-    from steps.sources import Resources, read_sources
-    from utils.datadir import load_data_dir
-    from utils.progress import progress
-    from utils.speakers import TRAINING_SPEAKERS, check_unseen, read_training_speakers
+    from steps.sources import Resources, make_keys, read_order, read_sources, whole_set
+    from utils.cli import progress
+    from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
 
     if draw < 0:
         raise UserError(f"--draw {draw}: runs are numbered from 0")

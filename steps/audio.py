@@ -1,18 +1,26 @@
-"""Audio input and output: mono float64 at the wanted rate; errors name utterance and file."""
+"""Audio in and out, mono float64 at the wanted rate, and which of it is speech."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import soundfile
 
 from utils.arrays import Float64
-from utils.audiofiles import NO_SAMPLES, probe_audio
 from utils.cli import UserError
+from utils.datachecks import NO_SAMPLES, probe_audio
 from utils.tables import replacing
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+# ---- Audio input and output: mono float64 at the wanted rate; errors name utterance and file.
 
 SAMPLE_RATE = 16000
 FORMATS = {".wav": "WAV", ".flac": "FLAC"}
@@ -89,3 +97,106 @@ def _write(path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int) -
             soundfile.write(beside, samples, rate, subtype="PCM_16", format=audio_format)
     except (soundfile.LibsndfileError, OSError) as error:
         raise UserError(f"{path}: cannot be written: {error}") from error
+
+
+# ---- Speech or pause: by energy, and by the detectors of WebRTC and of Silero.
+#
+# Pauses reveal the room, not the speaker. If every training speaker has one recording, an encoder
+# that hears pauses learns to tell rooms apart.
+
+FRAME = SAMPLE_RATE // 100  # 10 ms
+CONTEXT = 7  # frames around a loud one that are kept, itself included
+VAD_FRAME = 3 * FRAME  # 30 ms
+LOUD, QUIET = 95, 5  # percentiles of frame energy for speech and for the floor
+SILERO_FRAME, SILERO_CONTEXT = 512, 64  # samples: 32 ms, and the context before each
+SILERO, SILERO_VERSION = "silero-vad", "6.2.3"  # MIT; its package is not imported
+SILERO_FILE = "silero_vad/data/silero_vad_16k_sequence.onnx"
+SILERO_DIGEST = "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85"  # sha256
+
+
+def keep_speech(samples: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Remove pauses from the samples: (n,) -> (m,), m <= n.
+
+    A frame is speech above a threshold of 10 dB over the floor of the recording, but between 25 and
+    40 dB under its loud frames, so that noisy speech stays whole.
+    """
+    n_frames = len(samples) // FRAME
+    if n_frames < CONTEXT:
+        return samples
+    frames = samples[: n_frames * FRAME].reshape(n_frames, FRAME)
+    energy = 10 * np.log10(np.mean(np.square(frames, dtype=np.float64), axis=1) + 1e-12)
+    loud, quiet = np.percentile(energy, [LOUD, QUIET])
+    threshold = np.clip(quiet + 10, loud - 40, loud - 25)
+    speech = np.convolve(energy > threshold, np.ones(CONTEXT), "same") > 0
+    return frames[speech].reshape(-1)
+
+
+def detect_speech(samples: npt.NDArray[np.floating], strictness: int = 2) -> npt.NDArray[np.bool_]:
+    """Mask (n // 480,) of 30 ms frames with speech, of a signal (n,) at 16 kHz, full scale 1.
+
+    The Gaussian mixtures of WebRTC (`webrtcvad`, weights inside), which look back in time.
+    strictness: 0 to 3, of the detector.
+    """
+    import webrtcvad
+
+    detector = webrtcvad.Vad(strictness)
+    whole = np.clip(np.rint(samples * 32768), -32768, 32767).astype("<i2")
+    frames = whole[: len(whole) // VAD_FRAME * VAD_FRAME].reshape(-1, VAD_FRAME)
+    found = [detector.is_speech(frame.tobytes(), SAMPLE_RATE) for frame in frames]
+    return np.array(found, np.bool_)
+
+
+def detect_silero(
+    samples: npt.NDArray[np.floating], threshold: float = 0.5
+) -> npt.NDArray[np.bool_]:
+    """Mask (n // 512,) of 32 ms frames with speech, of a signal (n,) at 16 kHz, full scale 1.
+
+    A recurrent network (`silero-vad`, weights inside its wheel): each frame with the 4 ms before
+    it. threshold: the least probability of speech. UserError where the wheel is not installed.
+    """
+    n = len(samples) // SILERO_FRAME
+    if not n:
+        return np.zeros(0, np.bool_)
+    padded = np.zeros(SILERO_CONTEXT + n * SILERO_FRAME, np.float32)
+    padded[SILERO_CONTEXT:] = samples[: n * SILERO_FRAME]
+    size = SILERO_CONTEXT + SILERO_FRAME
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[::SILERO_FRAME]
+    state = np.zeros((1, 1, 128), np.float32)
+    given = {"input": np.ascontiguousarray(frames), "h": state, "c": state}
+    (found,) = _silero().run(["speech_probs"], given)
+    return np.asarray(found >= threshold, np.bool_)
+
+
+@cache
+def _silero() -> "onnxruntime.InferenceSession":
+    """Load its network on one thread; UserError where it is missing or not the tested one."""
+    import hashlib
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    again = f"install {SILERO}=={SILERO_VERSION}, or take --vad webrtc"
+    try:
+        path = Path(str(distribution(SILERO).locate_file(SILERO_FILE)))
+    except PackageNotFoundError as error:
+        raise UserError(f"silero: the package {SILERO} is not installed; {again}") from error
+    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != SILERO_DIGEST:
+        raise UserError(f"{path}: is not the file of {SILERO} {SILERO_VERSION}; {again}")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+@dataclass(frozen=True)
+class Detector:
+    """Detector of speech: from a signal (n,) to (n // frame,); frame: its samples."""
+
+    frame: int
+    detect: Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]]
+
+
+DETECTORS = {
+    "webrtc": Detector(VAD_FRAME, detect_speech),
+    "silero": Detector(SILERO_FRAME, detect_silero),
+}

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Average x-vectors by speaker.
 
 XVECTORS is a folder of steps/extract_xvectors.py, DATA the data directory (utt2spk; where it has
@@ -23,12 +22,7 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
-    from steps.speaker.averaging import (
-        average_by_speaker,
-        check_complete,
-        open_xvectors,
-        speakers_of,
-    )
+    from steps.speaker.vectors import average_by_speaker, check_complete, open_xvectors, speakers_of
     from utils.archives import ArchiveWriter, write_counts
     from utils.datadir import load_data_dir
 

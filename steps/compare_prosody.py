@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compare pitch, length and level of protected speech with its original.
 
 DATA and PROTECTED are data directories (wav.scp, utt2spk); every utterance of DATA is compared with
@@ -29,8 +28,8 @@ def main(
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.synthesis.prosody import compare_all, write_prosody
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
 
     limits = f0_limits(f0_floor, f0_ceiling)
     original, protected = load_data_dir(data), load_data_dir(protected_data)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Compute the F0 statistics of the speakers of a data directory.
 
 F0_DIR is a folder of steps/extract_f0.py, DATA the data directory (utt2spk; all its utterances

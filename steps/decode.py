@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Recognise the words of each utterance of a data directory.
 
 RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
@@ -41,10 +40,9 @@ def main(
     ] = None,
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.asr.decoding import decode_all
-    from steps.asr.recognisers import Asked, make_recogniser
+    from steps.asr.recognisers import Asked, decode_all, make_recogniser
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
 
     data = load_data_dir(data_dir)
     made = make_recogniser(recogniser, Asked(lang, model, language), device)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Print what a system asks for: the level of its keys, then the folders that it needs.
 
 CONF is a YAML file such as conf/systems/b1.yaml. One line: utt, spk, perm, const or position

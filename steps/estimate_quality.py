@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Estimate what listeners would say of the quality of speech, from 1 (bad) to 5 (excellent).
 
 The utterances of DATA are looked up in SPEECH (a data directory that may hold more: the original
@@ -25,9 +24,9 @@ def main(
     speech: Annotated[Path, "The data directory of what is heard"],
     out: OutFolder, *, allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.quality.estimate import estimate_all, write_quality
+    from steps.quality import estimate_all, write_quality
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
 
     wav = load_data_dir(speech).wav
     utts = load_data_dir(data, need=("utt2spk",)).utt2spk

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Pack a trained synthesiser and pseudo-speakers into a folder that protect_folder.py takes.
 
 CONF is the system's yaml file, SYNTHESISER a folder of steps/train_synthesiser.py, POOL one of

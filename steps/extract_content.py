@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Find once what several trainings of synthesisers on content learn of every utterance.
 
 CONF and DATA are those of steps/train_synthesiser.py, which finds the same itself where it is not
@@ -27,16 +26,16 @@ def main(
 ) -> None:
     from steps.learning.settings import read_config
     from steps.synthesis.registry import find_content_structure
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
     from utils.registry import load
 
     config = read_config(load(find_content_structure(conf).config), conf)
     data = load_data_dir(data_dir)
 
     from steps.learning.audio import load_training_audio
-    from steps.learning.devices import check_device
-    from steps.synthesis.bn_content import Finder, write_contents
+    from steps.learning.weights import check_device
+    from steps.synthesis.content import Finder, write_contents
 
     check_device(device)
     audio = load_training_audio(data.wav, data.utt2spk, cache_gb=0.0, minimum_seconds=0.5)

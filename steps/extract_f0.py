@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Extract F0, one contour an utterance.
 
 DATA needs wav.scp and utt2spk. OUT gets f0.{ark,scp}: vectors (T,) of F0 in Hz, a value every 10 ms

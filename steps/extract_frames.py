@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Extract what the frames of each utterance say of its speaker, for the generator psd.
 
 ENCODER is a folder of steps/train_encoder.py with `network.pooling: xi`; DATA needs wav.scp and
@@ -27,18 +26,15 @@ def main(
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.archives import write_counts
-    from utils.datadir import load_data_dir
-    from utils.progress import progress
-    from utils.speakers import check_unseen
+    from utils.cli import progress
+    from utils.datadir import check_unseen, load_data_dir
     from utils.tables import write_map
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     data = load_data_dir(data_dir)
     check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
-    from steps.speaker.encoders import load_encoder
-    from steps.speaker.extraction import extract, finish
-    from steps.speaker.frame_extraction import FrameEncoder, open_frames
+    from steps.speaker.encoders import FrameEncoder, extract, finish, load_encoder, open_frames
 
     network = FrameEncoder(load_encoder(encoder, device), encoder)
     show = progress("extract_frames", unit="utterances")

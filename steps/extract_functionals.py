@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Extract functionals of pitch, energy and spectrum, by which emotions are recognised.
 
 DATA needs wav.scp and utt2spk. OUT gets functionals.{ark,scp}: a vector (64,) an utterance, NaN
@@ -20,9 +19,9 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 @program
 def main(data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
     from steps.emotion.functionals import functionals
-    from steps.synthesis.extraction import measure_all
+    from steps.synthesis.world import measure_all
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
 
     data = load_data_dir(data_dir)
     result = measure_all(

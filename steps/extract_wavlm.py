@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """WavLM features of target voices, for kNN-VC with features: wavlm (docs/voice_conversion.md).
 
 DATA needs wav.scp, utt2spk and spk2gender. OUT gets wavlm.{ark,scp}: matrices (T, 1024), a row
@@ -32,8 +31,8 @@ def main(
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.archives import ObjectReader
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
     from utils.tables import atomic_write, invert, is_there, write_id_lists, write_map
 
     data = load_data_dir(data_dir)
@@ -41,9 +40,9 @@ def main(
         raise UserError(f"{data_dir / 'spk2gender'}: is missing; targets are drawn by gender")
     if is_there(out / "world.scp"):
         raise UserError(f"{out}: holds a pool of WORLD frames; take another folder")
-    from steps.learning.devices import check_device
-    from steps.synthesis.extraction import measure_all
+    from steps.learning.weights import check_device
     from steps.synthesis.wavlm import WAVLM_URL, WEIGHTS, WavLMFeatures, fetch, trim
+    from steps.synthesis.world import measure_all
 
     check_device(device)
     file = fetch("--wavlm", wavlm, WAVLM_URL, None)

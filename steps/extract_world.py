@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """WORLD analysis: pitch, aperiodicity and spectral envelope of every utterance.
 
 DATA needs wav.scp and utt2spk. OUT gets world.{ark,scp}: matrices (T, 42), a row every 10 ms

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Extract one x-vector an utterance.
 
 ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained) or
@@ -35,9 +34,8 @@ def main(
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.archives import ArchiveWriter
+    from utils.cli import keep_freed_memory, progress
     from utils.datadir import load_data_dir
-    from utils.memory import keep_freed_memory
-    from utils.progress import progress
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
@@ -45,8 +43,7 @@ def main(
         raise UserError(f"--chunk-seconds {chunk_seconds:g}: a positive number is needed")
     data = load_data_dir(data_dir)
 
-    from steps.speaker.encoders import load_encoder
-    from steps.speaker.extraction import extract, finish
+    from steps.speaker.encoders import extract, finish, load_encoder
 
     network = load_encoder(encoder, device)
     with ArchiveWriter(out / "xvector") as writer:

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make the x-vectors of pseudo-speakers, without any speech.
 
 CONF is the YAML file of a system with a `generator` (docs/generators.md), such as those with
@@ -42,9 +41,8 @@ def main(
     xvectors: SpeakerXvectors = (), backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
     from steps.anonymisers.protect import write_pseudo
-    from steps.generators.speakers import generate_speakers, load_pool, read_speaker_settings
-    from steps.keys import make_keys, whole_set
-    from steps.sources import Resources, read_sources
+    from steps.generators.sampling import generate_speakers, load_pool, read_speaker_settings
+    from steps.sources import Resources, make_keys, read_sources, whole_set
     from utils.archives import ArchiveWriter
     from utils.datadir import load_data_dir
     from utils.settings import read_settings

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Take x-vectors that another toolkit made, for the utterances of a data directory.
 
 XVECTORS is a folder with xvector.ark or, without it, xvector.scp, in Kaldi's format: an x-vector
@@ -32,7 +31,7 @@ def find_archive(folder: Path) -> Path:
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
-    from steps.speaker.averaging import check_complete
+    from steps.speaker.vectors import check_complete
     from utils.archives import ArchiveWriter, read_vectors
     from utils.datadir import load_data_dir
 

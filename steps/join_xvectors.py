@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Put x-vectors of several sets, or of several runs of one set, into one folder.
 
 Each NAME=FOLDER (with xvector.scp) adds <utterance>-NAME, each FOLDER its utterances as they are

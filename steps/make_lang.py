@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make what a recogniser is told of a corpus's language, and say how much of the corpus it covers.
 
 LANGUAGE is `general` (PocketSphinx's English model), `trigram` (estimated from the transcripts of

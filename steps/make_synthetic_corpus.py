@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make a set of synthetic speakers with eSpeak NG: audio files, and their Kaldi data directory.
 
 AUDIO gets <speaker>/<speaker>-<number>.wav (16 kHz, mono, 16 bit); DATA gets wav.scp, utt2spk,

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make a pool of target voices.
 
 WORLD_DIR is a folder of steps/extract_world.py, DATA the data directory of the voices (utt2spk;
@@ -38,10 +37,9 @@ def main(
         "content): moonshine, hub:<model>:<layer> or cepstra", "NAME",
     ] = "",
 ) -> None:  # fmt: skip
-    from steps.synthesis.pool_making import add_content as add
-    from steps.synthesis.pool_making import make_voice_pool
-    from utils.datadir import load_data_dir
-    from utils.speakers import check_unseen
+    from steps.synthesis.voices import add_content as add
+    from steps.synthesis.voices import make_voice_pool
+    from utils.datadir import check_unseen, load_data_dir
 
     data = load_data_dir(data_dir, need=("utt2spk",))
     check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Measure how many pseudo-speakers can be told apart (004, Fig. 11).
 
 OUT is a table: for growing numbers of vectors the mean cosine over all pairs, the smallest and
@@ -33,7 +32,7 @@ from utils.commands import program
 from utils.options import OutFile, Seed
 
 if TYPE_CHECKING:
-    from steps.generators.capacity import Capacity
+    from steps.generators.identity import Capacity
     from steps.generators.sampling import Sampler
     from utils.arrays import Float32
 
@@ -63,7 +62,7 @@ def main(
     seed: Seed = 0, sources: Sources = (), pool: Pool = None, pool_data: PoolData = None,
     pool_backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
-    from steps.generators.capacity import measure_capacity
+    from steps.generators.identity import measure_capacity
     from utils.tables import atomic_write, is_there
 
     limit = None if threshold is None else _threshold(threshold)
@@ -88,7 +87,7 @@ def main(
 
 def _threshold(text: str) -> float:
     """--threshold: a number, or what is in a file."""
-    from utils.jsonfiles import read_json_object
+    from utils.tables import read_json_object
 
     value: object = text
     if Path(text).is_file():
@@ -108,7 +107,7 @@ def _threshold(text: str) -> float:
 def _of_network(folder: Path, sizes: Sequence[int]) -> list[Part]:
     import numpy as np
 
-    from steps.generators.trained import load_trained
+    from steps.generators.training import load_trained
 
     model = load_trained(folder).model
 
@@ -136,7 +135,7 @@ def _of_system(sampler: "Sampler", conf: Path, sizes: Sequence[int]) -> list[Par
 def _of_real(folder: Path) -> list[Part]:
     import numpy as np
 
-    from steps.generators.speakers import load_pool
+    from steps.generators.sampling import load_pool
 
     vectors, _, _ = load_pool(folder, None)
     return [Part("real", iter([vectors.astype(np.float32)]), [len(vectors)])]

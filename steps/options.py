@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What several programs are asked; without what they compute with, so that --help is quick."""
 
 from collections.abc import Callable, Sequence
@@ -60,9 +59,9 @@ def measure(
     make: "Callable[[Float64, tuple[float, float]], Any]",
 ) -> None:  # fmt: skip
     """Write what `make` gives of every wave of a set, and of the range of F0, to <stem>.scp."""
-    from steps.synthesis.extraction import measure_all
+    from steps.synthesis.world import measure_all
+    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.progress import progress
 
     wav = load_data_dir(data).wav
     result = measure_all(

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Have a program of the user's own protect a data directory.
 
 CONF (`anonymiser: command`) names the program. OUT becomes a folder with an audio file for each
@@ -23,7 +22,7 @@ def main(
     conf: Settings, data: DataFolder, out: OutFolder, *, dataset: Dataset = None, seed: Seed = 0,
     draw: Draw = 0,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.command import Command, protect_data, seed_of
+    from steps.anonymisers.external import Command, protect_data, seed_of
     from utils.datadir import load_data_dir
     from utils.settings import read_settings
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Protect the speech of any folder: no lists, no transcripts, no training.
 
 OUT gets every audio file of IN that libsndfile reads, under the same name in the same sub-folder,
@@ -23,10 +22,9 @@ from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, run_program
+from utils.cli import LossError, UserError, progress, run_program
 from utils.commands import program
 from utils.options import OutFolder
-from utils.progress import progress
 from utils.tables import atomic_write
 
 DEFAULT = Path(__file__).resolve().parents[1] / "models/bn"
@@ -68,17 +66,17 @@ def main(
     _return_large_arrays()
     from steps.folders.job import (
         Journal,
+        Work,
         draw_key,
         find_audio,
         group_files,
         key_number,
+        load_system,
         read_key,
         read_speakers,
         unfinished,
     )
-    from steps.folders.protect import Work
     from steps.folders.stream import Recording
-    from steps.folders.system import load_system
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")

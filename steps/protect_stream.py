@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Protect speech while it is spoken: standard input to standard output, block by block.
 
 Input: 16 kHz, one channel, 16 bit, little-endian; bare samples, or a WAV file, found by its first
@@ -43,11 +42,9 @@ def main(
     ] = 1.0,
 ) -> None:  # fmt: skip
     from steps.audio import SAMPLE_RATE
-    from steps.folders.job import draw_key, key_number, read_key
-    from steps.folders.live import make_live
-    from steps.folders.pipes import open_pipe, to_bytes
-    from steps.folders.system import load_system
-    from steps.keys import Key
+    from steps.folders.job import draw_key, key_number, load_system, read_key
+    from steps.folders.stream import make_live, open_pipe, to_bytes
+    from steps.sources import Key
 
     if key is not None and key_file is not None:
         raise UserError("--key and --key-file: give one of them")

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Recognise the emotion of each utterance of a data directory.
 
 RECOGNISER is `functionals`, a linear classifier that is trained here on the sets of --train, for
@@ -41,7 +40,7 @@ def main(
     seed: Seed = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from steps.emotion.result import RECOGNISERS, Asked, write_recognised
-    from utils.progress import progress
+    from utils.cli import progress
     from utils.registry import find
 
     recognise, named = find(RECOGNISERS, recogniser, "recogniser")

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Score all pairs of segments, for voice similarity matrices.
 
 ROW_XVECTORS and COLUMN_XVECTORS are folders with xvector.scp (or .scp/.ark files) of the segments
@@ -31,8 +30,13 @@ def main(
     scores_out: Annotated[Path, "The scores that are written"],
     *, backend: ScoringBackend, asnorm: Asnorm = 0, utt2spk: Utt2spk,
 ) -> None:  # fmt: skip
-    from steps.speaker.backends import load_normalised
-    from steps.speaker.scoring import read_segments, score_pairs, select_utterances, write_pairs
+    from steps.speaker.backends import (
+        load_normalised,
+        read_segments,
+        score_pairs,
+        select_utterances,
+        write_pairs,
+    )
     from utils.tables import read_map
 
     scorer = load_normalised(backend, asnorm)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Score a list of trials.
 
 ENROL_XVECTORS is a folder with spk_xvector.scp and num_utts.ark (steps/average_xvectors.py) when
@@ -32,8 +31,7 @@ def main(
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     out: OutFile, *, backend: ScoringBackend, asnorm: Asnorm = 0,
 ) -> None:  # fmt: skip
-    from steps.speaker.backends import load_normalised
-    from steps.speaker.scoring import read_enrolment, read_segments, score_trials
+    from steps.speaker.backends import load_normalised, read_enrolment, read_segments, score_trials
     from utils.trials import Scores, read_trials, write_scores
 
     scorer = load_normalised(backend, asnorm)

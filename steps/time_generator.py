@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Measure what a pseudo-speaker costs (004, Table III).
 
 CONF is the YAML file of a system with a `generator`, OUT a JSON file: CPU time of this process (one

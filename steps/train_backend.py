@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
 
 XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data
@@ -28,11 +27,10 @@ def main(
 ) -> None:  # fmt: skip
     import numpy as np
 
-    from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
     from steps.speaker.backends import speaker_means, train_backend, write_backend
+    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
     from utils.archives import ArchiveWriter
-    from utils.datadir import load_data_dir
-    from utils.speakers import check_unseen
+    from utils.datadir import check_unseen, load_data_dir
 
     if lda_dim < 1:
         raise UserError(f"--lda-dim {lda_dim}: at least 1 is needed")

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Train a speaker encoder on a data directory.
 
 CONF is a YAML file such as conf/encoders/ecapa_mini.yaml; DATA needs wav.scp and utt2spk (audio of
@@ -41,9 +40,8 @@ def main(
 ) -> None:  # fmt: skip
     from steps.learning.settings import read_config, with_steps
     from steps.speaker.config import EncoderConfig, fine_tuned
-    from utils.datadir import load_data_dir
-    from utils.memory import keep_freed_memory
-    from utils.speakers import check_unseen, read_training_speakers
+    from utils.cli import keep_freed_memory
+    from utils.datadir import check_unseen, load_data_dir, read_training_speakers
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Train a generator of pseudo-speakers on x-vectors.
 
 CONF is a YAML file of conf/generators (docs/trained_generators.md). XVECTORS is a
@@ -33,10 +32,9 @@ def main(
     conf: Settings, xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0,
     device: Device = "cpu", allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.speaker.averaging import check_complete, read_xvectors, speakers_of
-    from utils.datadir import load_data_dir
+    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
+    from utils.datadir import check_unseen, load_data_dir, write_training_speakers
     from utils.settings import read_settings
-    from utils.speakers import check_unseen, write_training_speakers
 
     values = read_settings(conf)
     data = load_data_dir(data_dir, need=("utt2spk",))
@@ -51,8 +49,7 @@ def main(
         write_vectors_as_frames(values, conf, vectors, utt2spk, out)
         return
 
-    from steps.generators.trained import train_generator
-    from steps.generators.training import make_training_vectors
+    from steps.generators.training import make_training_vectors, train_generator
 
     training = make_training_vectors(vectors, utt2spk)
     train_generator(values, conf, training, out, seed=seed, device=device)

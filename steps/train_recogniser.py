@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Train a small recogniser of words (CTC) on a data directory.
 
 CONF is a YAML file such as conf/asr/ctc_mini.yaml; DATA needs wav.scp, utt2spk and text (audio of
@@ -28,11 +27,10 @@ def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
     steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.asr.ctc_config import CtcConfig
+    from steps.asr.ctc_training import CtcConfig
     from steps.learning.settings import read_config, with_steps
-    from utils.datadir import load_data_dir
-    from utils.memory import keep_freed_memory
-    from utils.speakers import check_unseen
+    from utils.cli import keep_freed_memory
+    from utils.datadir import check_unseen, load_data_dir
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Train a synthesiser on the voices of a pool.
 
 CONF is a YAML file such as conf/synthesisers/bn_mini.yaml, whose `synthesiser` is bn, nsf or b1b
@@ -46,10 +45,9 @@ def main(
 ) -> None:  # fmt: skip
     from steps.learning.settings import read_config
     from steps.synthesis.registry import STRUCTURES, find_content_structure, find_structure
-    from utils.datadir import load_data_dir
-    from utils.memory import keep_freed_memory
+    from utils.cli import keep_freed_memory
+    from utils.datadir import check_unseen, load_data_dir, write_training_speakers
     from utils.registry import load
-    from utils.speakers import check_unseen, write_training_speakers
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()

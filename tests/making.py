@@ -12,7 +12,7 @@ import torch
 from steps.learning.audio import TrainingAudio, load_training_audio
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import compute_f0_stats
-from steps.synthesis.nsf import pulse_train
+from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import analyse, pack
 from utils.archives import ArchiveWriter
 from utils.arrays import Float64

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Rows of the report's tables, made up for tests, and results made of them."""
 
 from collections.abc import Iterable

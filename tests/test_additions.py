@@ -16,36 +16,33 @@ from local import compute_metrics
 from local.metrics import detection, verification
 from steps import decode, recognise_emotion, score_trials
 from steps.anonymisers import registry as anonymisers
-from steps.anonymisers.loudness import OutputLevel
-from steps.anonymisers.registry import Description
+from steps.anonymisers.registry import Description, OutputLevel
 from steps.asr import recognisers
 from steps.asr.recognisers import Asked
 from steps.content import extractors
 from steps.emotion import result as emotions
 from steps.emotion.result import Asked as EmotionAsked
 from steps.emotion.result import Recognised
-from steps.generators import registry as generators
-from steps.generators import trained
+from steps.generators import base as generators
+from steps.generators import training as trained
 from steps.generators.identity import identity_vectors
 from steps.generators.pool import PoolGenerator
 from steps.generators.training import GeneratorLoop, GeneratorTrainer, make_training_vectors
-from steps.keys import Key
 from steps.learning.loop import descend
 from steps.learning.settings import read_config
-from steps.sources import Resources, Run, Source
+from steps.sources import Key, Resources, Run, Source
 from steps.speaker import backends, config, encoders
 from steps.speaker.config import EncoderConfig
-from steps.speaker.networks import EncoderNetwork
+from steps.speaker.network import EncoderNetwork
 from steps.synthesis import registry as synthesisers
 from tests.corpus_trees import ROOT, write_audio
 from tests.refusals import refuses
 from tests.test_compute_metrics import write_lists
 from tests.test_house import check_links
 from utils.archives import ArchiveWriter, write_counts
-from utils.bounds import Part, Positive
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.settings import Declared, to_plain
+from utils.settings import Declared, Part, Positive, to_plain
 from utils.tables import read_map
 
 KEY = Key("spk", ("set", "speaker"))

@@ -8,8 +8,8 @@ import pytest
 
 from local.align_xvectors import main as align_main
 from local.compute_reidentification import main as compute
-from local.metrics.reidentification import reidentification
-from local.protocols.aligned import Pairs, align, learn_by_group, learn_rotation
+from local.metrics.legal import reidentification
+from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
 from tests.making import write_archive
 from tests.refusals import refuses

@@ -8,18 +8,12 @@ import pytest
 from test_bn import no_recogniser, settings, target, train
 from test_nsf import pool
 
-from steps.anonymisers.articulation import (
-    Articulation,
-    log_areas,
-    reflections,
-    smoothed,
-    tube_power,
-)
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
-from steps.keys import Key
-from steps.sources import Resources, Source
-from steps.synthesis import bn, bn_content
-from steps.synthesis.changes import ContentChange, Ranges, draw_noise, gaussian_sd
+from steps.anonymisers.vocoder import Articulation, log_areas, reflections, smoothed, tube_power
+from steps.sources import Key, Resources, Source
+from steps.synthesis import bn
+from steps.synthesis import content as bn_content
+from steps.synthesis.base import ContentChange, Ranges, draw_noise, gaussian_sd
 from steps.synthesis.f0 import compute_f0_stats
 from tests.making import voice
 from tests.refusals import refuses

@@ -12,11 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.compute_wer import main as compute_wer
-from local.metrics.wer import align, error_figures, kaldi_lines
-from steps.asr.decoding import JOURNAL, decode_all
-from steps.asr.language import Language, count_unknown, read_source, trigram, vocabulary
-from steps.asr.recognisers import Asked, make_recogniser
-from steps.asr.text import describe_normaliser, normalise, normalise_english
+from local.metrics.utility import align, error_figures, kaldi_lines
+from steps.asr.language import (
+    Language,
+    count_unknown,
+    describe_normaliser,
+    normalise,
+    normalise_english,
+    read_source,
+    trigram,
+    vocabulary,
+)
+from steps.asr.recognisers import JOURNAL, Asked, decode_all, make_recogniser
 from steps.audio import read_audio
 from steps.decode import main as decode
 from steps.make_lang import main as make_lang

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Attackers: the plan, training sets at a level, who may be trained on, records, the strongest."""
 
 import csv
@@ -24,8 +23,8 @@ from tests.making import write_archive
 from tests.refusals import refuses
 from tests.report_rows import Figure, frame
 from utils.cli import UserError
+from utils.datadir import read_training_speakers
 from utils.settings import list_settings, read_settings
-from utils.speakers import read_training_speakers
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,9 +14,13 @@ from test_nsf import keep
 
 from steps.learning.settings import read_config
 from steps.synthesis.b1b import (
+    B1bConfig,
     B1bNetwork,
     B1bSynthesiser,
+    B1bTraining,
+    DiscriminatorConfig,
     FilterBlock,
+    GeneratorConfig,
     cut_offs,
     filter_by_sample,
     input_statistics,
@@ -24,18 +28,16 @@ from steps.synthesis.b1b import (
     sinc_filters,
     upsample,
 )
-from steps.synthesis.b1b_config import B1bConfig, B1bTraining, DiscriminatorConfig, GeneratorConfig
-from steps.synthesis.b1b_training import B1bTrainer, train_b1b
-from steps.synthesis.discriminators import (
+from steps.synthesis.gan import (
     Discriminators,
+    LogPowerLoss,
     Verdict,
     adversarial_loss,
     discriminator_loss,
     feature_loss,
 )
 from steps.synthesis.registry import load_synthesiser
-from steps.synthesis.spectral_loss import LogPowerLoss
-from steps.synthesis.training import BatchMaker, Voices
+from steps.synthesis.training import B1bTrainer, BatchMaker, Voices, train_b1b
 from steps.synthesis.world import analyse
 from steps.train_synthesiser import main
 from tests import making

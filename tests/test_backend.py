@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """LDA, PLDA and their files, against independent derivations, Kaldi's layout and SpeechBrain."""
 
 import re
@@ -10,7 +9,6 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from steps import average_xvectors, train_backend
-from steps.speaker.averaging import average_by_speaker, read_xvectors
 from steps.speaker.backends import (
     CosineBackend,
     PldaBackend,
@@ -19,9 +17,20 @@ from steps.speaker.backends import (
     write_backend,
 )
 from steps.speaker.backends import train_backend as train
-from steps.speaker.lda import clamp_dimension, class_statistics, train_lda
-from steps.speaker.plda import Plda, enrolment_terms, read_plda, train_plda, trial_terms, write_plda
-from steps.speaker.validation import equal_error_rate
+from steps.speaker.training import equal_error_rate
+from steps.speaker.vectors import (
+    Plda,
+    average_by_speaker,
+    clamp_dimension,
+    class_statistics,
+    enrolment_terms,
+    read_plda,
+    read_xvectors,
+    train_lda,
+    train_plda,
+    trial_terms,
+    write_plda,
+)
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import read_counts, read_vectors

@@ -15,24 +15,30 @@ from conftest import MakeDataDir, RunProgram
 from test_nsf import N_XVECTOR, pool
 
 from steps.anonymise import main as anonymise
-from steps.anonymisers import model
-from steps.anonymisers.b1 import Settings, VoiceConversion
+from steps.anonymisers import voice_conversion
 from steps.anonymisers.registry import describe_system
+from steps.anonymisers.voice_conversion import Settings, VoiceConversion
 from steps.content import extractors
-from steps.content.ears import load_ear
 from steps.content.extractors import at_frames, in_windows, load_extractor
-from steps.content.units import UnitSettings, make_units
+from steps.content.units import UnitSettings, load_ear, make_units
 from steps.export_system import main as export_system
 from steps.folders.export import averages, make_voices
-from steps.generators.trained import train_generator
-from steps.generators.training import TrainingVectors
+from steps.generators.training import TrainingVectors, train_generator
 from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
-from steps.speaker.averaging import read_xvectors
-from steps.synthesis import bn, bn_content, bn_training
+from steps.speaker.vectors import read_xvectors
+from steps.synthesis import bn, bn_training
+from steps.synthesis import content as bn_content
 from steps.synthesis.base import Target
-from steps.synthesis.bn import N_OUT, BnSynthesiser, shaped
-from steps.synthesis.bn_config import BnConfig, BnNetwork, BnShaping, BnTraining
+from steps.synthesis.bn import (
+    N_OUT,
+    BnConfig,
+    BnNetwork,
+    BnShaping,
+    BnSynthesiser,
+    BnTraining,
+    shaped,
+)
 from steps.synthesis.content import extract_content
 from steps.synthesis.f0 import (
     compute_f0_stats,
@@ -41,7 +47,7 @@ from steps.synthesis.f0 import (
     write_f0_stats,
 )
 from steps.synthesis.registry import load_synthesiser
-from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
+from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from tests.making import RATE, assert_same_network, audio_of, stopped_at, voice
 from tests.refusals import refuses
@@ -585,7 +591,7 @@ def test_pseudo_speakers_of_a_generator_have_the_pitch_of_voices_like_theirs(
 def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     exported: Path, tmp_path: Path, make_data_dir: MakeDataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "MODELS", exported.parent)
+    monkeypatch.setattr(voice_conversion, "MODELS", exported.parent)
     conf = tmp_path / "system.yaml"
     conf.write_text("anonymiser: model\nmodel: model\n")
     found = describe_system(conf)

@@ -8,19 +8,20 @@ import pytest
 import torch
 
 from steps.anonymisers.registry import describe_system
-from steps.generators.base import units
-from steps.generators.calibration import N_INDICES, Calibration, of_everybody
-from steps.generators.registry import load_generator
-from steps.generators.trained import load_trained, train_generator
+from steps.generators.base import load_generator, units
 from steps.generators.training import (
+    N_INDICES,
+    Calibration,
     TrainingVectors,
+    load_trained,
     mean_cosine,
     n_directions,
+    of_everybody,
     problem_of,
     sanity_figures,
+    train_generator,
 )
-from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Key, Resources
 from utils.cli import UserError
 from utils.settings import list_settings
 

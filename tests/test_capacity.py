@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from steps.generators.capacity import measure_capacity
+from steps.generators.identity import measure_capacity
 from tests.refusals import refuses
 from utils.arrays import Float32
 

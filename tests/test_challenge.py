@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from local.plan.options import Asked, follow_protocol
-from local.protocols.challenge import read_protocol
+from local.protocols.attackers import read_protocol
 from local.report.challenge import averages, category, read_results
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Colours of pictures: eight systems are told apart by colour-blind readers, on light and dark.
 
 Simulation of dichromats: Machado, Oliveira and Fernandes 2009, "A physiologically-based model for

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Columns of large tables: the same fields as a plain split, the same numbers as a dictionary."""
 
 from pathlib import Path
@@ -9,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
-from utils.columns import Fields, number, read_fields
+from utils.arrays import Fields, number, read_fields
 
 field = st.text(
     st.characters(

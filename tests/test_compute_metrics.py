@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The program: keys, real scores with printed figures, bad input in one line."""
 
 import json
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from local.compute_metrics import main
-from local.metrics.output import to_json
+from local.options import to_json
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
 

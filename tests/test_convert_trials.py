@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Trials and scores of other toolkits."""
 
 from pathlib import Path

@@ -9,8 +9,7 @@ import soundfile
 from steps.anonymise import main
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.audio import read_audio
-from steps.keys import Key
-from steps.sources import Source
+from steps.sources import Key, Source
 from steps.synthesis.world import extract_f0
 from tests.refusals import refuses
 

@@ -11,15 +11,22 @@ import soundfile
 import torch
 import yaml
 
-from local.metrics.wer import error_figures
-from steps.asr.ctc_batches import BatchMaker, fitting_speeds
-from steps.asr.ctc_config import CtcConfig, NetworkConfig, SearchConfig
-from steps.asr.ctc_network import CtcNetwork
-from steps.asr.ctc_search import WordSearch
-from steps.asr.ctc_training import CtcTrainer, Material, select_usable
-from steps.asr.ctc_units import Units, frames_needed
+from local.metrics.utility import error_figures
+from steps.asr.ctc import IMPOSSIBLE, WordSearch, make_word_model
+from steps.asr.ctc_training import (
+    BatchMaker,
+    CtcConfig,
+    CtcNetwork,
+    CtcTrainer,
+    Material,
+    NetworkConfig,
+    SearchConfig,
+    Units,
+    fitting_speeds,
+    frames_needed,
+    select_usable,
+)
 from steps.asr.language import Language, read_source, trigram
-from steps.asr.word_models import IMPOSSIBLE, make_word_model
 from steps.decode import main as decode
 from steps.learning.audio import TrainingAudio
 from steps.learning.settings import read_config

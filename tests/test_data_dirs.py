@@ -15,7 +15,8 @@ from tests.making import write_archive
 from tests.refusals import refuses
 from utils import merge_split_dirs
 from utils.archives import ArchiveWriter, read_vectors
-from utils.datadir import load_data_dir, select, validate_data_dir, write_data_dir
+from utils.datachecks import validate_data_dir
+from utils.datadir import load_data_dir, select, write_data_dir
 from utils.tables import read_lines, write_timed
 
 VALIDATE, FIX = "utils/validate_data_dir.py", "utils/fix_data_dir.py"
@@ -412,7 +413,7 @@ def test_subset_choices(make_data_dir, tmp_path: Path, run_program) -> None:
 def test_a_random_choice_hardly_depends_on_what_else_is_there(
     make_data_dir, tmp_path: Path
 ) -> None:
-    from utils.selection import draw
+    from utils.datadir import draw
 
     ids = [f"u{number:02d}" for number in range(40)]
     chosen = set(draw(ids, 10, 0, "utterance"))

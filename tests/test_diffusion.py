@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steps.generators.diffusion import beta, gamma, n_noises, reverse
+from steps.generators.idmap_diff import beta, gamma, n_noises, reverse
 
 N = 40_000
 

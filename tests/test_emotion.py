@@ -9,10 +9,9 @@ import pytest
 from sklearn.metrics import recall_score
 
 from local.compute_uar import main as compute_uar
-from local.metrics.uar import recall_figures
+from local.metrics.utility import recall_figures
 from steps.audio import write_wav
-from steps.emotion.classifier import Labelled, folds_of, recognise_leaving_out
-from steps.emotion.functionals import NAMES, functionals
+from steps.emotion.functionals import NAMES, Labelled, folds_of, functionals, recognise_leaving_out
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
 from tests.refusals import refuses

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Speaker encoders: the interface, training that resumes to the bit, counted extraction."""
 
 import dataclasses
@@ -17,27 +16,31 @@ import torch
 import yaml
 
 from steps import extract_xvectors, train_encoder
-from steps.activity import keep_speech
+from steps.audio import keep_speech
 from steps.learning.audio import TrainingAudio, hold_out, load_training_audio
-from steps.learning.batches import Prefetcher
-from steps.learning.loop import count_parameters, learning_rate
+from steps.learning.loop import Prefetcher, count_parameters, learning_rate
 from steps.learning.settings import read_config
-from steps.speaker import encoders, layers
-from steps.speaker.augmentation import (
+from steps.speaker import encoders
+from steps.speaker import network as layers
+from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
+from steps.speaker.encoders import NetworkEncoder, cut, load_encoder
+from steps.speaker.features import (
+    Features,
     add_at_snr,
     change_speed,
     coloured_noise,
     mask_features,
     power,
+    sliding_mean,
 )
-from steps.speaker.batches import BatchMaker
-from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
-from steps.speaker.encoders import NetworkEncoder, load_encoder
-from steps.speaker.extraction import cut
-from steps.speaker.features import Features, sliding_mean
-from steps.speaker.networks import EncoderNetwork, TrainingHead
-from steps.speaker.training import EncoderTrainer, margin
-from steps.speaker.validation import equal_error_rate, make_validation_set
+from steps.speaker.network import EncoderNetwork, TrainingHead
+from steps.speaker.training import (
+    BatchMaker,
+    EncoderTrainer,
+    equal_error_rate,
+    make_validation_set,
+    margin,
+)
 from tests.making import assert_same_network, stopped_at
 from tests.refusals import refuses
 from tests.waiting import ended, wait_for

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Speech of another program as a system of a recipe."""
 
 import json
@@ -13,7 +12,7 @@ import pytest
 import soundfile
 from conftest import MakeDataDir
 
-from local.protocols.attack_record import Side, compare_draws
+from local.protocols.attackers import Side, compare_draws
 from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_names, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system

@@ -6,13 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.generators.base import Generator
-from steps.generators.frames import Frames, read_frames, split_variance
+from steps.generators.base import Generator, describe_generator, load_generator
+from steps.generators.frames import Frames, NetworkSettings, read_frames, split_variance
 from steps.generators.mixture_network import train_mixture
-from steps.generators.psd_config import NetworkSettings
-from steps.generators.registry import describe_generator, load_generator
-from steps.keys import Key
-from steps.sources import Resources
+from steps.sources import Key, Resources
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter

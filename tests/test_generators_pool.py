@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Pseudo-speakers chosen from a pool, on pools whose right answer is known beforehand."""
 
 import subprocess
@@ -8,14 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.generators import clusters as clusters_module
-from steps.generators.gender import choose_gender
-from steps.generators.registry import GENERATORS, describe_generator, load_generator
-from steps.keys import Key, make_keys
-from steps.sources import Resources
-from steps.speaker.averaging import read_xvectors
+from steps.generators import pool as clusters_module
+from steps.generators.base import GENERATORS, choose_gender, describe_generator, load_generator
+from steps.sources import Key, Resources, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
-from steps.speaker.plda import Plda
+from steps.speaker.vectors import Plda, read_xvectors
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.seeds import make_rng

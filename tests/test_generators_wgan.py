@@ -7,15 +7,22 @@ import numpy as np
 import pytest
 import torch
 
-from steps.generators.optimal_transport import quadratic_cost, solve_duals
-from steps.generators.registry import describe_generator, load_generator
-from steps.generators.trained import load_trained, train_generator
-from steps.generators.training import make_training_vectors, mean_cosine
-from steps.generators.wgan import WganTrainer
-from steps.generators.wgan_networks import critic_loss, make_networks
-from steps.generators.wgan_speakers import WganSettings, WganSpeakers
-from steps.keys import Key
-from steps.sources import Resources
+from steps.generators.base import describe_generator, load_generator
+from steps.generators.indexed import WganSettings, WganSpeakers
+from steps.generators.training import (
+    load_trained,
+    make_training_vectors,
+    mean_cosine,
+    train_generator,
+)
+from steps.generators.wgan import (
+    WganTrainer,
+    critic_loss,
+    make_networks,
+    quadratic_cost,
+    solve_duals,
+)
+from steps.sources import Key, Resources
 from tests.refusals import refuses
 from utils.cli import UserError
 

@@ -9,14 +9,13 @@ import torch
 from test_bn import needs_wheel, no_recogniser, settings, train
 from test_nsf import pool
 
-from steps.asr.moonshine import DECODER, MoonshineEncoder, find_model
-from steps.content.ears import load_ear, read_weights
+from steps.asr.engines import DECODER, MoonshineEncoder, find_model
+from steps.content.units import load_ear, read_weights
 from steps.synthesis import bn_hearing, bn_training
-from steps.synthesis.bn_config import BnConfig, BnHearing
-from steps.synthesis.bn_hearing import metric_of
-from steps.synthesis.nsf import pulse_train
+from steps.synthesis.bn import BnConfig, BnHearing
+from steps.synthesis.bn_hearing import WorldVoice, metric_of
+from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
-from steps.synthesis.world_torch import WorldVoice
 from tests.making import assert_same_network, stopped_at, voice
 from tests.refusals import refuses
 

@@ -13,10 +13,15 @@ from steps.content.units import UnitSettings
 from steps.learning.audio import hold_out
 from steps.learning.settings import read_config
 from steps.synthesis import bn_training, hifigan
-from steps.synthesis.b1b_config import DiscriminatorConfig
-from steps.synthesis.hifigan import Hifigan, HifiganSynthesiser
-from steps.synthesis.hifigan_config import HifiganConfig, HifiganNetwork, HifiganTraining
-from steps.synthesis.hifigan_training import train_hifigan
+from steps.synthesis.b1b import DiscriminatorConfig
+from steps.synthesis.hifigan import (
+    Hifigan,
+    HifiganConfig,
+    HifiganNetwork,
+    HifiganSynthesiser,
+    HifiganTraining,
+    train_hifigan,
+)
 from steps.synthesis.registry import load_synthesiser
 from tests.making import audio_of, voice
 from tests.refusals import refuses

@@ -4,6 +4,7 @@ import ast
 import graphlib
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -112,6 +113,26 @@ def test_who_recognises_words_has_all_the_options_for_it() -> None:
         set(options["run.sh"]) == set(options["whitebox.sh"])
         and "asr_spelling" in options["run.sh"]
     )
+
+
+def test_one_file_says_the_licence_of_every_other() -> None:
+    """REUSE 3.3: the last annotation that fits a file holds."""
+    found = tomllib.loads((ROOT / "REUSE.toml").read_text(encoding="utf-8"))
+    licences = {one["path"]: one["SPDX-License-Identifier"] for one in found["annotations"]}
+    assert found["version"] == 1
+    assert licences == {"**": "Apache-2.0", "models/bn/**": "CC-BY-4.0"}
+    assert all(one["SPDX-FileCopyrightText"] for one in found["annotations"])
+    said = [p for p in MODULES if "SPDX-License" in p.read_text(encoding="utf-8")[:200]]
+    assert said == []
+    assert "| licence of the weights | CC BY 4.0" in (ROOT / "models/bn/README.md").read_text()
+
+
+def test_no_file_is_longer_than_a_chapter() -> None:
+    """A reader holds a chapter in the head, and looks for it among few."""
+    long = {
+        str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in MODULES
+    }
+    assert {name: lines for name, lines in long.items() if lines > 750} == {}
 
 
 def test_there_are_corpora() -> None:

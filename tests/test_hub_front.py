@@ -12,7 +12,7 @@ from steps import extract_xvectors, train_encoder
 from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import TooShortError, load_encoder
-from steps.speaker.networks import EncoderNetwork
+from steps.speaker.network import EncoderNetwork
 from steps.speaker.training import make_optimiser
 from tests.refusals import refuses
 from utils.archives import read_vectors

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from steps.generators.base import describe_generator, load_generator
 from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
     MlpModel,
@@ -25,11 +26,8 @@ from steps.generators.idmap_diff import (
     index_noise,
     to_score,
 )
-from steps.generators.registry import describe_generator, load_generator
-from steps.generators.trained import train_generator
-from steps.generators.training import TrainingVectors, sanity_figures
-from steps.keys import Key
-from steps.sources import Resources
+from steps.generators.training import TrainingVectors, sanity_figures, train_generator
+from steps.sources import Key, Resources
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.settings import parse_settings

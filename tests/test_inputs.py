@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Bad inputs that passed in silence, hung, or ended with a traceback; one test each."""
 
 import copy
@@ -20,42 +19,39 @@ import yaml
 
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
-from local.protocols.attack_record import Side, describe_encoder
+from local.protocols.attackers import Side, describe_encoder
 from local.report.frame import read_metrics
 from local.report.origin import origin
 from local.report.words import code, markdown_table
 from steps import train_backend
-from steps.asr import ctc_config
+from steps.asr import ctc_training
 from steps.asr.language import read_language
 from steps.audio import read_audio
 from steps.generators import idmap, wgan
-from steps.generators.frames import read_frames
+from steps.generators.frames import PsdSettings, read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
-from steps.generators.psd_config import PsdSettings
 from steps.import_xvectors import find_archive
 from steps.large import plans as large
 from steps.learning.settings import read_config
-from steps.speaker.averaging import speakers_of
+from steps.learning.weights import fill_network, load_state
 from steps.speaker.backends import CosineBackend
 from steps.speaker.config import EncoderConfig
-from steps.synthesis import nsf_config
-from steps.synthesis.b1b_config import B1bConfig
+from steps.speaker.vectors import speakers_of
+from steps.synthesis import trained
+from steps.synthesis.b1b import B1bConfig
 from steps.synthesis.f0 import QUANTILES
-from steps.synthesis.voice_pool import VoicePool
+from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
-from steps.weights import fill_network, load_state
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
 from utils.archives import ArchiveWriter, read_counts, read_vectors
-from utils.audiofiles import probe_audio
 from utils.cli import UserError
-from utils.datadir import load_data_dir, validate_data_dir
-from utils.jsonfiles import read_json_object
+from utils.datachecks import probe_audio, validate_data_dir
+from utils.datadir import load_data_dir, read_training_speakers
 from utils.settings import parse_settings, read_settings
-from utils.speakers import read_training_speakers
-from utils.tables import atomic_write, read_id_lists, read_map
+from utils.tables import atomic_write, read_id_lists, read_json_object, read_map
 from utils.trials import read_trials
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -275,8 +271,8 @@ def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
 NETWORKS: dict[str, Callable[[Path], object]] = {
     "encoders/ecapa_xi": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
-    "asr/ctc_mini": partial(read_config, ctc_config.CtcConfig),
-    "synthesisers/nsf_mini": partial(read_config, nsf_config.NsfConfig),
+    "asr/ctc_mini": partial(read_config, ctc_training.CtcConfig),
+    "synthesisers/nsf_mini": partial(read_config, trained.NsfConfig),
     "synthesisers/nsf_b1b": partial(read_config, B1bConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),
     "generators/idmap_diff": partial(read_config, DiffSettings),

@@ -21,15 +21,20 @@ from steps.audio import write_wav
 from steps.content.extractors import load_extractor
 from steps.extract_wavlm import main as extract_wavlm
 from steps.extract_world import main as extract_world
-from steps.keys import Key, make_keys
 from steps.make_voice_pool import main as make_voice_pool
-from steps.sources import Resources, Source
+from steps.sources import Key, Resources, Source, make_keys
 from steps.synthesis import matching, wavlm
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
-from steps.synthesis.knn_world import Voice, WorldConverter, match_envelope
-from steps.synthesis.matching import METRICS, FrameIndex, average
-from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
+from steps.synthesis.matching import (
+    METRICS,
+    FrameIndex,
+    Voice,
+    WorldConverter,
+    average,
+    match_envelope,
+)
+from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import WorldFrames, analyse, pack
 from tests.making import write_archive
 from tests.refusals import refuses

@@ -10,8 +10,7 @@ import pytest
 from local import large
 from local.report.large import Point, read_points
 from steps.generators.sampling import load_sampler
-from steps.large.populations import Simulated, fit_sources
-from steps.large.simulated import Recipe, fit_population, make_population
+from steps.large.populations import Recipe, Simulated, fit_population, fit_sources, make_population
 from steps.sources import Resources
 from tests.test_generators_recipe import words, write_sources
 from utils.cli import UserError

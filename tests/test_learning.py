@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steps.learning.checkpoints import save_atomically
-from steps.learning.loop import Trainer, Training, descend, train
+from steps.learning.loop import Trainer, Training, descend, save_atomically, train
 from steps.learning.settings import LoopSettings, identity
 from tests.making import assert_same_network
 from tests.refusals import refuses

@@ -9,13 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.anonymisers.formants import HOP, transform
-from steps.anonymisers.loudness import AsItIs, OutputLevel
-from steps.anonymisers.mcadams import McAdams, Settings
-from steps.folders.live import LiveMcAdams, LiveWindows, make_live
-from steps.folders.pipes import open_pipe, to_bytes
-from steps.keys import Key
-from steps.sources import Source
+from steps.anonymisers.mcadams import HOP, McAdams, Settings, transform
+from steps.anonymisers.registry import AsItIs, OutputLevel
+from steps.folders.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
+from steps.sources import Key, Source
 from tests.making import voice
 from tests.refusals import refuses
 from utils.arrays import Float64

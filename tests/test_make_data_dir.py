@@ -8,7 +8,8 @@ from local.make_data_dir import main
 from tests.corpus_trees import files, write_audio
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
-from utils.datadir import load_data_dir, validate_data_dir
+from utils.datachecks import validate_data_dir
+from utils.datadir import load_data_dir
 
 
 def write_table(folder: Path, *rows: str, header: str = "utt spk gender audio text") -> Path:

@@ -24,7 +24,8 @@ from local.protocols.trials import (
 from tests.corpus_trees import table
 from tests.refusals import refuses
 from utils.cli import UserError
-from utils.datadir import load_data_dir, validate_data_dir, write_data_dir
+from utils.datachecks import validate_data_dir
+from utils.datadir import load_data_dir, write_data_dir
 
 GENDER = {"f1": "f", "f2": "f", "f3": "f", "m1": "m", "m2": "m"}
 

@@ -10,11 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from steps.anonymisers import poles
-from steps.anonymisers.burg import burg, burg_lattice
-from steps.anonymisers.formants import EPSILON, HOP, FrameOptions, transform
-from steps.anonymisers.loudness import OutputLevel
-from steps.anonymisers.mcadams import McAdams, Settings
+from steps.anonymisers import mcadams
+from steps.anonymisers.mcadams import (
+    EPSILON,
+    HOP,
+    FrameOptions,
+    McAdams,
+    Settings,
+    burg,
+    burg_lattice,
+    transform,
+)
+from steps.anonymisers.registry import OutputLevel
 from utils.cli import UserError
 
 WHOLE_FRAMES = FrameOptions(pad_edges=False)
@@ -154,7 +161,7 @@ def test_acceptance_2_formants_of_a_vowel_move_to_theta_to_the_alpha() -> None:
 def test_one_radian_stays_and_all_else_closes_in_on_it() -> None:
     theta = np.array([0.2, 1.0, 2.5])
     factors = np.stack([-2 * 0.9 * np.cos(theta), np.full(3, 0.81)])[:, :, None]
-    p, q = poles.warp_angles(factors, 0.8)
+    p, q = mcadams.warp_angles(factors, 0.8)
     assert np.arccos(-p[:, 0] / 1.8) == pytest.approx(theta**0.8)
     assert q[:, 0] == pytest.approx(0.81)
 
@@ -162,7 +169,7 @@ def test_one_radian_stays_and_all_else_closes_in_on_it() -> None:
 def test_angles_beyond_pi_are_clamped_or_wrap_as_asked() -> None:
     theta = np.array([2.9])
     factors = np.stack([-2 * 0.9 * np.cos(theta), [0.81]])[:, :, None]
-    clamped, wrapped = (poles.warp_angles(factors, 1.2, clamp=clamp)[0, 0, 0] for clamp in (1, 0))
+    clamped, wrapped = (mcadams.warp_angles(factors, 1.2, clamp=clamp)[0, 0, 0] for clamp in (1, 0))
     assert clamped == pytest.approx(1.8)  # both poles at -0.9
     assert wrapped == pytest.approx(-1.8 * np.cos(2.9**1.2))
 
@@ -173,11 +180,11 @@ def test_real_poles_stay_and_none_is_dropped() -> None:
         n_pairs = 10 - len(real) // 2
         upper = rng.uniform(0.5, 0.99, n_pairs) * np.exp(1j * rng.uniform(0.1, 3.0, n_pairs))
         a = np.real(np.poly([*real, *upper, *upper.conj()]))[:, None]
-        factors, _ = poles.factorise(np.repeat(a, 2, axis=1))
-        assert poles.expand(factors)[:, 0] == pytest.approx(a[:, 0], abs=1e-10)
+        factors, _ = mcadams.factorise(np.repeat(a, 2, axis=1))
+        assert mcadams.expand(factors)[:, 0] == pytest.approx(a[:, 0], abs=1e-10)
         moved = np.abs(upper) * np.exp(1j * np.angle(upper) ** 0.7)
         expected = np.real(np.poly([*real, *moved, *moved.conj()]))
-        warped = poles.expand(poles.warp_angles(factors, 0.7))[:, 0]
+        warped = mcadams.expand(mcadams.warp_angles(factors, 0.7))[:, 0]
         assert warped == pytest.approx(expected, abs=1e-10)
 
 
@@ -190,13 +197,13 @@ def test_factors_multiply_to_the_polynomial(seed: int, m: int) -> None:
     for row in k:
         a = np.concatenate([a, np.zeros((1, 5))])
         a = a + row * a[::-1]
-    factors, _ = poles.factorise(a)
-    assert np.max(np.abs(poles.expand(factors) - a) / np.abs(a).max(axis=0)) < 1e-8
+    factors, _ = mcadams.factorise(a)
+    assert np.max(np.abs(mcadams.expand(factors) - a) / np.abs(a).max(axis=0)) < 1e-8
 
 
 def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, monkeypatch) -> None:
     expected = transform(speech, 0.8)
-    monkeypatch.setattr(poles, "MAX_ITERATIONS", 0)
+    monkeypatch.setattr(mcadams, "MAX_ITERATIONS", 0)
     slow = transform(speech, 0.8)
     assert slow.n_slow == slow.n_frames == expected.n_frames
     assert relative(slow.samples, expected.samples) < 1e-8

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from utils.memory import keep_freed_memory
+from utils.cli import keep_freed_memory
 
 ROOT = Path(__file__).resolve().parents[1]
 FAULTS = """
 import resource, sys
 import numpy as np
-from utils.memory import keep_freed_memory
+from utils.cli import keep_freed_memory
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
 for step in range(22):

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Calibration learnt on one run and used on another."""
 
 import math
@@ -6,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from local.metrics import detection, zebra
-from local.metrics.calibration import calibration, fit_isotonic, fit_linear
+from local.metrics import detection
+from local.metrics.verification import calibration, fit_isotonic, fit_linear
 
 
 def gaussian_llr(n_target: int, n_nontarget: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -139,10 +138,10 @@ def test_f1_figures_are_those_of_verification() -> None:
     for run, score in (("f0", f0), ("f1", f1)):
         t, n = detection.rank(score, target).counts()
         plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
-        assert found[f"d_ece_{run}"] == zebra.d_ece(plain.llr, plain.t, plain.n)
-        assert found[f"l_w_{run}"] == zebra.l_w(laplace)
+        assert found[f"d_ece_{run}"] == detection.d_ece(plain.llr, plain.t, plain.n)
+        assert found[f"l_w_{run}"] == detection.l_w(laplace)
     y = target.astype(float)
-    assert found["c_ece_uncalibrated"] == zebra.d_ece(f1, y, 1 - y)
+    assert found["c_ece_uncalibrated"] == detection.d_ece(f1, y, 1 - y)
 
 
 def test_equal_runs_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:

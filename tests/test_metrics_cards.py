@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The cards: every example runs, every part is there, and every key of the JSON has a card."""
 
 import doctest

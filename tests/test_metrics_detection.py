@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Detection and ZEBRA: against literal definitions, by hand, and in what must not matter."""
 
 import itertools
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.metrics import detection, zebra
+from local.metrics import detection
 from local.metrics.verification import prepare
 
 Trials = tuple[np.ndarray, np.ndarray]
@@ -191,7 +190,7 @@ def test_reversed_scores() -> None:
     assert found["eer_rocch"] == 0.5
     assert found["cllr_min"] == 1.0
     assert found["d_ece"] == 0.0
-    assert (found["l_w"], zebra.tag(found["l_w"])) == (0.0, "0")
+    assert (found["l_w"], detection.tag(found["l_w"])) == (0.0, "0")
 
 
 @pytest.mark.parametrize(("n_target", "n_nontarget"), [(4, 4), (3, 7), (1, 90), (20, 7)])
@@ -224,7 +223,7 @@ def test_scores_of_800_do_not_overflow() -> None:
     assert found["d_ece_raw"] == pytest.approx((0.5 - 800 + 1.5) / (2 * math.log(2)))
     right = figures(*trials([800, 800], [-800, -800]))
     assert right["cllr"] == 0.0
-    assert right["d_ece_raw"] == pytest.approx(zebra.D_ECE_MAX)
+    assert right["d_ece_raw"] == pytest.approx(detection.D_ECE_MAX)
 
 
 def test_unbalanced_one_to_ninety() -> None:
@@ -306,18 +305,18 @@ def exact_z(x: float) -> float:
 @pytest.mark.parametrize("size", [1e-9, 1e-6, 1e-3, 0.1, 0.499, 0.501, 1.0, 5.0, 30.0, 100.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_z_to_the_last_digits(size: float, sign: int) -> None:
-    assert zebra.z(np.array(sign * size)) == pytest.approx(exact_z(sign * size), rel=4e-15)
+    assert detection.z(np.array(sign * size)) == pytest.approx(exact_z(sign * size), rel=4e-15)
 
 
 def test_z_at_its_limits() -> None:
     with np.errstate(all="raise", under="ignore"):
-        found = zebra.z(np.array([0.0, np.inf, -np.inf, 800.0, -800.0, 1e-300]))
+        found = detection.z(np.array([0.0, np.inf, -np.inf, 800.0, -800.0, 1e-300]))
     assert found.tolist() == [0.0, 0.5, -np.inf, 0.5, -798.5, pytest.approx(1e-300 / 3)]
 
 
 def test_tags_have_inclusive_lower_bounds() -> None:
     bounds = [0.0, 1e-9, 1.0, 2.0, 3.999, 4.0, 5.0, 6.0, math.inf]
-    assert [zebra.tag(x) for x in bounds] == ["0", "A", "B", "C", "C", "D", "E", "F", "F"]
+    assert [detection.tag(x) for x in bounds] == ["0", "A", "B", "C", "C", "D", "E", "F", "F"]
 
 
 @pytest.mark.parametrize(("odds", "tag"), [(10, "B"), (100, "C"), (1000, "C"), (10000, "D")])
@@ -326,7 +325,7 @@ def test_worst_case_odds_of_powers_of_ten_lie_on_the_bounds(odds: int, tag: str)
     n = odds - 1  # separable: the lower block holds 1 extra target and n + 1 nontargets
     worst = figures(*trials([1.0] * n, [0.0] * n))["l_w"]
     assert worst == math.log10(odds)
-    assert zebra.tag(worst) == tag
+    assert detection.tag(worst) == tag
 
 
 def test_the_profile_meets_cllr_and_encloses_d_ece() -> None:
@@ -334,12 +333,12 @@ def test_the_profile_meets_cllr_and_encloses_d_ece() -> None:
     rng = np.random.default_rng(5)
     llr, target = trials(list(rng.normal(1, 2, 50)), list(rng.normal(-1, 2, 80)))
     y = target.astype(float)
-    assert zebra.ece(llr, y, 1 - y, np.array([0.5]))[0] == pytest.approx(
+    assert detection.ece(llr, y, 1 - y, np.array([0.5]))[0] == pytest.approx(
         detection.cllr(llr, y, 1 - y)
     )
     prior, weight = PRIORS, WEIGHTS
     zero = np.zeros(1)
-    entropy = zebra.ece(zero, np.ones(1), np.ones(1), prior)
+    entropy = detection.ece(zero, np.ones(1), np.ones(1), prior)
     assert entropy == pytest.approx(-prior * np.log2(prior) - (1 - prior) * np.log2(1 - prior))
-    area = weight @ (entropy - zebra.ece(llr, y, 1 - y, prior))
-    assert area == pytest.approx(zebra.d_ece(llr, y, 1 - y), abs=1e-6)
+    area = weight @ (entropy - detection.ece(llr, y, 1 - y, prior))
+    assert area == pytest.approx(detection.d_ece(llr, y, 1 - y), abs=1e-6)

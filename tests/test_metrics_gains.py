@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Gains on the enrolment-trial lists (002, Eq. 17 to 20, Tables 3 and 4)."""
 
 import math

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Intervals: people are resampled, never compared with their own copy."""
 
 import math

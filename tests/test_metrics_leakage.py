@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Leakage: ranks counted one by one, chance levels by simulation, tables 7 and 8 of 003."""
 
 import math
@@ -7,24 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.alignment import (
-    alignment,
-    basis,
-    cca_top10,
-    held_out_cosine,
-    procrustes_cosine,
-)
+from local.metrics.intervals import holm, leakage_sums, permutation_tests
 from local.metrics.leakage import (
     RANKS,
     Embeddings,
+    alignment,
+    basis,
+    cca_top10,
     chance_figures,
     check_same_space,
     embeddings,
+    held_out_cosine,
     leakage,
+    procrustes_cosine,
     rank_figures,
     search,
 )
-from local.metrics.permutation import holm, leakage_sums, permutation_tests
 from utils.archives import read_vectors
 from utils.cli import UserError
 from utils.tables import read_map

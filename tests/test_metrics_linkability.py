@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Linkability: the published formula, its limits, and who is linkable."""
 
 import math
@@ -6,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from local.metrics import linkability
+from local.metrics import detection
 from local.metrics.detection import rank
 from local.metrics.verification import Speakers, find_speakers, prepare, verification
 from tests.refusals import refuses
@@ -94,11 +93,11 @@ def test_huge_scores_do_not_overflow_the_range() -> None:
     mated, non_mated = rng.normal(1, 1, 300), rng.normal(0, 1, 900)
     huge = 1.7e308 / max(abs(mated).max(), abs(non_mated).max())
     score = np.concatenate([mated, non_mated])
-    small = linkability.histograms(rank(score, np.arange(1200) < 300))
-    large = linkability.histograms(rank(score * huge, np.arange(1200) < 300))
+    small = detection.histograms(rank(score, np.arange(1200) < 300))
+    large = detection.histograms(rank(score * huge, np.arange(1200) < 300))
     assert small is not None
     assert large is not None
-    assert linkability.d_mean(large) == pytest.approx(linkability.d_mean(small), abs=1e-3)
+    assert detection.d_mean(large) == pytest.approx(detection.d_mean(small), abs=1e-3)
 
 
 def test_weights_are_copies() -> None:

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Similarity matrices: against loops over cells, the papers' figures, and what must be refused."""
 
 import math
@@ -8,8 +7,16 @@ import numpy as np
 import pytest
 
 from local.metrics import similarity as module
-from local.metrics.pairs import SegmentPairs, check_cells, common_speakers, segment_pairs
-from local.metrics.similarity import SETTINGS, gain_db, loss, similarity
+from local.metrics.similarity import (
+    SETTINGS,
+    SegmentPairs,
+    check_cells,
+    common_speakers,
+    gain_db,
+    loss,
+    segment_pairs,
+    similarity,
+)
 from tests.refusals import refuses
 from utils.archives import read_vectors
 from utils.cli import UserError

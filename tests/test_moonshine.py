@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.wer import error_figures
-from steps.asr import moonshine
-from steps.asr.decoding import NOTES, SECONDS, decode_all
-from steps.asr.heard import Heard
-from steps.asr.moonshine import (
+from local.metrics.utility import error_figures
+from steps.asr import engines
+from steps.asr.engines import (
     DECODER,
     DIGESTS,
     ENCODER,
@@ -27,7 +25,7 @@ from steps.asr.moonshine import (
     find_model,
     read_tokens,
 )
-from steps.asr.signal import PADDING
+from steps.asr.recognisers import NOTES, PADDING, SECONDS, Heard, decode_all
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
 from tests.refusals import refuses
@@ -80,7 +78,7 @@ def test_the_wheels_files_are_those_that_were_tested(
         def locate_file(self, path: str) -> Path:
             return tmp_path
 
-    monkeypatch.setattr(moonshine, "distribution", lambda name: Wheel())
+    monkeypatch.setattr(engines, "distribution", lambda name: Wheel())
     refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", Moonshine)
     for name in DIGESTS:
         (tmp_path / name).write_bytes(b"other")
@@ -101,7 +99,7 @@ def test_without_the_wheel_it_says_what_to_do(
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(moonshine, "distribution", missing)
+    monkeypatch.setattr(engines, "distribution", missing)
     data = make_data_dir(tmp_path / "d")
     with pytest.raises(UserError, match=r"is not installed; .*--asr pocketsphinx"):
         decode(["moonshine", str(data), str(tmp_path / "out")])
@@ -205,7 +203,7 @@ def test_runaway_and_long_speech(
     whole = recogniser.recognise(utt, samples)
     assert error_figures({utt: text}, {utt: whole.words}, {utt: "x"})["wer"] < 1  # type: ignore[operator]
     # Twice the same with a pause of a second between, cut there: the same words twice.
-    monkeypatch.setattr(moonshine, "LONGEST", len(samples) / SAMPLE_RATE + 1.4)
+    monkeypatch.setattr(engines, "LONGEST", len(samples) / SAMPLE_RATE + 1.4)
     both = recogniser.recognise(utt, np.concatenate([samples, np.zeros(16000), samples]))
     assert len(both.words) > 1.6 * len(whole.words)
     # The network is not asked for more than people can say.

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What a newcomer types: programs in a fresh shell, and the commands of the pages, parsed only."""
 
 import re

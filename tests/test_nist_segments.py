@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from local.make_nist_segments import main as make_segments
-from local.protocols.nist import make_lists
-from local.protocols.segments import Segment, deal, enough_sessions
-from steps import activity
-from steps.activity import DETECTORS, VAD_FRAME, detect_speech
-from steps.audio import read_audio, write_wav
+from local.protocols.studies import Segment, deal, enough_sessions, make_segment_lists
+from steps import audio
+from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
 from tests.making import voice
 from tests.refusals import refuses
 from utils.cli import UserError
@@ -85,12 +83,12 @@ def test_silero_that_is_not_there_or_another_is_one_line(
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    activity._silero.cache_clear()
-    monkeypatch.setattr(activity, "distribution", missing)
+    audio._silero.cache_clear()
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     with pytest.raises(UserError, match=r"is not installed; install silero-vad==6\.2\.3"):
         DETECTORS["silero"].detect(np.zeros(1024))
-    monkeypatch.setattr(activity, "distribution", lambda name: Wheel())
-    (tmp_path / Path(activity.SILERO_FILE).name).write_bytes(b"other")
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Wheel())
+    (tmp_path / Path(audio.SILERO_FILE).name).write_bytes(b"other")
     with pytest.raises(UserError, match=r"is not the file of silero-vad 6.2.3; .*--vad webrtc"):
         DETECTORS["silero"].detect(np.zeros(1024))
 
@@ -98,12 +96,12 @@ def test_silero_that_is_not_there_or_another_is_one_line(
 def test_groups_and_durations() -> None:
     spk = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b", "c-1": "c", "c-2": "c"}
     groups = {"a": "young", "b": "young", "c": "old"}
-    lists = make_lists(spk, groups=groups)
+    lists = make_segment_lists(spk, groups=groups)
     assert (lists.trial1.target.sum(), len(lists.trial1)) == (6, 14)
     seconds = {utt: "10" if utt != "a-2" else "30" for utt in spk}
-    lists = make_lists(spk, groups=groups, durations=seconds)
+    lists = make_segment_lists(spk, groups=groups, durations=seconds)
     assert (lists.trial1.target.sum(), len(lists.trial1)) == (4, 8)
-    refuses("c: has no group", make_lists, spk, groups={"a": "x", "b": "x"})
+    refuses("c: has no group", make_segment_lists, spk, groups={"a": "x", "b": "x"})
 
 
 def test_sessions_become_segments(tmp_path: Path) -> None:

@@ -21,17 +21,19 @@ from steps.synthesis.content import (
     extract_content,
     warp_matrix,
 )
-from steps.synthesis.nsf import (
+from steps.synthesis.gan import SpectralLoss
+from steps.synthesis.trained import (
+    AugmentConfig,
+    NetworkConfig,
+    NsfConfig,
     NsfNetwork,
     NsfSynthesiser,
+    TrainingConfig,
     apply_filters,
     filter_basis,
     pulse_train,
 )
-from steps.synthesis.nsf_config import AugmentConfig, NetworkConfig, NsfConfig, TrainingConfig
-from steps.synthesis.nsf_training import Adversary, NsfTrainer, train_nsf
-from steps.synthesis.spectral_loss import SpectralLoss
-from steps.synthesis.training import BatchMaker, Voices
+from steps.synthesis.training import Adversary, BatchMaker, NsfTrainer, Voices, train_nsf
 from steps.synthesis.world import analyse, extract_f0
 from tests import making
 from tests.making import RATE, assert_same_network, audio_of, voice, write_pool
@@ -241,7 +243,7 @@ def test_blocks_change_nothing(trained: Path, monkeypatch: pytest.MonkeyPatch) -
     wave, synthesiser = voice(1.3, 120, 500), NsfSynthesiser.load(trained)
     whole = synthesiser.convert(wave, some_target(), keep)
     for size in (1, 50):
-        monkeypatch.setattr("steps.synthesis.nsf.BLOCK", size)
+        monkeypatch.setattr("steps.synthesis.trained.BLOCK", size)
         parts = synthesiser.convert(wave, some_target(), keep)
         assert np.allclose(parts, whole, atol=1e-4 * np.abs(whole).max())
 

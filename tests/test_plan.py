@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from local.plan.evaluators import train_again
 from local.plan.needs import Recipe
-from local.plan.options import Asked
-from local.plan.remembered import FILE, what_counts
-from local.plan.run import Planned, plan_run
+from local.plan.options import TABLES, Asked, Tables, train_again
+from local.plan.run import FILE, Planned, plan_run, what_counts
 from local.plan.studies import STUDIES
-from local.plan.tables import TABLES, Tables
 from steps.anonymisers.registry import describe_system
 from tests.recipes import ROOT, TEMPLATE, commands, options_of
 from tests.refusals import refuses

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from utils.progress import progress
+from utils.cli import progress
 
 
 class Ticks:
@@ -81,7 +81,7 @@ def test_an_error_goes_through() -> None:
 
 
 def test_tqdm_is_not_loaded_for_a_log() -> None:
-    code = "import sys; from utils.progress import progress; list(progress('x')('abc'))"
+    code = "import sys; from utils.cli import progress; list(progress('x')('abc'))"
     code += "; sys.exit('tqdm' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 
 from local.compute_prosody import main as compute_prosody
-from local.metrics.prosody import KEYS, prosody_figures, read_prosody
+from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
-from steps.synthesis.pitch_vpc22 import correlate_hz, pitch_correlation
-from steps.synthesis.prosody import COLUMNS, compare, compare_contours
+from steps.synthesis.prosody import (
+    COLUMNS,
+    compare,
+    compare_contours,
+    correlate_hz,
+    pitch_correlation,
+)
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from steps.anonymisers.formants import transform
+from steps.anonymisers.mcadams import transform
 from steps.folders.stream import Recording, convert_stream, pieces
 from steps.protect_folder import main
 from tests.refusals import refuses
@@ -134,19 +134,19 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
 def test_a_run_that_was_killed_goes_on(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from steps.folders import protect
+    from steps.folders import job
 
     out, n_written = tmp_path / "out", 0
-    plain = protect.Work._write
+    plain = job.Work._write
 
-    def dies(self: protect.Work, *args: object) -> None:
+    def dies(self: job.Work, *args: object) -> None:
         nonlocal n_written
         if n_written == 1:
             raise KeyboardInterrupt
         n_written += 1
         plain(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(protect.Work, "_write", dies)
+    monkeypatch.setattr(job.Work, "_write", dies)
     with pytest.raises(KeyboardInterrupt):
         run("--key", "k", folder, out)
     monkeypatch.undo()

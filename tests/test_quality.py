@@ -11,12 +11,12 @@ import pytest
 import soundfile
 
 from local.compute_quality import main as compute_quality
-from local.metrics.quality import quality_figures, read_quality
+from local.metrics.utility import quality_figures, read_quality
 from local.report.page import markdown
 from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
 from steps.estimate_quality import main as estimate_quality
-from steps.quality.estimate import WINDOW, Quality, load_estimator, middle, problem_of
+from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
 from tests.refusals import refuses
 from tests.report_rows import Figure, frame, results
 from utils.cli import LossError, UserError

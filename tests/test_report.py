@@ -19,9 +19,8 @@ import soundfile
 from local.collect_results import main as collect
 from local.compute_metrics import main as compute
 from local.make_report import main as make_report
-from local.metrics.curves import attack, calibrations, empirical, prior_profile
-from local.metrics.verification import prepare
-from local.metrics.zebra import D_ECE_MAX
+from local.metrics.detection import D_ECE_MAX
+from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
 from local.report import findings as said_of
 from local.report import pictures_details
 from local.report.cards import TERMS, cards, terms_in

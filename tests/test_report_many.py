@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from local.make_report import main as make_report
-from local.metrics.curves import attack, prior_profile
+from local.metrics.verification import attack, prior_profile
 from local.report import draw, pictures_details
 from local.report import findings as said_of
 from local.report import page as pages

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Trial and pair scores: joined by id, complete or refused, the same by every way."""
 
 import numpy as np
@@ -10,10 +9,10 @@ from steps.speaker.backends import (
     NormalisedBackend,
     load_backend,
     load_normalised,
+    read_segments,
     train_backend,
     write_backend,
 )
-from steps.speaker.scoring import read_segments
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import write_counts

@@ -5,10 +5,20 @@ from typing import Annotated
 
 import pytest
 
-from utils.bounds import Ascending, Count, Long, Matching, Number, OddSize, OneOf, Part
 from utils.cli import UserError
 from utils.registry import choose, load
-from utils.settings import parse_settings, to_plain
+from utils.settings import (
+    Ascending,
+    Count,
+    Long,
+    Matching,
+    Number,
+    OddSize,
+    OneOf,
+    Part,
+    parse_settings,
+    to_plain,
+)
 
 
 @dataclass(frozen=True)

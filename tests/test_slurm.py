@@ -14,8 +14,7 @@ from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
 from utils.cli import UserError
-from utils.slurm import Slurm, plan_arrays
-from utils.slurm_config import read_slurm_config
+from utils.slurm import Slurm, plan_arrays, read_slurm_config
 
 ROOT = Path(__file__).resolve().parents[1]
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]

@@ -15,7 +15,7 @@ import soundfile
 from local.check_external import main as check_external
 from local.keep_results import main as keep_results
 from local.make_nist_trials import main as make_trials
-from local.protocols.nist import make_lists
+from local.protocols.studies import make_segment_lists
 from local.report.frame import METRICS, with_numbers
 from local.report.gather import tabulate_all
 from local.report.tables import REID, tabulate
@@ -34,7 +34,7 @@ SPEAKERS = {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b", "b-2": "b", "c-1": "
 
 def test_nist_lists_by_hand() -> None:
     """Three, two and one segment of a, b (f) and c (m): c has nobody to be compared with."""
-    lists = make_lists(SPEAKERS, {"a": "f", "b": "f", "c": "m"})
+    lists = make_segment_lists(SPEAKERS, {"a": "f", "b": "f", "c": "m"})
     # Ordered pairs of a and b: 5·4; of one speaker 3·2 + 2·1. Half of them once.
     assert (len(lists.trial1), lists.trial1.target.sum()) == (20, 8)
     assert (len(lists.trial2), lists.trial2.target.sum()) == (10, 4)
@@ -53,24 +53,24 @@ def test_nist_lists_by_hand() -> None:
 
 
 def test_nist_lists_heed_sessions_and_genders_and_not_the_order() -> None:
-    everybody = make_lists(SPEAKERS)
+    everybody = make_segment_lists(SPEAKERS)
     assert len(everybody.trial1) == 30
     sessions = {utt: "1" if utt.endswith(("1", "2")) else "2" for utt in SPEAKERS}
-    lists = make_lists(SPEAKERS, None, sessions)
+    lists = make_segment_lists(SPEAKERS, None, sessions)
     assert set(zip(lists.trial2.enrol, lists.trial2.trial, strict=True)) == {
         (utt, "a-3") for utt in ("a-1", "a-2")
     } | {("a-3", utt) for utt in ("b-1", "b-2", "c-1")}
-    backwards = make_lists(dict(reversed(SPEAKERS.items())))
+    backwards = make_segment_lists(dict(reversed(SPEAKERS.items())))
     assert list(backwards.trial1.enrol) == list(everybody.trial1.enrol)
 
 
 def test_nist_lists_that_cannot_be_made() -> None:
     with pytest.raises(UserError, match="b: has no gender"):
-        make_lists(SPEAKERS, {"a": "f", "c": "m"})
+        make_segment_lists(SPEAKERS, {"a": "f", "c": "m"})
     with pytest.raises(UserError, match="trial1: no nontarget trial can be made of 3 segments"):
-        make_lists(dict.fromkeys(("a-1", "a-2", "a-3"), "a"))
+        make_segment_lists(dict.fromkeys(("a-1", "a-2", "a-3"), "a"))
     with pytest.raises(UserError, match="trial1: no target trial"):
-        make_lists({"a-1": "a", "b-1": "b"})
+        make_segment_lists({"a-1": "a", "b-1": "b"})
 
 
 def test_nist_lists_by_the_program(

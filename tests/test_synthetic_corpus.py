@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The offline corpus: the same bits always, voices of two genders, nothing half-made."""
 
 import hashlib
@@ -18,13 +17,12 @@ import numpy.typing as npt
 import pytest
 import soundfile
 
-from steps.synthetic.channel import apply_channel, draw_channel
-from steps.synthetic.processes import run_each_apart
-from steps.synthetic.sentences import DIGITS, draw_sentence, say_number, say_ordinal
-from steps.synthetic.voices import draw_voice
+from steps.synthetic.corpus import DIGITS, draw_sentence, run_each_apart, say_number, say_ordinal
+from steps.synthetic.voices import apply_channel, draw_channel, draw_voice
 from tests.conftest import RunProgram
 from utils.cli import UserError
-from utils.datadir import load_data_dir, validate_data_dir
+from utils.datachecks import validate_data_dir
+from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_ids
 from utils.trials import read_trials

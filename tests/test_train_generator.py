@@ -10,8 +10,13 @@ from conftest import RunProgram
 
 from steps.generate_speakers import main as generate
 from steps.generators.idmap import TripletTrainer
-from steps.generators.trained import load_trained, train_generator
-from steps.generators.training import TrainingVectors, make_training_vectors, problem_of
+from steps.generators.training import (
+    TrainingVectors,
+    load_trained,
+    make_training_vectors,
+    problem_of,
+    train_generator,
+)
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
 from tests.making import assert_same_network, write_archive
@@ -59,7 +64,7 @@ class Stopped(Exception):
 def test_a_stopped_training_ends_with_the_same_bits(
     tmp_path: Path, values: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steps.generators.trained.problem_of", lambda *_: "")
+    monkeypatch.setattr("steps.generators.training.problem_of", lambda *_: "")
     train_generator(values, "conf", data(), tmp_path / "whole", seed=0)
     batch = TripletTrainer.batch
 

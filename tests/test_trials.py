@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Trial lists and score files: what is read, what is refused, and how the two are joined."""
 
 from pathlib import Path

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What the report says first: the rules of a verdict by cases, then made-up figures."""
 
 import math

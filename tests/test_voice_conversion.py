@@ -11,14 +11,13 @@ import soundfile
 from scipy.signal import lfilter
 
 from steps.anonymise import main
-from steps.anonymisers.b1 import Settings, VoiceConversion, nearest_voices
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.keys import make_keys
-from steps.sources import Resources, Source
+from steps.anonymisers.voice_conversion import Settings, VoiceConversion, nearest_voices
+from steps.sources import Resources, Source, make_keys
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0_stats
-from steps.synthesis.mixing import WorldSynthesiser
-from steps.synthesis.voice_pool import VoicePool, match_vectors
+from steps.synthesis.matching import WorldSynthesiser
+from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
 from tests.making import write_archive
 from tests.refusals import refuses

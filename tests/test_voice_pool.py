@@ -1,4 +1,4 @@
-"""steps/make_voice_pool.py and steps/synthesis/voice_pool.py: target voices, read when needed."""
+"""steps/make_voice_pool.py and steps/synthesis/voices.py: target voices, read when needed."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from steps.make_voice_pool import main
-from steps.synthesis import voice_pool
+from steps.synthesis import voices
 from steps.synthesis.f0 import compute_f0_stats
-from steps.synthesis.voice_pool import VoicePool, loud_frames, match_vectors
+from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import SILENCE
 from tests.making import write_archive
 from tests.refusals import refuses
@@ -112,7 +112,7 @@ def test_loud_frames() -> None:
 def test_only_the_speakers_used_last_stay_in_memory(
     sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(voice_pool, "_CACHED_FRAMES", 110)  # s1 has 68, the others 34 each
+    monkeypatch.setattr(voices, "_CACHED_FRAMES", 110)  # s1 has 68, the others 34 each
     read: list[str] = []
     matrix = ObjectReader.matrix
     monkeypatch.setattr(
@@ -132,7 +132,7 @@ def test_long_speakers_filled_the_memory(
     sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight speakers were kept, however long: of 25 minutes each they took 0.9 GB in every job."""
-    monkeypatch.setattr(voice_pool, "_CACHED_FRAMES", 60)
+    monkeypatch.setattr(voices, "_CACHED_FRAMES", 60)
     pool = make(sources, tmp_path / "pool")
     for speaker, kept in (("s2", ["s2"]), ("s1", ["s1"]), ("t-3", ["t-3"]), ("s2", ["s2"])):
         pool.frames(speaker)

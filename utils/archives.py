@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Kaldi archives (.ark and .scp) of vectors and matrices: checked reading, atomic writing.
 
 Binary objects are decoded and encoded by kaldiio; the rest is done here, because a shared archive

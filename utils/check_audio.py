@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Open every audio file of a data directory once: write OUT/utt2dur (seconds), report rates.
 
 All files that are missing, unreadable, without samples or not mono are listed, and the exit status
@@ -18,12 +17,10 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.audiofiles import probe_audio
-from utils.cli import UserError, run_program
+from utils.cli import UserError, progress, run_program
 from utils.commands import program
-from utils.datachecks import SAMPLE_RATE
+from utils.datachecks import SAMPLE_RATE, probe_audio
 from utils.datadir import DataDir, load_data_dir
-from utils.progress import progress
 from utils.tables import write_map
 
 TOLERANCE = 0.1  # seconds between a listed and a true duration

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Combine data directories into a new one: DST first, then the sources, as in Kaldi.
 
 An utterance (or recording) that two sources have is an error, as is a speaker whose gender differs.
@@ -16,6 +15,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.commands import program
+from utils.datachecks import FILES
 from utils.datadir import (
     DataDir,
     Tables,
@@ -24,7 +24,6 @@ from utils.datadir import (
     other_files,
     write_data_dir,
 )
-from utils.datafiles import FILES
 from utils.options import TargetFolder
 from utils.tables import sort_ids
 

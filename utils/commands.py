@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The command line of a program, made with click of a function with annotated parameters.
 
 Those before `*` are the arguments in their order, those behind it the options:

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Turn trials or scores of another toolkit into the files that local/compute_metrics.py reads.
 
   kaldi        <enrol> <trial> target|nontarget, or <enrol> <trial> <score>
@@ -24,8 +23,7 @@ from utils.options import OutFolder, TrialFormat
 
 def convert(path: Path, out: Path, kind: str) -> str:
     """Write OUT/trials and OUT/scores, as far as there are labels and scores; says what."""
-    from utils.trial_formats import read_any
-    from utils.trials import write_scores, write_trials
+    from utils.trials import read_any, write_scores, write_trials
 
     kind, trials, scores = read_any(path, kind)
     out.mkdir(parents=True, exist_ok=True)

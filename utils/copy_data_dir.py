@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Copy a data directory, with other ids if wished: affixes, or utterances named after speakers.
 
 Where utterance ids change, utt2uniq (new id, original id) is written; recording ids stay where
@@ -17,8 +16,8 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.commands import program
+from utils.datachecks import FILES
 from utils.datadir import DataDir, Tables, Trial, load_data_dir, other_files, write_data_dir
-from utils.datafiles import FILES
 from utils.options import SourceFolder, TargetFolder
 
 Rename = Callable[[str], str]

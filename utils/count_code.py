@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Print the ledger of a checkout: files, lines and lines of code of every room.
 
 A room is a directory of the house; the scripts of all corpora are one, `egs`. A line of code holds

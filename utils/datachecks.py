@@ -1,18 +1,195 @@
-# SPDX-License-Identifier: Apache-2.0
-"""All faults of a Kaldi data directory, in one go: file, line and advice."""
+"""The files of a Kaldi data directory, the audio that they name, and what can be wrong."""
 
+import math
 import os
 import re
+import struct
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import IO, Literal
 
-from utils.audiofiles import probe_audio
 from utils.cli import UserError
-from utils.datafiles import FILES, LABELS, Key, value_problem
 from utils.tables import ADVICE_FOR_MARK, StrPath, file_problem, sort_ids, split_fields, split_key
+
+# ---- Headers of audio files: length, sampling rate, and whether the file can be used.
+
+NO_SAMPLES = "has no samples (zero length)"
+RATES = (1000, 768000)  # Hz; a higher rate means a damaged header, and resampling would never end
+_STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams of unknown length announce more
+_FORMAT = struct.Struct("<HHIIHH")  # code, channels, rate, bytes a second and a frame, bits
+_UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
+_LONGEST = 1e6  # seconds; a streamed file without a length in its header reports an absurd one
+
+
+@dataclass(frozen=True)
+class AudioInfo:
+    """Header of a file. `seconds`, `rate` (Hz): 0 if unknown; `problem`: empty for a good file."""
+
+    seconds: float
+    rate: int
+    problem: str
+
+
+def probe_audio(path: StrPath) -> AudioInfo:
+    """Open one audio file, read its header, and decode its last sample, to detect a cut file."""
+    import soundfile  # here: validating tables alone needs no audio library
+
+    name = os.fspath(path)
+    if name.rstrip().endswith("|"):
+        return AudioInfo(0.0, 0, "is a pipe; write the audio to a file first")
+    if not os.access(name, os.R_OK):
+        return AudioInfo(0.0, 0, "is missing or may not be read (from the current directory)")
+    if problem := file_problem(name):
+        return AudioInfo(0.0, 0, problem)
+    try:
+        info = soundfile.info(name)
+    except (soundfile.LibsndfileError, OSError) as error:
+        reason = getattr(error, "error_string", str(error))
+        return AudioInfo(0.0, 0, f"cannot be read as audio: {reason}")
+    rate = int(info.samplerate)
+    if not RATES[0] <= rate <= RATES[1]:
+        return AudioInfo(0.0, 0, f"has a sampling rate of {rate} Hz; damaged?")
+    seconds = info.frames / rate
+    if not 0 < seconds < _LONGEST:
+        problem = NO_SAMPLES if seconds <= 0 else "does not say its length"
+        return AudioInfo(0.0, rate, problem)
+    if info.channels != 1:
+        return AudioInfo(seconds, rate, f"has {info.channels} channels; only mono is read")
+    return AudioInfo(seconds, rate, _cut_short(name, info.frames))
+
+
+def _cut_short(name: str, frames: int) -> str:
+    """Whether less is in the file than its header says, which libsndfile hides for WAV."""
+    import soundfile
+
+    with Path(name).open("rb") as stream:
+        told, fits = _told_by_riff(stream)
+        left = os.fstat(stream.fileno()).st_size - stream.tell()
+    if not fits:
+        return "has a damaged header: its bytes and bits of a sample contradict each other"
+    if told > left:
+        return f"is truncated: its header tells of {told} bytes of samples, {left} are there"
+    try:
+        with soundfile.SoundFile(name) as audio:
+            audio.seek(frames - 1)
+            whole = len(audio.read(1)) == 1
+    except (soundfile.LibsndfileError, OSError):
+        whole = False
+    return "" if whole else f"is truncated or damaged: its last of {frames} samples is not there"
+
+
+def _told_by_riff(stream: IO[bytes]) -> tuple[int, bool]:
+    """Bytes of samples that a RIFF header announces from here on, 0 for other formats and for a
+    stream of unknown length; and whether a sample's bits fill its bytes."""
+    head, fits = stream.read(12), True
+    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+        return 0, fits
+    while len(chunk := stream.read(8)) == 8:
+        kind, size = struct.unpack("<4sI", chunk)
+        if kind == b"data":
+            return (0 if size >= _STREAM_LENGTH else size), fits
+        start = stream.tell()
+        if kind == b"fmt " and len(told := stream.read(_FORMAT.size)) == _FORMAT.size:
+            code, channels, _, _, frame, bits = _FORMAT.unpack(told)
+            fits = code not in _UNPACKED or frame == channels * -(-bits // 8)
+        stream.seek(start + size + size % 2)
+    return 0, fits
+
+
+# ---- Files of a Kaldi data directory: the keys of each, and the number of fields in a line.
+
+Key = Literal["utterance", "speaker", "recording"]
+NOTES = "notes.txt"  # faults, by utterance; absent where there are none
+
+
+@dataclass(frozen=True)
+class FileSpec:
+    """Table of a data directory: `<key> <value>` lines, sorted by key, each key once.
+
+    `fewest` and `most` bound the number of fields, the key included (`most` None: no bound).
+    `complete` tables have a line for every utterance, speaker or recording.
+    """
+
+    key: Key
+    fewest: int = 2
+    most: int | None = 2
+    complete: bool = True
+
+    def noun(self, segmented: bool) -> str:
+        """Kind of the keys for a reader: recordings are utterances where there are no segments."""
+        return "utterance" if self.key == "recording" and not segmented else self.key
+
+    def accepts(self, n_fields: int) -> bool:
+        """Whether a line of that many fields is well formed."""
+        return self.fewest <= n_fields and (self.most is None or n_fields <= self.most)
+
+    @property
+    def fields(self) -> str:
+        """Allowed number of fields in words."""
+        if self.most == self.fewest:
+            return str(self.fewest)
+        return f"{self.fewest} or more" if self.most is None else f"{self.fewest} to {self.most}"
+
+
+# A recording is an utterance where there is no `segments`.
+FILES: dict[str, FileSpec] = {
+    "utt2spk": FileSpec("utterance"),
+    "spk2utt": FileSpec("speaker", most=None),
+    "wav.scp": FileSpec("recording", most=None),
+    "segments": FileSpec("utterance", fewest=4, most=4),
+    "text": FileSpec("utterance", fewest=1, most=None),
+    "spk2gender": FileSpec("speaker"),
+    "utt2dur": FileSpec("utterance"),
+    "reco2dur": FileSpec("recording"),
+    "utt2num_frames": FileSpec("utterance"),
+    "feats.scp": FileSpec("utterance", most=None),
+    "vad.scp": FileSpec("utterance", most=None),
+    "cmvn.scp": FileSpec("speaker", most=None),
+    "utt2uniq": FileSpec("utterance"),
+    "utt2lang": FileSpec("utterance"),
+    "utt2emotion": FileSpec("utterance"),
+    "utt2warp": FileSpec("utterance"),
+    "spk2warp": FileSpec("speaker"),
+    "reco2file_and_channel": FileSpec("recording", fewest=4, most=4),
+    "enrolls": FileSpec("utterance", fewest=1, most=None, complete=False),
+}
+GENDERS = ("m", "f")
+LABELS = ("target", "nontarget")
+
+
+def value_problem(name: str, value: str) -> str:
+    """Fault of a line's value in the file `name`, or an empty string."""
+    if name == "spk2gender" and value not in GENDERS:
+        return f"the gender is {value!r}; only m and f are known"
+    if name in ("utt2dur", "reco2dur") and not _is_positive(value):
+        return f"the duration is {value!r}; seconds above 0 are expected"
+    if name == "utt2num_frames" and not (value.isascii() and value.isdigit() and value.strip("0")):
+        return f"the number of frames is {value!r}; a whole number from 1 is expected"
+    if name == "segments":
+        _, start, end = (part for part in value.replace("\t", " ").split(" ") if part)
+        # -1 means: to the end of the recording.
+        if not _is_number(start) or float(start) < 0 or not (end == "-1" or _is_positive(end)):
+            return f"from {start} to {end} is no time span in seconds"
+        if end != "-1" and float(end) <= float(start):
+            return f"the segment ends ({end}) before it starts ({start})"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _is_positive(text: str) -> bool:
+    return _is_number(text) and float(text) > 0
+
+
+# ---- All faults of a Kaldi data directory, in one go: file, line and advice.
 
 SAMPLE_RATE = 16000
 

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Digests of content: of files, of folders, and of the files in the lines of an .scp.
 
 A digest is remembered with the file's size, times and inode, so that unchanged files are not read

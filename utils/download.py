@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Fetch one file over HTTP(S), go on where an interrupted transfer stopped, and check its digest.
 
 The bytes gather in FILE.part; FILE appears only when it is whole and its digest is the listed

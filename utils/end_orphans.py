@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Wait until a process has ended, then end all that it left behind (utils/orphans.py).
 
   end_orphans.py PID FD

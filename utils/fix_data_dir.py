@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Fix a data directory: line ends, order, identical duplicates, spk2utt; drop what is incomplete.
 
 An utterance goes when a file that should have it lacks it (wav.scp, text, utt2dur, the gender of
@@ -18,12 +17,10 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.audiofiles import probe_audio
 from utils.cli import LossError, UserError, natural, run_program
 from utils.commands import program
-from utils.datachecks import validate_data_dir
+from utils.datachecks import FILES, LABELS, probe_audio, validate_data_dir, value_problem
 from utils.datadir import DataDir, Tables, Trial, select, write_data_dir
-from utils.datafiles import FILES, LABELS, value_problem
 from utils.options import DataFolder
 from utils.tables import BYTE_ORDER_MARK, is_there, read_bytes, sort_ids, split_fields, split_key
 

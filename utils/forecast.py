@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Sum up a dry run: how many steps of each stage would be made and why, the time and the disk.
 
 STEPS has a line a step, of words with tabs between: stage, output, why it would be made (`-`: it is

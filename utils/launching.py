@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Common part of all launchers: command line, head and foot of logs, and reports of failures.
 
 Contract (Kaldi's): `LAUNCHER [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...`.
@@ -14,9 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.cli import UserError
+from utils.cli import UserError, clock_time
 from utils.orphans import refuse_living_job
-from utils.progress import clock_time
 
 OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
 TAIL = 20  # lines of the first failing log to show

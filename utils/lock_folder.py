@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Lock a recipe's folder for one run, and guard what the run starts; recipes call this.
 
   lock_folder.py LOCK FD PIPE PID COMMAND

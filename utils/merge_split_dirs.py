@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Put together what N parallel jobs wrote to OUT/split<N>/1 ... N, and remove these parts.
 
 Archives become one, OUT/<stem>.ark, in sorted order, so that what is in OUT does not depend on N;
@@ -30,8 +29,13 @@ def main(
     ] = 0,
     pieces: Annotated[bool, "Ids are <utt>-c<number>: utterances were cut"] = False,
 ) -> None:  # fmt: skip
-    from utils.datadir import load_data_dir
-    from utils.merging import check_parts, read_parts, remove_merged_parts, write_merged
+    from utils.datadir import (
+        check_parts,
+        load_data_dir,
+        read_parts,
+        remove_merged_parts,
+        write_merged,
+    )
 
     if n < 1:
         raise UserError(f"{n} jobs: at least 1 is possible")

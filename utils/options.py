@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What programs of every floor are asked: one argument or option, one wording."""
 
 import argparse

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Guards that end all processes of a recipe or launcher with it, even after SIGKILL.
 
 Processes are identified by an open file: recipes and launchers hold a pipe open for writing, which

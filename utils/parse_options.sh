@@ -1,5 +1,4 @@
 # shellcheck shell=bash
-# SPDX-License-Identifier: Apache-2.0
 # Sourced by a script after its configuration block: the variables of the block become its options.
 #
 #   nj=4           # jobs at a time        ->  --nj 8, --nj=8

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Choices by name; their modules are loaded on demand.
 
 A registry is a mapping of names to targets such as "steps.anonymisers.mcadams:McAdams". Names in

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Call a launcher again where jobs failed, for those jobs only.
 
   retry.py [--num-tries N] LAUNCHER [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Run a command on this machine: once, or as an array of jobs, several at a time.
 
   run.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...

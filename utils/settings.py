@@ -1,12 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Settings in YAML files, read strictly: a typo, a name given twice, a wrong kind is an error.
-
-A file is a mapping of names to plain values; a dataclass gives the names, kinds and defaults.
-
-Settings that differ little from a file's stand in the variants.yaml beside it, as if each were a
-file: `name: {base, question, ...}`, where base is the file's name, question is their purpose, and a
-setting replaces the base's as a whole.
-"""
+"""Settings in YAML files, checked by dataclasses that say what each setting may be."""
 
 import dataclasses
 import json
@@ -14,16 +6,142 @@ import math
 import re
 import types
 import typing
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import yaml
 
-from utils.bounds import OneOf, Rule
 from utils.cli import UserError
 from utils.registry import choose, did_you_mean
 from utils.tables import StrPath, atomic_write, read_bytes
+
+# ---- Bounds of a setting, beside its type: `Annotated[float, Number(above=0, unit="s")]`.
+
+LARGEST = 65536  # of a layer: channels, frames of a kernel
+
+
+@dataclass(frozen=True)
+class Number:
+    """Bounds of a number: at least, above, at most, below. multiple, odd: of a whole number."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    multiple: int = 1
+    odd: bool = False
+    unit: str = ""
+
+    def allows(self, value: float) -> bool:
+        """Whether a number lies within the bounds."""
+        inside = self.least <= value <= self.most and self.above < value < self.below
+        return (
+            inside
+            and not (self.odd and value % 2 == 0)
+            and (self.multiple == 1 or value % self.multiple == 0)
+        )
+
+    def __str__(self) -> str:
+        kinds = ["an odd number"] * self.odd
+        kinds += [f"a multiple of {self.multiple}"] * (self.multiple > 1)
+        if min(self.least, -self.most) > -math.inf:
+            ends = [f"{self.least:g} to {self.most:g}"]
+        else:
+            ends = [f"at least {self.least:g}"] * (self.least > -math.inf)
+            ends += [f"above {self.above:g}"] * (self.above > -math.inf)
+            ends += [f"at most {self.most:g}"] * (self.most < math.inf)
+            ends += [f"below {self.below:g}"] * (self.below < math.inf)
+        words = ", ".join([*kinds, *([" and ".join(ends)] if ends else [])])
+        return f"{words} {self.unit}".rstrip()
+
+
+class OneOf:
+    """Allowed words; of: also those of a registry, as it then is."""
+
+    def __init__(self, *known: str, of: Collection[str] = ()) -> None:
+        self._known, self._of = known, of
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Allowed words."""
+        return (*self._known, *self._of)
+
+    def allows(self, value: str) -> bool:
+        """Whether a word is allowed."""
+        return value in self.known
+
+    def __str__(self) -> str:
+        return f"one of: {', '.join(self.known)}"
+
+
+@dataclass(frozen=True)
+class Long:
+    """Length of a list: `least` at least, or `exactly` so many."""
+
+    least: int = 1
+    exactly: int | None = None
+
+    def allows(self, value: tuple[object, ...]) -> bool:
+        """Whether a list has an allowed length."""
+        n = len(value)
+        return n == self.exactly if self.exactly is not None else n >= self.least
+
+    def __str__(self) -> str:
+        n = self.exactly if self.exactly is not None else f"{self.least} or more"
+        return f"a list of {n} values"
+
+
+@dataclass(frozen=True)
+class Ascending:
+    """Order of a list: no value is below the one before."""
+
+    def allows(self, value: tuple[float, ...]) -> bool:
+        """Whether the values ascend."""
+        return list(value) == sorted(value)
+
+    def __str__(self) -> str:
+        return "the lower end first"
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Words of a form: a regular expression, and its meaning."""
+
+    form: str
+    meaning: str
+
+    def allows(self, value: str) -> bool:
+        """Whether a word has the form."""
+        return re.fullmatch(self.form, value) is not None
+
+    def __str__(self) -> str:
+        return self.meaning
+
+
+Rule = Number | OneOf | Long | Ascending | Matching
+
+Count = Annotated[int, Number(least=1)]
+Natural = Annotated[int, Number(least=0)]
+Size = Annotated[int, Number(least=1, most=LARGEST)]
+SizeOrNone = Annotated[int, Number(least=0, most=LARGEST)]
+Sizes = Annotated[tuple[Size, ...], Long()]
+OddSize = Annotated[int, Number(least=1, most=LARGEST, odd=True)]
+Share = Annotated[float, Number(least=0, most=1)]
+Part = Annotated[float, Number(above=0, most=1)]
+Positive = Annotated[float, Number(above=0)]
+NotNegative = Annotated[float, Number(least=0)]
+
+
+# ---- Settings in YAML files, read strictly: a typo, a name given twice, a wrong kind is an error.
+#
+# A file is a mapping of names to plain values; a dataclass gives the names, kinds and defaults.
+#
+# Settings that differ little from a file's stand in the variants.yaml beside it, as if each were a
+# file: `name: {base, question, ...}`, where base is the file's name, question is their purpose, and
+# a setting replaces the base's as a whole.
 
 T = TypeVar("T")
 VARIANTS = "variants.yaml"
@@ -143,7 +261,7 @@ def _parse(text: bytes, path: StrPath) -> dict[str, object]:
 def parse_settings(kind: type[T], values: object, path: StrPath, where: str = "") -> T:
     """Make a dataclass of bool, int, float, str, tuples of them, `| None`, and such dataclasses.
 
-    A type may carry bounds (`Annotated`, utils/bounds.py); conditions on several settings are
+    A type may carry bounds (`Annotated`, utils/settings.py); conditions on several settings are
     checked by the dataclass's __post_init__, which raises ValueError. `where` is the name of the
     mapping in the file, for messages. UserError names the file, the setting, and the known or
     expected values.

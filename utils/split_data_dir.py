@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Split a data directory into DATA/split<N>/1 ... N for parallel jobs; print the N that was used.
 
 Parts that are there and the same are left as they are: jobs of another step may be reading them.
@@ -24,9 +23,8 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.commands import program
-from utils.datadir import DataDir, load_data_dir, select, write_data_dir
+from utils.datadir import DataDir, divide, load_data_dir, select, write_data_dir
 from utils.options import DataFolder
-from utils.selection import divide
 
 
 def split_data_dir(data: DataDir, n: int) -> int:

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Tell whether what a step made is still what the step would make, and say why when it is not.
 
   stamps.py check   OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
@@ -61,9 +60,8 @@ from utils.digests import (
     remembering,
     sha256,
 )
-from utils.jsonfiles import read_json_object
 from utils.orphans import refuse_living_job
-from utils.tables import atomic_write, timed_in
+from utils.tables import atomic_write, read_json_object, timed_in
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"

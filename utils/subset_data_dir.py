@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """Make a data directory of some of the utterances of another.
 
 Random choices depend on --seed and on each id alone, not on the order or on what else is there.
@@ -13,7 +12,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils import selection
+from utils import datadir
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir, other_files, select, write_data_dir
@@ -25,18 +24,18 @@ def choose(data: DataDir, how: str, count: int, seed: int) -> Sequence[str]:
     """The utterances that an option of a number names."""
     utts = sort_ids(data.utt2spk)
     if how == "n":
-        return selection.draw(utts, count, seed, "utterance")
+        return datadir.draw(utts, count, seed, "utterance")
     if how == "per-spk":
-        return selection.draw_per_speaker(data, count, seed)
+        return datadir.draw_per_speaker(data, count, seed)
     if how == "speakers":
-        speakers = selection.draw(data.spk2utt, count, seed, "speaker")
-        return selection.utterances_of(data, speakers)
+        speakers = datadir.draw(data.spk2utt, count, seed, "speaker")
+        return datadir.utterances_of(data, speakers)
     if how == "evenly":
-        return selection.evenly(utts, count)
+        return datadir.evenly(utts, count)
     if not 1 <= count <= len(utts):
         raise UserError(f"{count} utterances are asked for; {data.path} has {len(utts)}")
     if how == "shortest":
-        return selection.shortest(data, count)
+        return datadir.shortest(data, count)
     return utts[:count] if how == "first" else utts[-count:]
 
 
@@ -82,9 +81,9 @@ def main(
         raise UserError(f"{target}: is the source itself; give another folder")
     chosen: Sequence[str]
     if spk_list is not None:
-        chosen = selection.utterances_of(data, read_ids(spk_list))
+        chosen = datadir.utterances_of(data, read_ids(spk_list))
     elif utt_list is not None:
-        chosen = selection.known_utterances(data, read_ids(utt_list), utt_list)
+        chosen = datadir.known_utterances(data, read_ids(utt_list), utt_list)
     else:
         chosen = choose(data, how, counts[how] or 0, seed)
     tables, trials = select(data, chosen)

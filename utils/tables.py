@@ -1,8 +1,4 @@
-"""Kaldi's text tables: read with checks that name file and line, written atomically in C order.
-
-Fields are separated by any run of blanks or tabs, and by nothing else that Unicode calls a space.
-Ids are opaque strings: `NA`, `007` and `1e3` are ids, never numbers. Files are UTF-8.
-"""
+"""Kaldi's text tables and JSON files: read with checks, written atomically in C order."""
 
 import errno
 import itertools
@@ -13,9 +9,14 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from utils.cli import UserError
+
+# ---- Kaldi's text tables: read with checks that name file and line, written atomically in C order.
+#
+# Fields are separated by any run of blanks or tabs, and by nothing else that Unicode calls a space.
+# Ids are opaque strings: `NA`, `007` and `1e3` are ids, never numbers. Files are UTF-8.
 
 StrPath = str | os.PathLike[str]
 _KEY_AND_REST = re.compile(r"[ \t]*([^ \t]+)[ \t]*(.*)", re.S)
@@ -320,3 +321,31 @@ def invert(utt2spk: Mapping[str, str]) -> dict[str, list[str]]:
     for utt in sort_ids(utt2spk):
         spk2utt.setdefault(utt2spk[utt], []).append(utt)
     return {spk: spk2utt[spk] for spk in sort_ids(spk2utt)}
+
+
+# ---- JSON files of programs, read strictly. Apart from utils/settings.py, whose YAML takes longer
+# to load than all else that utils/stamps.py does, several times a step.
+
+Kind = TypeVar("Kind", dict[str, Any], list[Any])
+JSON_KINDS = {dict: "object", list: "list"}
+
+
+def read_json_object(path: StrPath, mend: str) -> dict[str, Any]:
+    """Read the object in a JSON file of a program. UserError with `mend`, the remedy, for anything
+    else."""
+    return read_json(path, dict, mend)
+
+
+def read_json(path: StrPath, kind: type[Kind], mend: str) -> Kind:
+    """Read an object or a list, with the same errors."""
+    import json  # most tables need none
+
+    try:
+        found = json.loads(read_bytes(path).decode("utf-8"))
+    except UserError as error:
+        raise UserError(f"{error}; {mend}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: cannot be read as JSON: {error}; {mend}") from error
+    if not isinstance(found, kind):
+        raise UserError(f"{path}: holds no JSON {JSON_KINDS[kind]}; {mend}")
+    return found

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: Apache-2.0
 """List all that is wrong with data directories, with file, line and advice; exit 2 if anything is.
 
 Checked: fields, encoding, line ends, order (LC_ALL=C), duplicates, values, ids of all files against
@@ -16,8 +15,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import run_program
 from utils.commands import program
-from utils.datachecks import Problem, validate_data_dir
-from utils.datafiles import FILES
+from utils.datachecks import FILES, Problem, validate_data_dir
 
 ALWAYS = ("utt2spk", "spk2utt")
 

@@ -1,16 +1,17 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Detection: equal error rates, C_llr, and the oracle calibration behind all other figures.
+"""Detection: error rates, C_llr, ZEBRA, linkability, and the threshold of equal errors."""
 
-Sources: Noé et al. 2022, Eq. 4 and 5; Brümmer and du Preez 2006 for PAV and C_llr. Symbols: t and n
-are counts of target and of nontarget trials, T and N their sums. Scores are higher where the
-attacker believes more in the same speaker. LLR are natural logarithms.
-"""
-
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from utils.arrays import Bool, Float64, Int64
+
+# ---- Detection: equal error rates, C_llr, and the oracle calibration behind all other figures.
+#
+# Sources: Noé et al. 2022, Eq. 4 and 5; Brümmer and du Preez 2006 for PAV and C_llr. Symbols: t and
+# n are counts of target and of nontarget trials, T and N their sums. Scores are higher where the
+# attacker believes more in the same speaker. LLR are natural logarithms.
 
 LN2 = float(np.log(2.0))
 _VECTOR_PASSES = 40  # of pool_adjacent_violators before it turns to the sequential form
@@ -192,3 +193,201 @@ def cllr(llr: Float64, t: Float64, n: Float64) -> float:
     On trials t and n are 1 and 0; on the blocks of `pav` the result is C_llr^min.
     """
     return (mean(softplus(-llr), t) + mean(softplus(llr), n)) / (2.0 * LN2)
+
+
+# ---- Score at which an evaluator makes equally many errors of both kinds.
+
+
+def eer_threshold(score: Float64, target: Bool) -> float:
+    """Midpoint between the two neighbouring scores where P_miss and P_fa are closest.
+
+    score, target: (n_trials,), of both kinds at least one. A trial above the threshold is accepted.
+    Of several equally close midpoints it is the lowest. With one score only, it is that score.
+    """
+    levels, place = np.unique(score, return_inverse=True)
+    if len(levels) == 1:
+        return float(levels[0])
+    n = len(levels)
+    miss = np.cumsum(np.bincount(place[target], minlength=n))[:-1] * int((~target).sum())
+    passed = np.cumsum(np.bincount(place[~target], minlength=n))[:-1]
+    false = (int((~target).sum()) - passed) * int(target.sum())
+    at = int(np.argmin(np.abs(miss - false)))  # whole numbers: P_miss and P_fa times T N
+    return float((levels[at] + levels[at + 1]) / 2)
+
+
+# ---- ZEBRA: expected and worst-case disclosure of identity.
+#
+# Source: Noé et al. 2022, section 5 (Eq. 11 to 13, Table 1), after Nautsch et al. 2020. LLR are
+# natural logarithms; D_ECE is in bit; l_w in decades (base-10 LLR).
+
+D_ECE_MAX = 0.5 / LN2  # bit, for perfect separation: 1/(2 ln 2) = 0.72135
+
+# Taylor coefficients of Z at 0, from l⁰; the radius of convergence is 2π.
+_Z_SERIES = (
+    *(0.0, 1 / 3, -1 / 12, 1 / 180, 1 / 720, -1 / 5040, -1 / 30240, 1 / 151200, 1 / 1209600),
+    *(-1 / 4790016, -1 / 47900160, 691 / 108972864000, 691 / 1307674368000),
+    *(-1 / 5337446400, -1 / 74724249600, 3617 / 666913927680000),
+)
+_SERIES_BELOW = 0.5  # |l| under which the series is the more exact form (both to 1e-15 there)
+
+# Table 1: lower bounds of l_w, inclusive; `0` is l_w = 0.
+_TAGS = ((6.0, "F"), (5.0, "E"), (4.0, "D"), (2.0, "C"), (1.0, "B"))
+
+
+def z(llr: Float64) -> Float64:
+    """Z(l) = 1/2 + (l − (eˡ − 1))/(eˡ − 1)² (Noé et al. 2022, Eq. 13), for any l, ±inf included.
+
+    llr: (...). The defining form loses all digits near 0 and overflows above 709, so: a series
+    near 0, and for l > 0 the same fraction in v = e⁻ˡ.
+    """
+    x = np.asarray(llr, np.float64)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        u = np.expm1(x)
+        below = 0.5 + (x - u) / u**2
+        v = np.exp(-x)
+        above = 0.5 + v * (np.where(v > 0, x, 0.0) * v + np.expm1(-x)) / np.expm1(-x) ** 2
+        small = np.polynomial.polynomial.polyval(x, _Z_SERIES)
+    return np.where(np.abs(x) < _SERIES_BELOW, small, np.where(x > 0, above, below))
+
+
+def d_ece(llr: Float64, t: Float64, n: Float64) -> float:
+    """D_ECE in bit (Noé et al. 2022, Eq. 13): (⟨Z(l)⟩ targets + ⟨Z(−l)⟩ nontargets) / (2 ln 2).
+
+    llr: LLRs with t targets and n nontargets each. On PAV blocks: expected disclosure, 0 to
+    `D_ECE_MAX`. On scores or on an attacker's calibration it may be negative: misleading evidence.
+    """
+    return (mean(z(llr), t) + mean(z(-llr), n)) / (2.0 * LN2)
+
+
+def l_w(laplace: Blocks) -> float:
+    """Worst-case disclosure: the largest |LLR| in decades, over `pav(..., laplace=True)`.
+
+    Source: Noé et al. 2022, section 5.2. Taken as log10 of the odds, not as ln/ln 10, so that odds
+    of 10, 100, ... lie exactly on the inclusive bounds of Table 1.
+    """
+    return max(math.log10(max(float(odds), 1.0 / float(odds))) for odds in laplace.odds)
+
+
+def tag(worst: float) -> str:
+    """Category of `l_w` (Noé et al. 2022, Table 1)."""
+    if worst == 0.0:
+        return "0"
+    return next((letter for bound, letter in _TAGS if worst >= bound), "A")
+
+
+def ece(llr: Float64, t: Float64, n: Float64, prior: Float64) -> Float64:
+    """Posterior ECE profile in bit (Noé et al. 2022, Eq. 11) over prior probabilities of a target.
+
+    llr, t, n: as for `d_ece`; prior: (p,) inside (0, 1). LLR of 0 give the prior profile (Eq. 12).
+    """
+    logit = np.log(prior) - np.log1p(-prior)
+    miss = np.array([mean(softplus(-(llr + x)), t) for x in logit])
+    fa = np.array([mean(softplus(llr + x), n) for x in logit])
+    return np.asarray((prior * miss + (1.0 - prior) * fa) / LN2, np.float64)
+
+
+# ---- Linkability D↔ and D_sys of Gomez-Barrero et al. 2017, as in Champion et al. 2021, 3.2.
+#
+# Mated scores compare two recordings of one person (targets), non-mated scores those of two
+# persons. Densities are histograms on equal bins over the joint range; another density estimate is
+# another metric and needs another name.
+
+MOST_BINS = 100
+FEWEST_MATED = 20  # two bins
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """Mated and non-mated scores in equal bins, and the bin of each trial.
+
+    mated, non_mated: (n_bins,) counts; edge: (n_bins + 1,) positions in the ranking that begin and
+    end the bins.
+    """
+
+    mated: Float64
+    non_mated: Float64
+    edge: Int64
+
+
+def histograms(
+    ranking: Ranking, weight: Float64 | None = None, n_bins: int | None = None
+) -> Histograms | None:
+    """Histograms on min(⌊T/10⌋, 100) bins, T the number of mated scores; None below 20.
+
+    weight: as for `Ranking.counts`. Bins are half-open, the last one closed. n_bins: so many,
+    however few scores there are; None without mated or non-mated ones.
+    """
+    every = np.ones(len(ranking.score)) if weight is None else weight
+    mated = every * ranking.target
+    total = int(mated.sum())
+    if total < (FEWEST_MATED if n_bins is None else 1) or total == every.sum():
+        return None
+    drawn = np.flatnonzero(every)
+    low, high = ranking.score[drawn[0]], ranking.score[drawn[-1]]
+    n_bins = n_bins or min(total // 10, MOST_BINS)
+    with np.errstate(over="ignore"):
+        scale = 1.0 if np.isfinite(high - low) else 2.0  # the range of huge scores overflows
+    edges = scale * np.linspace(low / scale, high / scale, n_bins + 1)
+    edge = np.searchsorted(ranking.score, edges)
+    edge[0], edge[-1] = drawn[0], drawn[-1] + 1
+    upto_mated = np.concatenate(([0.0], np.cumsum(mated)))[edge]
+    upto_every = np.concatenate(([0.0], np.cumsum(every)))[edge]
+    return Histograms(np.diff(upto_mated), np.diff(upto_every - upto_mated), edge)
+
+
+def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
+    """Local linkability D↔ by bin, (n_bins,): 0 where ω·LR ≤ 1, 1 where only mated scores fall,
+    else 2ωLR/(1 + ωLR) − 1, with LR = p(s|mated)/p(s|non-mated). ω: prior odds of a mated pair."""
+    d = np.zeros_like(bins.mated)
+    both = (bins.non_mated > 0) & (bins.mated > 0)
+    prior = bins.mated.sum() / bins.non_mated.sum()  # the width of the bins cancels
+    lr = omega * bins.mated[both] / bins.non_mated[both] / prior
+    d[both] = np.where(lr > 1.0, 2.0 * lr / (1.0 + lr) - 1.0, 0.0)
+    d[(bins.non_mated == 0) & (bins.mated > 0)] = 1.0
+    return d
+
+
+def d_sys(bins: Histograms, omega: float = 1.0) -> float:
+    """`linkability`: trapezoid rule of p(s|mated)·D↔(s) over bin centres, as published.
+
+    With equal bins the width cancels: the sum of share·D↔ less half of the two end bins (so perfect
+    separation does not give 1). NaN where all scores are one value and ω leaves something to link:
+    a bin of no width has no density.
+    """
+    product = bins.mated * local_linkability(bins, omega)
+    if bins.edge[-2] <= bins.edge[0] and product.any():
+        return math.nan
+    return float((product.sum() - 0.5 * (product[0] + product[-1])) / bins.mated.sum())
+
+
+def d_mean(bins: Histograms, omega: float = 1.0) -> float:
+    """`linkability_mean`: mean of D↔ over mated scores, as defined in Champion et al. 2021."""
+    return float(np.dot(bins.mated, local_linkability(bins, omega)) / bins.mated.sum())
+
+
+def by_speaker(bins: Histograms, ranking: Ranking, speaker: Int64, n_speakers: int) -> Float64:
+    """Mean of D↔ over the mated scores of each speaker, (n_speakers,), ω = 1; NaN without any.
+
+    D↔ comes from the pooled densities. speaker: (n_trials,) in input order, from 0.
+    """
+    d = np.repeat(local_linkability(bins), np.diff(bins.edge))
+    who = speaker[ranking.order][ranking.target]
+    total = np.bincount(who, weights=d[ranking.target], minlength=n_speakers)
+    count = np.bincount(who, minlength=n_speakers)
+    mean: Float64 = np.divide(total, count, out=np.full(n_speakers, np.nan), where=count > 0)
+    return mean
+
+
+def by_enrolment(ranking: Ranking, enrolled: Int64, n_speakers: int, n_bins: int) -> Float64:
+    """D_sys of each speaker's trials alone, (n_speakers,), as Champion et al.'s code (50 bins).
+
+    enrolled: (n_trials,) of the enrolment side, in input order, from 0. NaN without mated or
+    non-mated scores. Few scores in many bins overlap little, so it is biased towards 1.
+    """
+    who = enrolled[ranking.order]
+    found = np.full(n_speakers, np.nan)
+    for speaker in range(n_speakers):
+        bins = histograms(ranking, (who == speaker).astype(np.float64), n_bins)
+        if bins is not None:
+            found[speaker] = d_sys(bins)
+    return found

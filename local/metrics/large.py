@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Figures of scores in histograms, and bounds of the exact figures.
 
 Every value takes the scores of a bin as tied. The true order inside the bins is unknown, but no
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from local.metrics import detection, linkability, zebra
+from local.metrics import detection
 from local.metrics.intervals import Figures, interval_report, pair_weights
 from steps.large.plans import COARSE, Total
 from steps.large.tiles import NONTARGET, TARGET, Bins
@@ -34,8 +33,8 @@ def figures(t: Float64, n: Float64, edges: Float64) -> Figures | None:
     return {
         "eer": detection.eer(t[full], n[full]),
         **pooled,
-        "linkability": linkability.d_sys(bins) if bins else math.nan,
-        "linkability_mean": linkability.d_mean(bins) if bins else math.nan,
+        "linkability": detection.d_sys(bins) if bins else math.nan,
+        "linkability_mean": detection.d_mean(bins) if bins else math.nan,
     }
 
 
@@ -45,8 +44,8 @@ def _ordered(t: Float64, n: Float64) -> Figures:
     return {
         "eer_rocch": detection.eer(plain.t, plain.n),
         "cllr_min": detection.cllr(plain.llr, plain.t, plain.n),
-        "d_ece": zebra.d_ece(plain.llr, plain.t, plain.n),
-        "l_w": zebra.l_w(laplace),
+        "d_ece": detection.d_ece(plain.llr, plain.t, plain.n),
+        "l_w": detection.l_w(laplace),
     }
 
 
@@ -87,20 +86,20 @@ def _link_edges(edges: Float64, n_bins: int) -> Float64:
     return np.linspace(edges[0], edges[-1], n_bins + 1)
 
 
-def _link_bins(t: Float64, n: Float64, edges: Float64) -> linkability.Histograms | None:
+def _link_bins(t: Float64, n: Float64, edges: Float64) -> detection.Histograms | None:
     """Histograms on linkability's own equal bins over the range of the scores; inside a bin scores
     are taken as evenly spread. None below 20 targets."""
-    if t.sum() < linkability.FEWEST_MATED:
+    if t.sum() < detection.FEWEST_MATED:
         return None
-    n_bins = int(min(t.sum() // 10, linkability.MOST_BINS))
+    n_bins = int(min(t.sum() // 10, detection.MOST_BINS))
     wanted = _link_edges(edges, n_bins)
     mated, non_mated = (
         np.diff(np.interp(wanted, edges, np.concatenate(([0.0], np.cumsum(x))))) for x in (t, n)
     )
     if edges[-1] <= edges[0]:  # all scores are one value
         mated, non_mated = (x.sum() * (np.arange(n_bins) == n_bins - 1) for x in (t, n))
-        return linkability.Histograms(mated, non_mated, np.zeros(n_bins + 1, np.int64))
-    return linkability.Histograms(mated, non_mated, np.arange(n_bins + 1))
+        return detection.Histograms(mated, non_mated, np.zeros(n_bins + 1, np.int64))
+    return detection.Histograms(mated, non_mated, np.arange(n_bins + 1))
 
 
 def _link_bounds(t: Float64, n: Float64, edges: Float64, n_bins: int) -> Bounds:
@@ -129,7 +128,7 @@ def _link_bounds(t: Float64, n: Float64, edges: Float64, n_bins: int) -> Bounds:
 
 
 def _local(mated: Float64, non_mated: Float64, prior: float) -> Float64:
-    """D↔ by bin (`linkability.local_linkability`) with the prior of all scores."""
+    """D↔ by bin (`detection.local_linkability`) with the prior of all scores."""
     with np.errstate(divide="ignore", invalid="ignore"):
         lr = mated / non_mated / prior
         d = np.where(lr > 1.0, 2.0 * lr / (1.0 + lr) - 1.0, 0.0)
@@ -167,7 +166,7 @@ def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, ob
     made: dict[str, object] = {
         **{name: value for name, value in plan.info.items() if name not in ("format", "digest")},
         **found,
-        "tag": zebra.tag(found["l_w"]),
+        "tag": detection.tag(found["l_w"]),
         "bounds": {name: list(limits[name]) if name in limits else None for name in found},
         "extremes": {
             "nontarget": counts.extremes[NONTARGET].tolist(),

@@ -1,11 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Voice similarity matrices, de-identification and voice distinctiveness.
-
-Sources: Noé et al. 2020, Eq. 2 to 5; Noé et al. 2022, Eq. 6 to 10, 17 to 20, section 4.3. Three
-settings: OO original against original segments, OP original (rows) against protected (columns), PP
-protected against protected. M_OP is not symmetric (both papers err here); M_OO and M_PP are, so a
-pair of these counts for the cells of both orders.
-"""
+"""Pairs of segments: similarity matrices, de-identification, distinctiveness, and their gains."""
 
 import logging
 import math
@@ -14,16 +7,158 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics import detection, zebra
+from local.metrics import detection
 from local.metrics.detection import Ranking
 from local.metrics.intervals import Figures, interval_report, pair_weights
-from local.metrics.pairs import SegmentPairs
-from utils.arrays import Float64, Int64
+from local.metrics.verification import Speakers
+from utils.arrays import Bool, Float64, Int64
+from utils.cli import UserError
+from utils.tables import StrPath, sort_ids
+from utils.trials import Ids, Trials
+
+# ---- Scored pairs of segments and their speakers: the checked input of the similarity matrices.
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentPairs:
+    """Pairs of different segments, (n_pairs,) each.
+
+    row, column: speakers, as positions in `names`; n_segments: distinct segments of
+    rows and columns together, of rows, of columns.
+    """
+
+    score: Float64
+    target: Bool
+    row: Int64
+    column: Int64
+    names: list[str]
+    n_segments: tuple[int, int, int]
+
+
+def segment_pairs(
+    trials: Trials,
+    score: Float64,
+    utt2spk: Mapping[str, str],
+    *,
+    trials_path: StrPath,
+    utt2spk_path: StrPath,
+) -> SegmentPairs:
+    """Look up the speakers of scored pairs and drop pairs of one utterance with itself.
+
+    UserError, with the line, for an utterance that is not in utt2spk and for a label that disagrees
+    with it; and for a list without target or without nontarget pairs.
+    """
+    enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
+    where = (trials_path, utt2spk_path)
+    names = sort_ids({utt2spk[name] for name in (*enrol.names, *trial.names) if name in utt2spk})
+    place = {name: i for i, name in enumerate(names)}
+    row = _speakers(enrol, utt2spk, place, where)
+    column = _speakers(trial, utt2spk, place, where)
+    _check_labels(trials, row == column, where)
+    utterance = {name: i for i, name in enumerate(dict.fromkeys((*enrol.names, *trial.names)))}
+    of_row = np.array([utterance[name] for name in enrol.names])[enrol.codes]
+    of_column = np.array([utterance[name] for name in trial.names])[trial.codes]
+    keep = of_row != of_column
+    for value, label in ((True, "target"), (False, "nontarget")):
+        if not (trials.target[keep] == value).any():
+            raise UserError(f"{trials_path}:1: no {label} pair of two different utterances")
+    return SegmentPairs(
+        *(score[keep], trials.target[keep], row[keep], column[keep], names),
+        (len(utterance), len(enrol.names), len(trial.names)),
+    )
+
+
+def _speakers(
+    column: Ids,
+    utt2spk: Mapping[str, str],
+    place: Mapping[str, int],
+    where: tuple[StrPath, StrPath],
+) -> Int64:
+    for code, name in enumerate(column.names):
+        if name not in utt2spk:
+            line = int(np.argmax(column.codes == code)) + 1
+            raise UserError(f"{where[0]}:{line}: utterance {name} is not in {where[1]}")
+    return np.array([place[utt2spk[name]] for name in column.names])[column.codes]
+
+
+def _check_labels(trials: Trials, same: Bool, where: tuple[StrPath, StrPath]) -> None:
+    wrong = trials.target != same
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        label = "target" if trials.target[i] else "nontarget"
+        speakers = "the same speaker" if same[i] else "different speakers"
+        raise UserError(
+            f"{where[0]}:{i + 1}: {trials.enrol[i]} {trials.trial[i]} is labelled {label}, but "
+            f"{where[1]} gives them {speakers}"
+        )
+
+
+def common_speakers(sets: Mapping[str, SegmentPairs], paths: Mapping[str, StrPath]) -> list[str]:
+    """Speakers of every setting, rows and columns alike; UserError if one is missing."""
+    sides = {}
+    for setting, pairs in sets.items():
+        names = np.array(pairs.names)
+        rows, columns = set(names[np.unique(pairs.row)]), set(names[np.unique(pairs.column)])
+        if setting == "op":
+            sides[f"rows of {paths[setting]}"] = rows
+            sides[f"columns of {paths[setting]}"] = columns
+        else:
+            sides[f"{paths[setting]}"] = rows | columns
+    everyone = set().union(*sides.values())
+    for side, speakers in sides.items():
+        missing = sort_ids(str(name) for name in everyone - speakers)
+        if missing:
+            raise UserError(
+                f"{side}: no pair of speaker {missing[0]}, whom another list has"
+                + (f" (nor of {len(missing) - 1} more)" if len(missing) > 1 else "")
+                + "; OO, OP and PP must hold the same speakers"
+            )
+    return sort_ids(str(name) for name in everyone)
+
+
+def check_cells(pairs: SegmentPairs, trials_path: StrPath, *, symmetric: bool) -> None:
+    """Raise a UserError that names the speakers of a cell without pairs; warn of missing pairs."""
+    n = len(pairs.names)
+    count = np.bincount(pairs.row * n + pairs.column, minlength=n * n).reshape(n, n)
+    if symmetric:
+        count = count + count.T
+    empty = np.argwhere(count == 0)
+    for a, b in empty[np.argsort(empty[:, 0] != empty[:, 1], kind="stable")]:
+        one, other = pairs.names[a], pairs.names[b]
+        if a == b:
+            raise UserError(
+                f"{trials_path}: speaker {one} has no pair of two different segments, hence no "
+                "similarity with itself; a speaker needs two segments or more"
+            )
+        raise UserError(f"{trials_path}: no pair of speakers {one} and {other}; score all pairs")
+    _warn_of_missing_pairs(pairs, trials_path, symmetric=symmetric)
+
+
+def _warn_of_missing_pairs(pairs: SegmentPairs, path: StrPath, *, symmetric: bool) -> None:
+    both, rows, columns = pairs.n_segments
+    if symmetric:
+        complete = {both * (both - 1) // 2, both * (both - 1)}
+    else:
+        complete = {rows * columns - (rows + columns - both)}
+    if len(pairs.score) not in complete:
+        logger.warning(
+            "%s: %d pairs of %d segments, where %s are complete",
+            *(path, len(pairs.score), both),
+            " or ".join(str(count) for count in sorted(complete)),
+        )
+
+
+# ---- Voice similarity matrices, de-identification and voice distinctiveness.
+#
+# Sources: Noé et al. 2020, Eq. 2 to 5; Noé et al. 2022, Eq. 6 to 10, 17 to 20, section 4.3. Three
+# settings: OO original against original segments, OP original (rows) against protected (columns),
+# PP protected against protected. M_OP is not symmetric (both papers err here); M_OO and M_PP are,
+# so a pair of these counts for the cells of both orders.
 
 SETTINGS = ("oo", "op", "pp")
 FLAT = 1e-12  # a diagonal dominance (or disclosure) below this is rounding error
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +193,7 @@ class Assessment:
 
 
 def prepare(pairs: SegmentPairs, n_speakers: int, *, symmetric: bool) -> Setting:
-    """Sort the pairs of a setting once; no cell may be empty (see `pairs.check_cells`)."""
+    """Sort the pairs of a setting once; no cell may be empty (see `check_cells`)."""
     ranking = detection.rank(pairs.score, pairs.target)
     cell = (pairs.row * n_speakers + pairs.column)[ranking.order]
     count = np.bincount(cell, minlength=n_speakers**2).reshape(n_speakers, n_speakers)
@@ -84,7 +219,7 @@ def assess(setting: Setting, drawn: Float64 | None = None) -> Assessment | None:
         sim=np.exp(log_sigmoid),  # Noé et al. 2022, Eq. 6: geometric mean of σ(l)
         sim2020=np.exp(-detection.softplus(-llr)),  # Noé et al. 2020, Eq. 2: σ of the mean l
         llr=llr,
-        d_ece=zebra.d_ece(plain.llr, plain.t, plain.n),
+        d_ece=detection.d_ece(plain.llr, plain.t, plain.n),
         cllr_min=detection.cllr(plain.llr, plain.t, plain.n),
     )
 
@@ -242,3 +377,89 @@ def _matrix(m: Float64, names: list[str]) -> dict[str, dict[str, float]]:
         row: dict(zip(names, values, strict=True))
         for row, values in zip(names, m.tolist(), strict=True)
     }
+
+
+# ---- Effect of protection on the enrolment-trial lists, relative to unprotected speech.
+#
+# Source: Noé et al. 2022, Eq. 17 to 20 and Tables 3 and 4. Three settings: OO both sides original,
+# OA original enrolment and protected trials (ignorant attacker), AA both protected (lazy-informed
+# attacker). `similarity` does so for all pairs of segments; the paper's tables are for lists.
+
+LIST_SETTINGS = ("oo", "oa", "aa")
+
+
+def gain_figures(rankings: Mapping[str, Ranking], weights: Mapping[str, Float64]) -> Figures | None:
+    """All single figures, NaN where undefined; None where a list has no target or no nontarget.
+    weights: (n_trials,) in ascending order of score, of each list of a resample."""
+    d, c = {}, {}
+    for s, ranking in rankings.items():
+        t, n = ranking.counts(weights.get(s))
+        if not (t.any() and n.any()):
+            return None
+        plain = detection.pav(t, n)
+        d[s] = detection.d_ece(plain.llr, plain.t, plain.n)
+        c[s] = detection.cllr(plain.llr, plain.t, plain.n)
+    return {
+        **{f"d_ece_{s}": d[s] for s in LIST_SETTINGS},
+        **{f"cllr_min_{s}": c[s] for s in LIST_SETTINGS},
+        "d_ece_oa_oo": loss(d["oa"], d["oo"]),  # Eq. 17
+        "cllr_min_oa_oo": loss(1.0 - c["oa"], 1.0 - c["oo"]),  # Eq. 18: (C_OA − C_OO)/(1 − C_OO)
+        "g_d_ece_lists": gain_db(d["aa"], d["oo"]),  # Eq. 19
+        "g_cllr_min_lists": gain_db(1.0 - c["aa"], 1.0 - c["oo"]),  # Eq. 20
+    }
+
+
+def gains(
+    scored: Mapping[str, tuple[Trials, Float64]],
+    speakers: Mapping[str, Speakers] | None = None,
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """All figures of the three lists (keys of the JSON: docs/metrics).
+
+    scored: for each of `SETTINGS` trials with targets and nontargets, and scores, (n_trials,) in
+    their order. Intervals need `speakers` of each list; a resample draws the same people for all.
+    """
+    names = sort_ids({name for found in (speakers or {}).values() for name in found.names})
+    cells = {s: _cells(found, names) for s, found in (speakers or {}).items()}
+    rankings = {s: detection.rank(y, x.target, cells.get(s)) for s, (x, y) in scored.items()}
+    found = gain_figures(rankings, {})
+    if found is None:
+        raise ValueError("gains needs target and nontarget trials in each list")
+    report: dict[str, object] = {
+        f"n_{'' if value else 'non'}target_{s}": int((trials.target == value).sum())
+        for s, (trials, _) in scored.items()
+        for value in (True, False)
+    }
+    report["n_segments"] = len(Ids.of(scored["oo"][0].trial).names)
+    report |= with_reasons(found)
+    if speakers is None:
+        return report
+    _warn_of_other_people(speakers, names)
+    report["n_speakers"] = len(names)
+    if n_bootstrap:
+        ranked = {s: cell[rankings[s].order] for s, cell in cells.items()}
+
+        def evaluate(drawn: Float64) -> Figures | None:
+            weight = pair_weights(drawn).ravel()
+            return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
+
+        report |= interval_report(evaluate, len(names), n_bootstrap, seed)
+    return report
+
+
+def _cells(found: Speakers, names: list[str]) -> Int64:
+    """Both speakers of each trial as one number, by their positions in names."""
+    place = {name: i for i, name in enumerate(names)}
+    at: Int64 = np.array([place[name] for name in found.names], np.int64)
+    return np.asarray(at[found.enrol] * len(names) + at[found.trial], np.int64)
+
+
+def _warn_of_other_people(speakers: Mapping[str, Speakers], names: list[str]) -> None:
+    for s, found in speakers.items():
+        if lacking := sorted(set(names) - set(found.names)):
+            logger.warning(
+                "%s: no trial of %d of %d speakers (%s first): a gain compares different people",
+                *(s.upper(), len(lacking), len(names), lacking[0]),
+            )

@@ -1,5 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
-"""All figures of one trial list: detection, ZEBRA and linkability from one sort, with intervals."""
+"""Figures of trial lists: all of one list, calibration on another, and the curves behind them."""
 
 import logging
 import math
@@ -8,13 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics import detection, linkability, zebra
+from local.metrics import detection
 from local.metrics.detection import Ranking, folded
 from local.metrics.intervals import Figures, interval_report, pair_weights
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
 from utils.trials import Ids, Trials
+
+# ---- All figures of one trial list: detection, ZEBRA and linkability from one sort, with
+# intervals.
 
 logger = logging.getLogger(__name__)
 
@@ -131,15 +133,15 @@ class ScoredTrials:
         return both / (2.0 * detection.LN2)
 
     def _linkability(self, weight: Float64 | None) -> Figures:
-        bins = linkability.histograms(self.ranking, weight)
+        bins = detection.histograms(self.ranking, weight)
         figures: Figures = {}
         for suffix, omega in {
             "": 1.0,
             **{f"_omega_{x}": v for x, v in self.omegas.items()},
         }.items():
-            figures[f"linkability{suffix}"] = linkability.d_sys(bins, omega) if bins else math.nan
+            figures[f"linkability{suffix}"] = detection.d_sys(bins, omega) if bins else math.nan
             figures[f"linkability_mean{suffix}"] = (
-                linkability.d_mean(bins, omega) if bins else math.nan
+                detection.d_mean(bins, omega) if bins else math.nan
             )
         return figures
 
@@ -148,10 +150,10 @@ class ScoredTrials:
 
         speaker: (n_trials,) of the trial utterance, in input order, as positions in names.
         """
-        bins = linkability.histograms(self.ranking)
+        bins = detection.histograms(self.ranking)
         if bins is None:
             return None
-        d = linkability.by_speaker(bins, self.ranking, speaker, len(names))
+        d = detection.by_speaker(bins, self.ranking, speaker, len(names))
         return {
             name: value for name, value in zip(names, d.tolist(), strict=True) if value == value
         }
@@ -173,9 +175,9 @@ FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
     "eer_rocch": lambda _, of, __: detection.eer(of.plain.t, of.plain.n),
     "cllr": lambda trials, _, weight: trials.balanced_bits(trials.cost, weight),
     "cllr_min": lambda _, of, __: detection.cllr(of.plain.llr, of.plain.t, of.plain.n),
-    "d_ece": lambda _, of, __: zebra.d_ece(of.plain.llr, of.plain.t, of.plain.n),
+    "d_ece": lambda _, of, __: detection.d_ece(of.plain.llr, of.plain.t, of.plain.n),
     "d_ece_raw": lambda trials, _, weight: trials.balanced_bits(trials.gain, weight),
-    "l_w": lambda _, of, __: zebra.l_w(of.laplace),
+    "l_w": lambda _, of, __: detection.l_w(of.laplace),
 }
 
 
@@ -189,7 +191,7 @@ def prepare(
     `detection.rank`): (n_trials,)."""
     ranking = detection.rank(score, target, cell)
     signed = np.where(ranking.target, ranking.score, -ranking.score)
-    return ScoredTrials(ranking, omegas or {}, detection.softplus(-signed), zebra.z(signed))
+    return ScoredTrials(ranking, omegas or {}, detection.softplus(-signed), detection.z(signed))
 
 
 def verification(
@@ -224,7 +226,7 @@ def verification(
         "n_nontarget": len(trials) - n_target,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
-        "tag": zebra.tag(figures["l_w"]),
+        "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
     if speakers is None:
@@ -259,15 +261,15 @@ def _with_rise(
 
 def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, object]:
     """D_sys on so many bins: of all trials, and by enrolled speaker (Champion et al. 2021)."""
-    bins = linkability.histograms(ranking, n_bins=n_bins)
-    own = linkability.by_enrolment(ranking, speakers.enrol, len(speakers.names), n_bins)
+    bins = detection.histograms(ranking, n_bins=n_bins)
+    own = detection.by_enrolment(ranking, speakers.enrol, len(speakers.names), n_bins)
     found = {
         name: value
         for name, value in zip(speakers.names, own.tolist(), strict=True)
         if value == value
     }
     name = f"linkability_bins_{n_bins}"
-    return {name: linkability.d_sys(bins) if bins else math.nan, f"{name}_per_speaker": found}
+    return {name: detection.d_sys(bins) if bins else math.nan, f"{name}_per_speaker": found}
 
 
 def _intervals(
@@ -289,7 +291,7 @@ def _intervals(
 
 
 def _warn_of_undefined(figures: Figures, n_target: int) -> None:
-    fewest = linkability.FEWEST_MATED
+    fewest = detection.FEWEST_MATED
     for name, value in figures.items():
         if math.isnan(value):
             why = (
@@ -298,3 +300,240 @@ def _warn_of_undefined(figures: Figures, n_target: int) -> None:
                 else "all scores are equal, and a bin of no width has no density"
             )
             logger.warning("%s is undefined: %s", name, why)
+
+
+# ---- Calibration by the attacker: a mapping learnt on one run of a safeguard, used on another.
+#
+# Source: Noé et al. 2022, section 5.3 (Eq. 15 and 16): the scores of run f1 are mapped to LLR by a
+# function learnt on run f0, and C_ECE is the D_ECE of the result: zero means a useless mapping,
+# below zero a misleading one. Not defined for a deterministic safeguard, whose two runs are one.
+
+# Weight of slope²/2 for scores of unit spread: far below any reported digit, and enough to keep the
+# slope finite where the classes of f0 are separable.
+RIDGE = 1e-9
+_NEWTON_STEPS = 200
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """Linear mapping LLR = slope·score + offset."""
+
+    slope: float
+    offset: float
+
+    def __call__(self, score: Float64) -> Float64:
+        """LLR of scores of any shape."""
+        return self.slope * score + self.offset
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicMap:
+    """Piecewise linear LLR of a score, constant beyond the ends. score, llr: corners, ascending."""
+
+    score: Float64
+    llr: Float64
+
+    def __call__(self, score: Float64) -> Float64:
+        """LLR of scores of any shape."""
+        return np.interp(score, self.score, self.llr)
+
+
+def fit_linear(score: Float64, target: Bool) -> LinearMap:
+    """Fit the slope and offset that minimise C_llr on these trials (logistic regression).
+
+    Each class weighs one half, so that no database prior is left in the offset. The slope may be
+    negative (a reversed score). Newton's method on scores of zero mean and unit spread.
+    """
+    y = target.astype(np.float64)
+    half = 0.5 * (y / y.sum() + (1.0 - y) / (1.0 - y).sum())  # weights of trials, sum 1
+    if (score == score[0]).all():
+        logger.warning("all scores of f0 are equal: the linear calibration is LLR = 0")
+        return LinearMap(0.0, 0.0)
+    largest = float(np.abs(score).max())  # squares of scores may overflow
+    x = score / largest
+    centre = float(half @ x)
+    spread = float(np.sqrt(half @ (x - centre) ** 2))
+    a, b = _newton((x - centre) / spread, np.where(target, 1.0, -1.0), half)
+    return LinearMap(a / spread / largest, b - a * centre / spread)
+
+
+def _newton(x: Float64, sign: Float64, half: Float64) -> tuple[float, float]:
+    """Minimise Σ half·softplus(−sign·(a·x + b)) + RIDGE·a²/2 by damped Newton steps."""
+    design = np.stack([x, np.ones_like(x)], axis=1)
+    ridge = np.array([RIDGE, 0.0])
+
+    def loss(w: Float64) -> float:
+        return float(half @ detection.softplus(-sign * (design @ w)) + 0.5 * w @ (ridge * w))
+
+    w, value = np.zeros(2), loss(np.zeros(2))
+    for _ in range(_NEWTON_STEPS):
+        wrong = np.exp(-detection.softplus(sign * (design @ w)))  # σ(−sign·l)
+        gradient = -design.T @ (half * sign * wrong) + ridge * w
+        curvature = (design.T * (half * wrong * (1.0 - wrong))) @ design + np.diag(ridge)
+        curvature[1, 1] += 1e-300  # all LLR huge: keep the step defined
+        step = np.linalg.solve(curvature, gradient)
+        scale = 1.0
+        while loss(w - scale * step) > value and scale > 1e-12:
+            scale *= 0.5
+        w = w - scale * step
+        previous, value = value, loss(w)
+        if previous - value <= 1e-16 * (1.0 + abs(value)) and abs(gradient).max() < 1e-11:
+            break
+    return float(w[0]), float(w[1])
+
+
+def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
+    """Fit the BOSARIS mapping: PAV with one extra target below and one extra nontarget above all
+    scores, straight lines between blocks.
+
+    The extra trials make every LLR finite; they count in the prior too, as in BOSARIS: the LLR of a
+    block is ln(t/n) − ln((T + 1)/(N + 1)).
+    """
+    ranking = detection.rank(score, target)
+    t, n = ranking.counts()
+    t, n = np.concatenate(([1.0], t, [0.0])), np.concatenate(([0.0], n, [1.0]))
+    start = detection.pool_adjacent_violators(t, n)
+    block_t, block_n = np.add.reduceat(t, start), np.add.reduceat(n, start)
+    llr = np.log((block_t * n.sum()) / (block_n * t.sum()))
+    first_run = np.maximum(start - 1, 0)  # run 0 stands at place 1, after the extra target
+    last_run = np.append(start[1:] - 2, len(ranking.start) - 1)
+    first = ranking.start[first_run]
+    last = np.append(ranking.start[1:], len(ranking.score))[last_run] - 1
+    corner = np.stack([ranking.score[first], ranking.score[last]], axis=1).ravel()
+    new = np.concatenate(([True], corner[1:] > corner[:-1]))  # a block may be one score wide
+    return IsotonicMap(corner[new], np.repeat(llr, 2)[new])
+
+
+def calibration(
+    target: Bool, score_f0: Float64, score_f1: Float64
+) -> dict[str, int | float | str | None]:
+    """All figures of two runs on one trial list (keys of the JSON: docs/metrics).
+
+    target, score_f0, score_f1: (n_trials,), with targets and nontargets.
+    """
+    y = target.astype(np.float64)
+    report: dict[str, int | float | str | None] = {
+        "n_target": int(y.sum()),
+        "n_nontarget": int(len(y) - y.sum()),
+    }
+    for run, score in (("f0", score_f0), ("f1", score_f1)):
+        t, n = detection.rank(score, target).counts()
+        plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
+        report[f"d_ece_{run}"] = detection.d_ece(plain.llr, plain.t, plain.n)
+        report[f"cllr_min_{run}"] = detection.cllr(plain.llr, plain.t, plain.n)
+        report[f"l_w_{run}"] = detection.l_w(laplace)
+        report[f"tag_{run}"] = detection.tag(detection.l_w(laplace))
+    linear = fit_linear(score_f0, target)
+    learnt = {  # Eq. 15: calibrated scores of f1
+        "linear": linear(score_f1),
+        "isotonic": fit_isotonic(score_f0, target)(score_f1),
+        "uncalibrated": score_f1,
+    }
+    for name, llr in learnt.items():
+        report[f"c_ece_{name}"] = detection.d_ece(llr, y, 1.0 - y)  # Eq. 16
+        report[f"cllr_{name}"] = detection.cllr(llr, y, 1.0 - y)
+    report["linear_slope"], report["linear_offset"] = linear.slope, linear.offset
+    if np.array_equal(score_f0, score_f1):
+        logger.warning(
+            "f0 and f1 have the same scores: C_ECE is not defined for a deterministic safeguard, "
+            "and these figures test the calibration on what it was learnt from"
+        )
+    return report
+
+
+# ---- Curves behind the figures, for pictures of scores, small enough to keep with the results.
+#
+# ECE profiles (Noé et al. 2022, Eq. 11 and 12, Fig. 7, 8 and 10), empirical calibration (Fig. 4),
+# score histograms with the local linkability (Champion et al. 2021, section 3.2). Everything rests
+# on the same functions as the single figures.
+
+LOG_ODDS = np.linspace(-8.0, 8.0, 161)  # natural log-odds of the prior at which profiles are given
+POSTERIOR_BINS = 10
+
+Curve = list[float]
+
+
+def _prior() -> Float64:
+    return np.asarray(1.0 / (1.0 + np.exp(-LOG_ODDS)), np.float64)
+
+
+def _profile(llr: Float64, t: Float64, n: Float64) -> Curve:
+    profile: Curve = detection.ece(llr, t, n, _prior()).tolist()
+    return profile
+
+
+def _oracle(score: Float64, target: Bool) -> Curve:
+    blocks = detection.pav(*detection.rank(score, target).counts())
+    return _profile(blocks.llr, blocks.t, blocks.n)
+
+
+def prior_profile() -> dict[str, Curve]:
+    """ECE of an attacker who hears nothing, over `log_odds` (Noé et al. 2022, Eq. 12)."""
+    zero, one = np.zeros(1), np.ones(1)
+    return {"log_odds": LOG_ODDS.tolist(), "prior": _profile(zero, one, one)}
+
+
+def attack(target: Bool, score: Float64) -> dict[str, object]:
+    """Oracle-calibrated ECE profile of a trial list, that of its scores as LLR (Noé et al. 2022,
+    Fig. 7) with their empirical calibration (Fig. 4), and its score histogram.
+
+    target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
+    share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
+    """
+    y = target.astype(np.float64)
+    return {
+        "ece": _oracle(score, target),
+        "ece_actual": _profile(score, y, 1.0 - y),
+        "empirical": {"uncalibrated": empirical(target, score)},
+        "histogram": _histogram(target, score),
+    }
+
+
+def _histogram(target: Bool, score: Float64) -> dict[str, Curve] | None:
+    ranking = detection.rank(score, target)
+    bins = detection.histograms(ranking)
+    if bins is None:
+        return None
+    low, high = ranking.score[0], ranking.score[-1]
+    return {
+        "edges": np.linspace(low, high, len(bins.mated) + 1).tolist(),
+        "mated": (bins.mated / bins.mated.sum()).tolist(),
+        "non_mated": (bins.non_mated / bins.non_mated.sum()).tolist(),
+        "linkability": detection.local_linkability(bins).tolist(),
+    }
+
+
+def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str, object]:
+    """ECE profiles of two runs of a safeguard, and of the mapping learnt on f0 and used on f1.
+
+    target, score_f0, score_f1: (n_trials,), both classes present (Noé et al. 2022, 5.3, Fig. 8);
+    the empirical calibration of the same mapped scores (Fig. 4).
+    """
+    linear = fit_linear(score_f0, target)(score_f1)
+    isotonic = fit_isotonic(score_f0, target)(score_f1)
+    y = target.astype(np.float64)
+    mapped = {"linear": linear, "isotonic": isotonic, "uncalibrated": score_f1}
+    return {
+        "ece": {
+            "f0": _oracle(score_f0, target),
+            "f1": _oracle(score_f1, target),
+            **{name: _profile(llr, y, 1.0 - y) for name, llr in mapped.items()},
+        },
+        "empirical": {name: empirical(target, llr) for name, llr in mapped.items()},
+    }
+
+
+def empirical(target: Bool, llr: Float64) -> dict[str, Curve]:
+    """Share of targets among trials by the posterior that their LLR states (Noé et al. 2022, 3.3).
+
+    The posterior is σ(llr + logit of the trials' own share of targets), in ten equal bins; bins
+    without trials are left out. posterior: mean by bin; share, count: likewise.
+    """
+    share = target.mean()
+    posterior = np.exp(-detection.softplus(-(llr + np.log(share) - np.log1p(-share))))
+    which = np.minimum((posterior * POSTERIOR_BINS).astype(np.int64), POSTERIOR_BINS - 1)
+    count = np.bincount(which, minlength=POSTERIOR_BINS).astype(np.float64)
+    some = count > 0
+    stated = np.bincount(which, posterior, POSTERIOR_BINS)[some] / count[some]
+    found = np.bincount(which, target.astype(np.float64), POSTERIOR_BINS)[some] / count[some]
+    return {"posterior": stated.tolist(), "share": found.tolist(), "count": count[some].tolist()}

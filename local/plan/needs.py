@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
 from collections.abc import Sequence
@@ -6,16 +5,27 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from local.plan.evaluators import Encoder, Evaluator, check_names, find_encoder, find_evaluator
-from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
-from local.plan.options import Asked, need_conf
-from local.plan.tables import Tables
+from local.plan.options import (
+    ENROLMENT,
+    Asked,
+    Encoder,
+    Evaluator,
+    Found,
+    Tables,
+    check_names,
+    find_encoder,
+    find_evaluator,
+    folder_for,
+    look_at,
+    need_conf,
+    settings_of,
+)
 from local.protocols.attackers import FINETUNED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
-from utils.jsonfiles import read_json_object
 from utils.settings import read_settings
+from utils.tables import read_json_object
 
 
 @cache

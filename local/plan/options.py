@@ -1,15 +1,20 @@
-# SPDX-License-Identifier: Apache-2.0
-"""What a recipe was asked, checked before anything is made."""
+"""What a recipe was asked: options, tables of a plan, who listens, speech of other systems."""
 
+import json
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from local.protocols.challenge import read_protocol
+from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attack, read_protocol
+from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
-from utils.settings import is_settings, list_settings
+from utils.settings import is_settings, list_settings, name_settings, read_settings
+from utils.tables import atomic_write, read_map
+
+# ---- What a recipe was asked, checked before anything is made.
 
 NUMBER = "[1-9][0-9]*"
 N_NEAR = 5  # names that are told where one is unknown
@@ -124,3 +129,427 @@ def need_folders(folders: Collection[str]) -> None:
     for folder in folders:
         if not Path(folder).is_dir():
             raise UserError(f"{folder} is missing; make it with ./run.sh --stop-stage 0")
+
+
+# ---- Tables of a plan: each output with its stage, program and arguments.
+
+TABLES = (
+    "prepare", "audio", "encoders", "xvectors", "informed_xvectors", "averages", "backends", "f0",
+    "world", "wavlm", "pools", "synthesisers", "generators", "commanded", "protected",
+    "drawn_again",
+    "aligned", "scores", "similarity", "metrics", "prosody", "quality_samples", "quality",
+    "functionals", "emotions", "lang", "recognisers", "decoded", "results", "report",
+    "trials", "external", "joined", "threshold", "capacity", "time", "curves",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """Step. outs: its output folders (`--also` between them). command: its words; %name stands for
+    the program of that name, given by the recipe; %data, %out and %then are those of
+    utils/recipe.sh."""
+
+    stage: int
+    outs: tuple[str, ...]
+    command: tuple[str, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """Fields of the row in a table: stage, outputs, `--`, command."""
+        first, *others = self.outs
+        return [str(self.stage), first, *others, "--", *self.command]
+
+
+@dataclass
+class Tables:
+    """Rows of each table, in the order in which they were planned; each output once."""
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    _made: dict[str, Row] = field(default_factory=dict)
+
+    def add(self, table: str, stage: int, out: str, *command: str, also: Iterable[str] = ()) -> str:
+        """Plan a step, unless it is planned already; returns OUT. also: further words between OUT
+        and `--`, such as `--also FOLDER`. RuntimeError for two commands that make one output."""
+        row = Row(stage, (out, *also), command)
+        before = self._made.setdefault(out, row)
+        if before is row:
+            self.rows[table].append(row)
+        elif before.command != command:
+            raise RuntimeError(f"{out} is planned twice: {before.command}, {command}")
+        return out
+
+    def job(self, table: str, stage: int, out: str, *command: str) -> str:
+        """Plan a step of one job."""
+        return self.add(table, stage, out, "job", out, *command)
+
+    def over(self, table: str, stage: int, data: str, out: str, *command: str) -> str:
+        """Plan a step of jobs over the parts of a data directory."""
+        return self.add(table, stage, out, "over", data, out, *command)
+
+    def outs(self, table: str) -> list[str]:
+        """Outputs of the steps in a table."""
+        return [row.outs[0] for row in self.rows[table]]
+
+    def every_out(self) -> Collection[str]:
+        """Outputs of the steps in all tables."""
+        return self._made.keys()
+
+    def write(self, folder: Path) -> None:
+        """Write FOLDER/<table>.tsv for each name, also for a table without rows. UserError for a
+        word that a table cannot hold."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, rows in self.rows.items():
+            with atomic_write(folder / f"{name}.tsv") as stream:
+                for row in rows:
+                    for word in row.words:
+                        if not word or "\t" in word or "\n" in word:
+                            raise UserError(
+                                f"{row.outs[0]}: {word!r} in its command; an option may be neither "
+                                "empty nor hold a tab or a line break"
+                            )
+                    stream.write("\t".join(row.words) + "\n")
+
+
+# ---- Evaluators: encoders and back ends, and the folders of their results.
+
+TRAINED, NORMALISED = "trained", "_asnorm"
+BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
+FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
+
+
+def label_of(word: str) -> str:
+    """Name such as hub:a/b as a part of a folder's name; tables spell it as the option does
+    (local.report.gather.where_is)."""
+    return word.replace("/", "+")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
+    part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
+    which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
+    toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
+    its seed; 0: the first."""
+
+    word: str
+    title: str
+    model: str
+    conf: str = ""
+    given: str = ""
+    training: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name in the folders of its results."""
+        return label_of(self.title)
+
+    @property
+    def xvectors(self) -> str:
+        """Folder of its x-vectors."""
+        return f"exp/xvectors/{self.name}"
+
+
+_AGAIN = re.compile(r"(?P<of>.+)_seed(?P<number>[1-9][0-9]*)")
+
+
+def _settings_of(word: str) -> tuple[str, int]:
+    """Settings of an encoder that the recipe trains, and the number of the training in its word; no
+    settings for an encoder that comes trained."""
+    conf = "conf/encoders/{}.yaml"
+    if Path(conf.format(word)).is_file():
+        return conf.format(word), 0
+    again = _AGAIN.fullmatch(word)
+    if again and Path(conf.format(again["of"])).is_file():
+        return conf.format(again["of"]), int(again["number"])
+    return "", 0
+
+
+def train_again(words: Sequence[str], trainings: int) -> list[str]:
+    """Evaluators of --evaluators, each followed by the further trainings of an encoder that the
+    recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1."""
+    found: list[str] = []
+    for word in words:
+        encoder, _, backend = word.rpartition("/")
+        found.append(word)
+        if _settings_of(encoder) == (f"conf/encoders/{encoder}.yaml", 0):
+            found += [f"{encoder}_seed{n}/{backend}" for n in range(1, trainings)]
+    return list(dict.fromkeys(found))
+
+
+def find_encoder(word: str) -> Encoder:
+    """Encoder of a word; UserError for an unknown one."""
+    settings, training = _settings_of(word)
+    known = any(
+        word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
+    )
+    if not (settings or known or Path(word, "encoder.yaml").is_file()):
+        there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
+        raise UserError(
+            f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, "
+            "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
+            f"{there}"
+        )
+    given = word.partition(":")[2] if word.startswith("given:") else ""
+    title = word
+    if given:
+        title = f"given:{Path(given).name}"
+    elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
+        title = Path(word).name
+    model = f"exp/encoders/{word}" if settings else word
+    return Encoder(word, title, model, settings, given, training)
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Encoder with a back end. word: as --evaluators spells it. label: the name in paths and
+    tables. scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
+    training: the protected set on which an attacker trained it; empty: none. base: the encoder that
+    the attacker retrained or trained anew."""
+
+    word: str
+    encoder: Encoder
+    backend: str
+    label: str
+    scorer: str
+    asnorm: str
+    training: str = ""
+    base: Encoder | None = None
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the back end is trained."""
+        return BACKENDS[self.backend] == TRAINED
+
+
+def find_evaluator(word: str, cohort_size: str) -> Evaluator:
+    """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
+    name, _, backend = word.rpartition("/")
+    if not name or backend not in BACKENDS:
+        raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
+    encoder = find_encoder(name)
+    return Evaluator(
+        word, encoder, backend, label_of(f"{encoder.title}/{backend}"),
+        f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
+        cohort_size if backend.endswith(NORMALISED) else "0",
+    )  # fmt: skip
+
+
+def check_names(encoders: Sequence[Encoder]) -> None:
+    """Raise a UserError if two encoders share the folders of their x-vectors and scores."""
+    word_of: dict[str, str] = {}
+    for encoder in encoders:
+        first = word_of.setdefault(encoder.name, encoder.word)
+        if first != encoder.word:
+            raise UserError(
+                f"--evaluators, --voice-encoder: {first} and {encoder.word} would both be called "
+                f"{encoder.name}; rename a folder"
+            )
+
+
+def inform(evaluator: Evaluator, attack: Attack, how: str, train_set: str) -> Evaluator:
+    """Evaluator that an attacker trains from another with the training set, protected by the system
+    at the attack's level; unchanged where nothing is trained."""
+    if attack.level == "-":
+        return evaluator
+    training = f"{train_set}_{attack.system}_{attack.level}"
+    encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
+    if how in (SCRATCH, FINETUNED):
+        name = f"{name}.{how}"
+        encoder = replace(encoder, title=name, model=f"exp/encoders/{name}")
+    return replace(
+        evaluator, encoder=encoder, training=training, base=evaluator.encoder,
+        scorer=f"exp/backends/{name}" if evaluator.is_trained else evaluator.scorer,
+    )  # fmt: skip
+
+
+# ---- Externally protected speech, and external commands: --external, --external-command.
+#
+# Each becomes a system with settings in exp/external/<name>.yaml, beside those of conf/systems. The
+# content of its folders is checked before anything is made.
+
+FOLDER = Path("exp/external")
+ENROLMENT, TRAINING = "enrolment", "training"  # parts that may be missing
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_OPTIONS = ("train", "suffix")
+
+
+@dataclass(frozen=True)
+class Speech:
+    """Word of --external. folders: of the first draw, of the second, ... (of nist.sh: of each
+    profile). options: train= and suffix=."""
+
+    word: str
+    name: str
+    folders: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_external(text: str, taken: Collection[str]) -> list[Speech]:
+    """Words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>].
+
+    taken: names of other systems. UserError for a word of another form.
+    """
+    found: list[Speech] = []
+    for word in text.split():
+        name, _, said = word.partition("=")
+        parts = [part for part in said.split(",") if part]
+        if not name or not parts or _split(parts[0])[0]:
+            raise UserError(
+                f"--external '{word}': <name>=<folder>[,<folder>][,train=<folder>]"
+                "[,suffix=<text>] is expected"
+            )
+        _check_name(f"--external '{word}'", name, {*taken, *(one.name for one in found)})
+        options = dict(
+            p.split("=", 1) for p in parts if p.startswith(tuple(f"{o}=" for o in _OPTIONS))
+        )
+        folders = tuple(part for part in parts if part.partition("=")[0] not in options)
+        once(f"--external '{word}'", folders)
+        found.append(Speech(word, name, folders, options))
+    return found
+
+
+def _split(part: str) -> tuple[str, str]:
+    """Name and value of train=X or suffix=X; a folder has no name."""
+    name, equals, value = part.partition("=")
+    return (name, value) if equals and name in _OPTIONS else ("", part)
+
+
+def _check_name(option: str, name: str, taken: Collection[str]) -> None:
+    if name == "original" or name in taken:
+        raise UserError(
+            f"{option}: {name} is the name of original speech or of another system; "
+            "choose another name"
+        )
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{option}: a name has letters, digits, _ and - only; not '{name}'")
+
+
+def take_external(asked: Asked) -> Asked:
+    """Options with the systems of --external and --external-command among the systems; writes their
+    settings. UserError for unusable ones."""
+    systems = asked.words("systems")
+    found = read_external(asked.get("external"), systems)
+    names = [one.name for one in found]
+    settings = {one.name: _settings(one) for one in found}
+    if command := asked.get("external_command").strip():
+        name, _, text = command.partition("=")
+        option = f"--external-command '{command}'"
+        if not text.strip():
+            raise UserError(f"{option}: <name>=<program> ... {{in}} ... {{out}} is expected")
+        _check_name(option, name, [*systems, *names])
+        settings[name] = {"anonymiser": "command", "command": text.strip()}
+    for name, values in settings.items():
+        if is_settings(path := f"conf/systems/{name}.yaml"):
+            raise UserError(
+                f"--external: {name_settings(path)} is another system; choose another name"
+            )
+        _write(name, values)
+        sets = [f"{asked['evaluation']}_enrolls"]
+        sets += [f"{asked['evaluation']}_trials_{gender}" for gender in asked["genders"].split()]
+        if suffix := look_at(str(_conf(name)), sets, asked["train_set"]).suffix:
+            _write(name, {**values, "suffix": suffix})
+    return asked.changed({"systems": " ".join([*systems, *settings])})
+
+
+def _write(name: str, values: Mapping[str, object]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with atomic_write(_conf(name)) as stream:  # JSON is YAML
+        json.dump(values, stream, indent=1)
+        stream.write("\n")
+
+
+def _settings(one: Speech) -> dict[str, object]:
+    folders = [*one.folders, *([one.options["train"]] if "train" in one.options else [])]
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise UserError(f"--external '{one.word}': there is no folder '{folder}'")
+    first, *more = one.folders
+    values: dict[str, object] = {"anonymiser": "external", "folder": first}
+    if more[1:]:
+        raise UserError(f"--external '{one.word}': more than two draws; two are compared")
+    if more:
+        values["second_draw"] = more[0]
+    if train := one.options.get("train"):
+        values["train"] = train
+    if suffix := one.options.get("suffix"):
+        values["suffix"] = suffix
+    return values
+
+
+def _conf(name: str) -> Path:
+    return FOLDER / f"{name}.yaml"
+
+
+def settings_of(name: str) -> str:
+    """Settings of a system from an earlier use of these options; empty where there are none."""
+    return str(_conf(name)) if _conf(name).is_file() else ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Speech found for a system. lacks: missing parts among ENROLMENT and TRAINING. notes: counts
+    of the finds. suffix: appended to ids in names."""
+
+    lacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    suffix: str = ""
+
+
+def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
+    """Match the speech in a system's settings with the utterances of data/<set>; sets: enrolment
+    first.
+
+    Sets that are not prepared yet are not checked. UserError where trials are missing, or only a
+    part of the enrolment or of the training set is there.
+    """
+    values = read_settings(conf)
+    if values.get("anonymiser") != "external" or not Path(f"data/{sets[0]}/utt2spk").is_file():
+        return Found()
+    name, suffix = Path(conf).stem, str(values.get("suffix", ""))
+    first = Path(str(values["folder"]))
+    second = Path(str(values.get("second_draw", first)))
+    folders = {sets[0]: second, **dict.fromkeys(sets[1:], first)}
+    folders[train] = Path(str(values.get("train", first)))
+    wanted = {one: list(read_map(f"data/{one}/utt2spk")) for one in folders if _there(one)}
+    names = {folder: find_names(folder, suffix) for folder in dict.fromkeys(folders.values())}
+    every = [utt for utts in wanted.values() for utt in utts]
+    notes, lacks = [], []
+    behind = suffix or find_suffix(first, names[first], every)
+    if behind:
+        notes.append(f"{name}: names end in {behind} behind the utterance")
+    for folder, stems in names.items():
+        known = {stem.removesuffix(behind) for stem in stems}
+        for one, utts in wanted.items():
+            if folders[one] != folder:
+                continue
+            missing = [utt for utt in utts if utt not in known]
+            may_lack = {sets[0]: ENROLMENT, train: TRAINING}.get(one, "")
+            if missing and may_lack and len(missing) == len(utts):
+                lacks.append(may_lack)
+                notes.append(f"{name}: {folder} has no speech of data/{one}")
+            elif missing:
+                raise UserError(
+                    f"{name}: {folder} lacks {len(missing)} of {len(utts)} utterances of "
+                    f"data/{one}: {' '.join(missing[:3])}{' ...' if missing[3:] else ''}; give "
+                    "them, or take the system out"
+                )
+        strange = sorted(known.difference(every))
+        if strange:
+            notes.append(
+                f"{name}: {folder}: {len(strange)} of {len(stems)} files are of no utterance of "
+                f"these sets: {' '.join(strange[:3])}{' ...' if strange[3:] else ''}"
+            )
+    return Found(tuple(lacks), tuple(notes), behind)
+
+
+def _there(name: str) -> bool:
+    return Path(f"data/{name}/utt2spk").is_file()
+
+
+def folder_for(conf: str, name: str, *, train: str, draw: str) -> str:
+    """Folder of a set's speech, for a draw (0 or 1); empty for a command, which makes it."""
+    values = read_settings(conf)
+    if name == train and "train" in values:
+        return str(values["train"])
+    key = "second_draw" if draw != "0" and "second_draw" in values else "folder"
+    return str(values.get(key, ""))

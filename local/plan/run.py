@@ -1,21 +1,274 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Plan of run.sh."""
+"""The plan of run.sh: what earlier runs measured, the tables and the report, and all steps."""
 
 import shlex
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.plan.attacks import DRAW, Attacks, check_systems
-from local.plan.external import take_external
+from local.plan.attacks import (
+    DRAW,
+    ORIGINAL,
+    QUALITY,
+    Attacks,
+    Utility,
+    check_systems,
+    condition_of,
+    speech_of,
+)
 from local.plan.needs import Recipe
-from local.plan.options import Asked, given
-from local.plan.remembered import what_counts, widen
-from local.plan.results import Results
-from local.plan.tables import Tables
-from local.plan.utility import Utility
+from local.plan.options import Asked, Evaluator, Tables, given, label_of, take_external
 from local.protocols.trials import MIXED
 from utils.cli import UserError
-from utils.stamps import made_by
+from utils.digests import remembering
+from utils.stamps import MEMORY, is_current, made_by
+from utils.tables import read_json_object
+
+# ---- Options of earlier runs: their figures stay in the report as long as they are up to date.
+
+FILE = Path("exp/plan/options.json")  # of finished runs
+LISTS = ("systems", "attackers", "evaluators", "genders", "asr", "emotion")
+FLAGS = ("prosody", "quality")
+# Options that change no figure, or only the figures that they name (trainings: evaluators;
+# external: systems).
+FREE = (
+    *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
+    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
+    "drop", "command_line", "trainings", "external", "external_command",
+    "protocol",
+)  # fmt: skip
+
+
+def what_counts(asked: Asked) -> dict[str, object]:
+    """Remembered part of a run's options."""
+    lists = {name: [*asked.words(name)] for name in LISTS}
+    lists |= {name: ["true"] if asked.flag(name) else [] for name in FLAGS}
+    return {"lists": lists, "common": asked.without(FREE)}
+
+
+def widen(asked: Asked) -> tuple[Asked, list[str]]:
+    """Options to show: those given, merged with those of finished runs that differ only in lists;
+    and messages for the log. UserError for a word of --drop that is not remembered."""
+    drop = {*asked.words("drop")}
+    if not FILE.is_file():
+        if drop:
+            raise UserError(
+                f"--drop: {FILE} is missing: no run was finished, nothing is remembered"
+            )
+        if Path("exp/results/.done").is_file():
+            return asked, ["earlier runs recorded no options; the report has what this run names"]
+        return asked, []
+    earlier = read_json_object(FILE, "remove it; the report then has what this run names")
+    lists, common = earlier["lists"], earlier["common"]
+    known = {word for words in lists.values() for word in words if word != "true"}
+    known |= {name for name in FLAGS if lists[name]} | {"all"}
+    if drop - known:
+        word = sorted(drop - known)[0]
+        raise UserError(f"--drop: {word} is not remembered; there are: {' '.join(sorted(known))}")
+    own = what_counts(asked)
+    differ = sorted(
+        name for name, value in asked.without(FREE).items() if common.get(name, "") != value
+    )
+    wider: dict[str, str] = {}
+    for name in (*LISTS, *FLAGS):
+        mine = own["lists"][name]  # type: ignore[index]
+        more = [word for word in lists[name] if word not in mine and not drop & {word, name, "all"}]
+        if more:
+            wider[name] = " ".join([*mine, *more])
+    if differ and wider:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in differ)
+        return asked, [f"not in the report: what earlier runs measured with another {options}"]
+    return asked.changed(wider), []
+
+
+class Kept:
+    """Test whether figures that this run does not make are up to date."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, bool] = {}
+
+    def __call__(self, folder: str) -> bool:
+        """Whether a finished folder, and all finished folders behind it, are as their own commands
+        would make them now."""
+        if not Path(folder, ".done").is_file():
+            return False
+        with remembering(MEMORY):
+            return is_current(Path(folder), self._known)
+
+
+# ---- Inputs of the tables and the report of run.sh.
+
+DONE = ".done"
+
+
+class Results:
+    """Plans of stage 11: folders of figures, and options of local/collect_results.py.
+
+    attacks, utility: those shown, which may be more than this run makes. own: folders that it
+    makes; others are shown where they are up to date.
+    """
+
+    def __init__(self, attacks: Attacks, utility: Utility, own: Collection[str]) -> None:
+        self.recipe, self.attacks, self.utility = attacks.recipe, attacks, utility
+        self.own, self._is_current = own, Kept()
+        asked = self.recipe.asked
+        note = asked["corpus_note"]
+        self.words = ["--corpus-name", asked["corpus_name"]]
+        self.words += ["--corpus-note", note] if note else ["--corpus-note="]
+        self.folders: list[str] = []
+        self.stale: list[str] = []
+
+    def plan(self, tables: Tables, stage: int) -> None:
+        """Plan tables and report."""
+        for evaluator, gender in self.attacks.parts():
+            self._privacy(evaluator, gender)
+        self._utility()
+        shown = [system for system in self.utility.everything if self._shows(system)]
+        for system in filter(speech_of, shown):
+            for name in self.recipe.sets[1:]:
+                protected = f"data/{name}_{system}"  # not of lists that only other systems have
+                if protected in self.own or Path(protected, "conf.json").is_file():
+                    self.words += ["--speech", system, f"data/{name}", protected]
+        if self.recipe.asked["report_audio"] != "true":
+            self.words += ["--clips", "0"]
+        for system in shown:
+            if speech_of(system):
+                self._time_protection(system)
+            self._time_evaluators(system)
+            self._time_recognition(system)
+        results = tables.job(
+            "results", stage, "exp/results", "%collect_results", *self.words, "exp/results",
+            *self.folders,
+        )  # fmt: skip
+        pdf = ["--pdf"] if self.recipe.asked["report_pdf"] == "true" else []
+        tables.job("report", stage, "exp/report", "%make_report", *pdf, results, "exp/report")
+
+    def _keeps(self, folder: str) -> bool:
+        """Whether figures that this run may not make are shown."""
+        if folder in self.own:
+            return True
+        if self._is_current(folder):
+            return True
+        if Path(folder, DONE).is_file():
+            self.stale.append(folder)
+        return False
+
+    def _shows(self, system: str) -> bool:
+        """Whether a system is this run's, or has a figure that is shown."""
+        if f"data/{self.recipe.sets[-1]}_{system}" in self.own or not speech_of(system):
+            return True
+        return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
+
+    def _privacy(self, evaluator: Evaluator, gender: str) -> None:
+        attacks, name = self.attacks, self.recipe.asked["evaluation"]
+        tail = (f".{evaluator.label}", f"{name}_{gender}")
+        planned = [
+            folder
+            for folder in self.recipe.tables.outs("metrics")
+            if folder.endswith(f"/{tail[1]}") and Path(folder).parts[-3].endswith(tail[0])
+        ]
+        for system in self.utility.everything:
+            self.folders += sorted(
+                folder
+                for folder in planned
+                if folder.startswith(f"exp/metrics/{system}/")
+                and not Path(folder).parts[-3].startswith("calibration.")
+                and Path(folder).is_dir()
+                and self._keeps(folder)
+            )
+        for one in attacks.listed(evaluator, gender):
+            if self._keeps(f"exp/metrics/{one.path}"):
+                self.words += ["--attack", f"data/{one.trials}/trials", f"exp/scores/{one.path}"]
+        for system in attacks.systems:
+            path = f"exp/metrics/{system}/calibration{tail[0]}/OA/{tail[1]}"
+            runs = attacks.calibrate(0, evaluator, gender, system)
+            if runs and self._keeps(path):
+                self.words += ["--runs", f"data/{name}_trials_{gender}/trials", *runs]
+                self.folders.append(path)
+
+    def _utility(self) -> None:
+        asked, utility = self.recipe.asked, self.utility
+        if asked.flag("prosody"):
+            for system in utility.systems:
+                paths = (f"utility.prosody/OP/{utility.split_of(name)}" for name in utility.trials)
+                folders = (f"exp/metrics/{system}/{path}" for path in paths)
+                self.folders += [folder for folder in folders if self._keeps(folder)]
+        labels = [QUALITY] if asked.flag("quality") else []
+        for label in (*labels, *map(label_of, (*utility.emotion, *utility.asr))):
+            for system in utility.everything:
+                for split in utility.splits:
+                    path = f"exp/metrics/{system}/utility.{label}/{condition_of(system)}/{split}"
+                    if Path(path, DONE).is_file() and self._keeps(path):
+                        self.folders.append(path)
+
+    # Folders whose logs hold the time of each stage of a system (docs/utility.md).
+
+    def _time(self, how: str, system: str, stage: str, names: Iterable[str], folder: str) -> None:
+        """Add each set's time; folder: with {} for its name. how: each (for all new speech that is
+        protected) or once."""
+        for name in names:
+            words = (system, stage, f"exp/audio/{name}", folder.format(name))
+            self.words += [f"--timed-{how}", *words]
+
+    def _time_training(self, system: str, stage: str, folder: str, name: str = "") -> None:
+        audio = f"exp/audio/{name or self.recipe.train}"
+        self.words += ["--timed-once", system, stage, audio, folder]
+
+    def _time_protection(self, system: str) -> None:
+        recipe = self.recipe
+        voice, pool, sets = recipe.voice, recipe.pool, recipe.sets_of(system)
+        for need in recipe.describe(system).needs:
+            kind, _, name = need.partition(":")
+            match kind:
+                case "f0":
+                    self._time("each", system, "pitch", sets, "exp/f0/{}")
+                case "xvectors" if not voice.given:
+                    stage = "x-vectors of the voices"
+                    self._time("each", system, stage, sets, f"{voice.xvectors}/{{}}")
+                case "pool" if name:
+                    self._time_training(system, "pool: WavLM frames", "exp/pools/wavlm", pool)
+                case "pool":
+                    self._time_training(system, "pool: WORLD frames", f"exp/world/{pool}", pool)
+                case "synthesiser" | "generator":
+                    folder = f"exp/{kind}s/{voice.name}/{name}"
+                    self._time_training(system, f"training: {name}", folder, pool)
+        self._time("each", system, "protection", sets, f"data/{{}}_{system}")
+
+    def _time_evaluators(self, system: str) -> None:
+        recipe = self.recipe
+        for evaluator in recipe.evaluators:
+            encoder = evaluator.encoder
+            if system == ORIGINAL:
+                if encoder.conf:
+                    stage = f"attack: training of {encoder.title}"
+                    self._time_training(system, stage, encoder.model)
+                continue
+            if not encoder.given:
+                stage = f"attack: x-vectors by {encoder.title}"
+                sets = recipe.sets_of(system)
+                self._time("once", system, stage, sets, f"{encoder.xvectors}/{{}}_{system}")
+            for one in self.attacks.listed(evaluator, recipe.genders[0]):
+                made = one.hears.encoder
+                if one.attack.system == system and made != encoder:
+                    self._time_training(system, f"attack: training of {made.title}", made.model)
+
+    def _time_recognition(self, system: str) -> None:
+        utility = self.utility
+        for word in utility.asr:
+            if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
+                _, model = utility.ctc_of(word, system)
+                self._time_training(system, f"words: training of {Path(model).name}", model)
+            folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
+            self._time("once", system, f"words by {word}", utility.trials, folder)
+        for word in utility.emotion:
+            if not word.startswith("hub:"):
+                tail = f"_{system}" if speech_of(system) else ""
+                folder = f"exp/functionals/{{}}{tail}"
+                self._time("once", system, "emotions: functionals", utility.trials, folder)
+            folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
+            self._time("once", system, f"emotions by {word}", utility.trials, folder)
+
+
+# ---- Plan of run.sh.
 
 PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
 LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh, large.sh.
 
 They use corpus and encoders of run.sh, and make missing ones.
@@ -8,12 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.plan.attacks import DRAW, Listed, check_systems, figures, list_attack
-from local.plan.evaluators import Evaluator, find_evaluator, label_of
+from local.plan.attacks import (
+    DRAW,
+    ORIGINAL,
+    Listed,
+    Utility,
+    check_systems,
+    condition_of,
+    figures,
+    list_attack,
+)
 from local.plan.needs import Recipe
-from local.plan.options import Asked, need_folders, once
+from local.plan.options import Asked, Evaluator, find_evaluator, label_of, need_folders, once
 from local.plan.run import Planned
-from local.plan.utility import ORIGINAL, Utility, condition_of
 from local.protocols.attackers import Attack
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError

@@ -1,2 +1,1 @@
-# SPDX-License-Identifier: Apache-2.0
 """Protocols of the assessment: enrolled speakers, trials, and the knowledge of an attacker."""

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Enrolment and trial lists in the form of the VoicePrivacy challenges, or cut from theirs.
 
 The rules, as inferred from the official LibriSpeech lists of 2020 (Champion et al. 2021, Table 1):
@@ -13,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from utils.cli import UserError
+from utils.datachecks import LABELS
 from utils.datadir import DataDir, Trial, load_data_dir
-from utils.datafiles import LABELS
 from utils.seeds import derive_seed
 from utils.tables import invert, sort_ids
 

@@ -1,21 +1,21 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Utterances of a corpus from its prepare.sh, each checked before any is written.
-
-The table is tab-separated with a header line: `utt spk audio`, and `gender`, `text` and `emotion`
-where the corpus has them; other columns are ignored. A missing value is an empty field: it is
-reported here with all other faults, so that nothing is lost silently.
-"""
+"""The utterances of a corpus, and what recognisers said of them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.audiofiles import AudioInfo, probe_audio
-from utils.cli import UserError
-from utils.datafiles import GENDERS
-from utils.tables import StrPath, read_lines, sort_ids
+from utils.cli import LossError, UserError
+from utils.datachecks import GENDERS, AudioInfo, probe_audio
+from utils.datadir import describe_difference, load_data_dir
+from utils.tables import StrPath, read_lines, read_map, sort_ids
+
+# ---- Utterances of a corpus from its prepare.sh, each checked before any is written.
+#
+# The table is tab-separated with a header line: `utt spk audio`, and `gender`, `text` and `emotion`
+# where the corpus has them; other columns are ignored. A missing value is an empty field: it is
+# reported here with all other faults, so that nothing is lost silently.
 
 COLUMNS = ("utt", "spk", "audio")
 
@@ -140,3 +140,40 @@ def describe_faults(faults: Sequence[Fault]) -> str:
     """Count of each kind, the most frequent first: `3 for their transcript, 1 for its audio`."""
     counts = Counter(fault.kind for fault in faults)
     return ", ".join(f"{count} for the {kind}" for kind, count in counts.most_common())
+
+
+# ---- Output of a recogniser for the utterances of data directories, beside the truth.
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """Truth, output and speaker, by utterance."""
+
+    reference: dict[str, str] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    utt2spk: dict[str, str] = field(default_factory=dict)
+
+
+def read_recognised(
+    sets: Iterable[tuple[Path, Path]], table: str, again: str, *, rest_of_line: bool = False
+) -> Recognised:
+    """Join all sets: pairs of a data directory and a table of the output.
+
+    table: file of the data directory with the truth. again: remedy for missing utterances
+    (LossError). UserError: an utterance that is not in the data, or in two sets.
+    """
+    whole = Recognised()
+    for data, path in sets:
+        found = load_data_dir(data, need=("utt2spk", table), allow_segments=True)
+        said = read_map(path, rest_of_line=rest_of_line)
+        difference = describe_difference(said, found.utt2spk, "utterance")
+        if found.utt2spk.keys() - said.keys():
+            raise LossError(f"{path}: compared with {data}, {difference}; {again}")
+        if difference:
+            raise UserError(f"{path}: compared with {data}, {difference}")
+        if twice := found.utt2spk.keys() & whole.utt2spk.keys():
+            raise UserError(f"{data}: {min(twice)} is in another set, too; name each set once")
+        whole.reference.update(found.tables[table])
+        whole.said.update(said)
+        whole.utt2spk.update(found.utt2spk)
+    return whole

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What the terms of the page mean: the cards of docs/metrics, which tables link to."""
 
 import re

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The VoicePrivacy challenges' own figures: averages, categories, and their result file.
 
 The result file is that of 2024 and 2026 (`result_for_rank<suffix>`): sections `---- <name> results
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from local.protocols.challenge import Privacy, Protocol
+from local.protocols.attackers import Privacy, Protocol
 from local.report.frame import where
 from local.report.words import GROUPS
 from utils.cli import UserError

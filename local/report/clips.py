@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Short clips of the worst-protected speakers, to be heard beside the figures.
 
 A clip is the loudest stretch of `SECONDS` of an utterance, the same stretch in the original and in

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Drawing through matplotlib: one drawing gives the SVG of the page and the PDF for papers.
 
 The SVG keeps text as text (small, readable by screen readers and search) and its colours are CSS

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What the report says in sentences: whether to trust it, what to do now, what must not be read as
 privacy, what was found, and what was not measured."""
 

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Figures of a run as tidy tables, the measures they are of, and the only way they are written.
 
 A table is a pandas DataFrame with a row for each figure: `METRICS`, `SPEAKERS` or `TIMINGS` are its

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Figures, curves and records of a run, gathered for the folder of results.
 
 `figures.json` has what the pictures need, in the lists `similarity`, `attacks`, `calibrations` and
@@ -11,14 +10,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from local.metrics import curves
+from local.metrics import verification
 from local.report.frame import COUNTS
 from local.report.origin import Json, Missing, lacks
 from local.report.words import GROUPS
 from utils.arrays import Bool, Float64
 from utils.cli import UserError
-from utils.jsonfiles import read_json_object
 from utils.stamps import provenance
+from utils.tables import read_json_object
 from utils.trials import join_scores, read_scores, read_trials
 
 Row = dict[str, str]
@@ -156,13 +155,13 @@ def of_metrics(folders: Sequence[Path]) -> dict[str, list[Json]]:
 def attack(trials_path: Path, folder: Path) -> Json:
     """ECE profile and histogram of one attack. folder: .../<split> with `scores`."""
     target, (score,) = _scores(trials_path, folder)
-    return _entry(folder, curves.attack(target, score))
+    return _entry(folder, verification.attack(target, score))
 
 
 def calibration(trials_path: Path, f0: Path, f1: Path) -> Json:
     """Curves of two runs of a random safeguard. f0, f1: folders with `scores`."""
     target, (first, second) = _scores(trials_path, f0, f1)
-    return _entry(f0, curves.calibrations(target, first, second))
+    return _entry(f0, verification.calibrations(target, first, second))
 
 
 def _scores(trials_path: Path, *folders: Path) -> tuple[Bool, list[Float64]]:
@@ -197,4 +196,4 @@ def gather(
                 made[name].append(function(*paths))
             except UserError as error:
                 missing.append(lacks(paths[1], error))
-    return {**of_metrics(folders), **made, "prior": shorten(curves.prior_profile())}, missing
+    return {**of_metrics(folders), **made, "prior": shorten(verification.prior_profile())}, missing

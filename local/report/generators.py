@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Generators of pseudo-speakers beside each other: figures, tables, the curves of 004, Fig. 11."""
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from local.report.study import Study, count_along, panels, pivot, save_panels
 from local.report.tables import Table
 from local.report.words import Marked, attacker, code, markdown_table
 from utils.cli import UserError
-from utils.jsonfiles import read_json_object
+from utils.tables import read_json_object
 
 REAL = "real"  # the speakers of the pool, to compare with
 NOT_RUN = "not run"

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """EER and D_ECE against the number of speakers: table, rows, curve (004, Fig. 9)."""
 
 import itertools

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Tables of Markdown pages as LaTeX (booktabs), for papers."""
 
 import re

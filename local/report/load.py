@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The folder of results, read for the report: what is missing or broken is named, not fatal."""
 
 import logging
@@ -28,7 +27,7 @@ from local.report.frame import (
 )
 from local.report.words import target_series, target_voices
 from utils.cli import UserError
-from utils.jsonfiles import Kind, read_json
+from utils.tables import Kind, read_json
 
 logger = logging.getLogger(__name__)
 Group = tuple[str, str, str]  # system, evaluator, split

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Tables of the NIST study (003, Tables 5 to 8), ours with the published ones beside."""
 
 import math
@@ -10,7 +9,7 @@ from typing import Any
 
 from pandas import DataFrame, concat
 
-from local.metrics.permutation import holm
+from local.metrics.intervals import holm
 from local.report import frame
 from local.report.frame import NOTHING, Measure, Value, number
 from local.report.papers import CITED, of_table

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Where the figures came from: command, commit, machine, versions, settings."""
 
 import json
@@ -14,9 +13,8 @@ from pathlib import Path
 
 from utils.cli import LossError, UserError
 from utils.digests import sha256
-from utils.jsonfiles import read_json_object
 from utils.stamps import provenance, read_stamp
-from utils.tables import atomic_write, is_there, read_bytes, read_map
+from utils.tables import atomic_write, is_there, read_bytes, read_json_object, read_map
 
 Json = dict[str, object]
 Missing = dict[str, str]  # what: a folder or file; why

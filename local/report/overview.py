@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Tables of results pages, rendered from committed data between marks in Markdown."""
 
 import csv

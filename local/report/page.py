@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The page, one HTML file with everything in it, and RESULTS.md, both from templates/."""
 
 import base64

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The papers table by table: printed figures beside ours, and what became of each claim.
 
 What the papers print is docs/published/<paper>.tsv, one figure a row, as its table has it:

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Pictures over systems: those of the first screen, DeID against G_VD, attackers, privacy against
 utility; and the plan of all pictures of the page."""
 

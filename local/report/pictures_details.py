@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Pictures of single attacks and people: voice similarity (000, Fig. 2; 002, Fig. 6 and 9), what
 scores disclose (001, section 3.2; 002, Fig. 4, 7, 8 and 10), identity search (003, section 3.6),
 and radars of linkability (001, Fig. 3 and 4)."""

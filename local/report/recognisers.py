@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Where two recognisers say something else of the same systems: a second opinion, in words."""
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What of many figures is shown: the strongest attacker, the verdict, the Pareto front, and the
 summary of an evaluator."""
 

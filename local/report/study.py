@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Studies as specifications: one reader and writer of their tables, one renderer of their pages."""
 
 import json

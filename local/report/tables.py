@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The tables that people read: what each shows is data, and one function makes them of figures."""
 
 import math

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Real-time factors: seconds of computing a second of audio, read off the logs of a run.
 
 Only what a log says is a measurement. A stage of which any log is missing, failed, belongs to

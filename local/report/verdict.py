@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """What may be said of a system from the attacks on it: the rules, and nothing else.
 
 An attacker is evidence of privacy only where they have been shown to hear. So a verdict falls back

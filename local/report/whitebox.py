@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Tables of the white-box study (001): figures over constant targets, the published ones beside."""
 
 import math

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Names of attackers, groups and target voices in plain words, and texts in Markdown."""
 
 import re

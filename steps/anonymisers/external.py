@@ -1,8 +1,11 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Externally protected speech, taken as it is, to be measured beside ours."""
+"""Systems of others: speech that they protected, their commands, and models of torch.hub."""
 
+import os
+import shlex
+import shutil
+import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -10,15 +13,16 @@ from typing import Self
 import numpy as np
 import soundfile
 
-from steps.anonymisers.loudness import AsItIs
-from steps.anonymisers.registry import Description
+from steps.anonymisers.registry import AsItIs, Description
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.keys import Key
-from steps.sources import Run, Source
+from steps.sources import Key, Run, Source
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.seeds import derive_seed
 from utils.settings import Declared
 from utils.tables import StrPath, read_map
+
+# ---- Externally protected speech, taken as it is, to be measured beside ours.
 
 NOTE = (
     "Speech that another program made, as it is: what it draws, for whom, and how it was made is "
@@ -30,7 +34,7 @@ _OTHER_LENGTH = 2.0  # factor of length, up or down, beyond which the utterance 
 
 
 @dataclass(frozen=True)
-class Settings:
+class SpeechSettings:
     """folder: holds the audio, or data directories. suffix: follows the utterance's id in the name
     of a file, or in an id of wav.scp (such as _anon). second_draw: the same speech, protected once
     more, for the enrolment that attackers protect themselves. train: the protected training set.
@@ -116,24 +120,24 @@ def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
             yield path.stem, str(path)
 
 
-class External(Declared[Settings]):
+class External(Declared[SpeechSettings]):
     """One configured system; see `registry.Anonymiser`."""
 
-    kind = Settings
+    kind = SpeechSettings
     level, output = "utt", AsItIs()
 
-    def __init__(self, settings: Settings, speech: dict[str, str]) -> None:
+    def __init__(self, settings: SpeechSettings, speech: dict[str, str]) -> None:
         self._settings, self._speech = settings, speech
         self.notes: list[str] = []  # unknown facts stand among the settings
         self.is_random: bool | None = True if settings.second_draw else None
 
     @classmethod
-    def make(cls, settings: Settings, run: Run) -> Self:
+    def make(cls, settings: SpeechSettings, run: Run) -> Self:
         """Make from the folder --external; a draw from 1 on has another folder."""
         return cls(settings, find_speech(run.folder("external"), settings.suffix))
 
     @classmethod
-    def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: SpeechSettings, path: StrPath) -> Description:  # noqa: ARG003
         """Needs: its folder. That a training set is protected at level utt is the user's word."""
         return Description("utt", (f"external:{settings.folder}",), ("utt",))
 
@@ -188,3 +192,99 @@ def _silence(wave: Float64) -> float:
         return 0.0
     energy = (wave[: n * _FRAME].reshape(n, _FRAME) ** 2).sum(axis=1)
     return float((energy < 1e-4 * energy.max()).mean())
+
+
+# ---- Protection of a data directory by the user's own program, as a system of a recipe.
+
+SEED = "{seed}"
+
+
+@dataclass(frozen=True)
+class CommandSettings:
+    """command: a program and its words; in them {in} is a data directory (wav.scp, utt2spk, ...),
+    {out} the folder to fill with an audio file for each utterance, named by it, and {seed} a number
+    that differs between draws (without it the program counts as not random). suffix: follows the
+    utterance's id in the names of these files."""
+
+    anonymiser: str
+    command: str
+    suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for place in ("{in}", "{out}"):
+            if place not in self.command:
+                raise ValueError(f"command: {self.command!r} has no {place}")
+
+
+class Command(Declared[CommandSettings]):
+    """Maker of the system from the program's output (`protect_data`); see `registry.Anonymiser`."""
+
+    kind = CommandSettings
+
+    @classmethod
+    def make(cls, settings: CommandSettings, run: Run) -> External:
+        """Make from the folder --external, which the program filled."""
+        folder = run.folder("external")
+        speech = find_speech(folder, settings.suffix)
+        made = _Commanded(SpeechSettings(settings.anonymiser, str(folder), settings.suffix), speech)
+        made.command = settings
+        made.is_random = SEED in settings.command
+        return made
+
+    @classmethod
+    def describe(cls, settings: CommandSettings, path: StrPath) -> Description:  # noqa: ARG003
+        """Needs: a folder that is made anew for each set and draw."""
+        return Description("utt", ("external:",), ("utt",))
+
+
+class _Commanded(External):
+    """Output of a program, with its command among the settings."""
+
+    command: CommandSettings
+
+    def settings(self) -> dict[str, object]:
+        return {
+            "anonymiser": self.command.anonymiser,
+            "command": self.command.command,
+            "suffix": self.command.suffix,
+        }
+
+
+def protect_data(
+    settings: CommandSettings, data: Path, out: Path, utts: Sequence[str], seed: int
+) -> None:
+    """Run the program on a data directory; `out` appears when it has an audio file for each of
+    utts. UserError where the program cannot be started, fails, or leaves utterances out.
+
+    Its output goes to the log. seed: of the set and draw, from `seed_of`.
+    """
+    beside = out.with_name(f"{out.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    places = {"{in}": os.fspath(data), "{out}": os.fspath(beside), SEED: str(seed)}
+    words = []
+    for word in shlex.split(settings.command):
+        for place, value in places.items():
+            word = word.replace(place, value)
+        words.append(word)
+    try:
+        status = subprocess.run(words, check=False).returncode
+    except OSError as error:
+        raise UserError(f"command: {words[0]} cannot be started: {error.strerror}") from error
+    if status:
+        raise UserError(
+            f"command: `{shlex.join(words)}` ended with status {status}; its messages are above"
+        )
+    found = find_speech(beside, settings.suffix)
+    if missing := [utt for utt in utts if utt not in found]:
+        raise UserError(
+            f"command: `{shlex.join(words)}` wrote no audio of {len(missing)} of {len(utts)} "
+            f"utterances: {' '.join(missing[:3])}{' ...' if missing[3:] else ''}"
+        )
+    shutil.rmtree(out, ignore_errors=True)
+    beside.rename(out)
+
+
+def seed_of(seed: int, dataset: str, draw: int) -> int:
+    """Value of {seed}: another number for each set and draw."""
+    return derive_seed(seed, "command", dataset, str(draw)) % 2**31

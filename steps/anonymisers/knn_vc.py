@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """kNN-VC with pseudo-profiles: real voices of a pool, drawn by key, speak for the source.
 
 Baas et al. 2023 (the conversion), Seo et al. 2025 (eight profiles a speaker, the evaluation's
@@ -12,18 +11,15 @@ from typing import Annotated, Protocol, Self
 
 import numpy as np
 
-from steps.anonymisers.loudness import OutputLevel
-from steps.anonymisers.registry import Description
-from steps.generators.gender import POLICIES, choose_gender
-from steps.keys import LEVELS, Key
-from steps.sources import Run, Source
+from steps.anonymisers.registry import Description, OutputLevel
+from steps.generators.base import POLICIES, choose_gender
+from steps.sources import LEVELS, Key, Run, Source
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
 from utils.arrays import Float64
-from utils.bounds import Count, Matching, Natural, OneOf, Part, Share
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.settings import Declared
+from utils.settings import Count, Declared, Matching, Natural, OneOf, Part, Share
 from utils.tables import StrPath
 
 FEATURES = ("world", "content", "wavlm")
@@ -165,12 +161,11 @@ class KnnVc(Declared[Settings]):
 
     @classmethod
     def parse(cls, values: object, path: StrPath) -> Settings:
-        """See sources.Kind; completed."""
+        """Return the settings that a mapping gives, completed."""
         return complete(super().parse(values, path))
 
     @classmethod
     def make(cls, settings: Settings, run: Run) -> Self:
-        """See sources.Kind."""
         for need in _needs(settings):
             run.folder(need)
         pool = run.folder("pool")
@@ -285,8 +280,8 @@ def _load_converter(settings: Settings, pool: Path, device: str) -> Converter:
             device=device,
         )
     from steps.content.extractors import load_extractor
-    from steps.synthesis.knn_world import WorldConverter
-    from steps.synthesis.voice_pool import VoicePool
+    from steps.synthesis.matching import WorldConverter
+    from steps.synthesis.voices import VoicePool
 
     assert settings.f0 is not None
     assert settings.source_share is not None

@@ -1,22 +1,404 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Systems B2 and B2r: McAdams coefficient, fixed or drawn, as here and as in the challenges."""
+"""The McAdams coefficient: linear prediction, poles, and the systems B2 and B2r."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 
-from steps.anonymisers.formants import FrameOptions, transform
-from steps.anonymisers.loudness import OutputLevel
-from steps.anonymisers.registry import Description
-from steps.keys import LEVELS, Key
-from steps.sources import Run, Source
-from utils.arrays import Float64
-from utils.bounds import Ascending, Number, OneOf, Part, Positive
+from steps.anonymisers.registry import Description, OutputLevel
+from steps.sources import LEVELS, Key, Run, Source
+from utils.arrays import Float64, Intp
 from utils.seeds import make_rng
-from utils.settings import Declared
+from utils.settings import Ascending, Declared, Number, OneOf, Part, Positive
 from utils.tables import StrPath
+
+# ---- Burg's linear prediction for many frames at once.
+#
+# Frames never mix: a frame gets the same bits in every batch of two frames or more.
+
+TINY = float(np.finfo(np.float64).tiny)
+# The fast recursion works on second moments and loses as many digits as the prediction gains. Below
+# this ratio of residual to signal energy (-60 dB) the lattice, which works on the signal, is used.
+MIN_RESIDUAL = 1e-6
+
+
+def burg(frames: Float64, order: int) -> Float64:
+    """Prediction polynomials 1 + a_1 z^-1 + ... + a_p z^-p of frames, by Burg's method.
+
+    frames: (n, n_samples) float64, rows contiguous. Returns (order + 1, n), first row 1.
+    """
+    polynomials, residual = _burg_from_moments(frames, order)
+    sharp = np.flatnonzero(~(residual > MIN_RESIDUAL))  # also catches NaN
+    if len(sharp):
+        polynomials[:, sharp] = burg_lattice(frames[sharp], order)
+    return polynomials
+
+
+def burg_lattice(frames: Float64, order: int) -> Float64:
+    """Burg's recursion by its definition, on forward and backward errors. Same shapes as `burg`.
+
+    The energies are summed anew at each order: |k| <= 1 even where hardly an error is left. (The
+    update that librosa makes instead gives poles outside the unit circle on digital silence, and
+    NaN on pure tones.)
+    """
+    forward, backward = frames[:, 1:], frames[:, :-1]
+    polynomials = np.zeros((order + 1, len(frames)))
+    polynomials[0] = 1.0
+    for i in range(order):
+        energy = np.vecdot(forward, forward) + np.vecdot(backward, backward)
+        k = -2.0 * np.vecdot(forward, backward) / (energy + TINY)
+        polynomials[: i + 2] += k * polynomials[: i + 2][::-1]
+        column = k[:, None]
+        forward, backward = (
+            (forward + column * backward)[:, 1:],
+            (backward + column * forward)[:, :-1],
+        )
+    return polynomials
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # of frames that the lattice repeats
+def _burg_from_moments(frames: Float64, order: int) -> tuple[Float64, Float64]:
+    """Burg's recursion on autocorrelations: O(N p + p^2) a frame, with a small constant.
+
+    K. Vos, "A fast implementation of Burg's method", 2013. With `a` padded by a zero, J the
+    reversal and R the covariance, forward plus backward, k = -(J a)'g / a'g where g = R a. The R of
+    the next order differs by products with the first and the last samples only. Returns the
+    polynomials (order + 1, n) and the lowest ratio of residual to signal energy on the way (n,).
+    """
+    n_frames, n_samples = frames.shape
+    moments = [np.vecdot(frames[:, lag:], frames[:, : n_samples - lag]) for lag in range(order + 1)]
+    edges = [np.ascontiguousarray(edge[:, : order + 1].T) for edge in (frames, frames[:, ::-1])]
+    a, g, r, product = (np.zeros((order + 2, n_frames)) for _ in range(4))
+    a[0] = 1.0
+    r[0] = g[1] = 2.0 * moments[1]
+    g[0] = 2.0 * moments[0] - edges[0][0] ** 2 - edges[1][0] ** 2
+    lowest = np.full(n_frames, np.inf)
+    for n in range(2, order + 2):
+        energy = np.einsum("jf,jf->f", a[: n - 1], g[: n - 1])
+        k = -np.einsum("jf,jf->f", a[n - 1 :: -1], g[:n]) / (energy + TINY)
+        a[:n] += np.multiply(a[n - 1 :: -1], k, out=product[:n])
+        lowest = np.minimum(lowest, energy * (1.0 - k * k))
+        if n > order:
+            break
+        g[:n] += np.multiply(g[n - 1 :: -1], k, out=product[:n])
+        for edge in edges:  # the samples that leave the sums
+            error = np.einsum("jf,jf->f", edge[n - 1 :: -1], a[:n])
+            g[:n] -= np.multiply(edge[n - 1 :: -1], error, out=product[:n])
+            r[: n - 1] -= np.multiply(edge[: n - 1], edge[n - 1], out=product[: n - 1])
+        r[1:n] = r[: n - 1].copy()
+        r[0] = 2.0 * moments[n]
+        g[n] = np.einsum("jf,jf->f", r[:n], a[:n])
+    return a[: order + 1], lowest / (2.0 * moments[0] + TINY)
+
+
+# ---- Poles of many real polynomials at once, kept as real quadratic factors.
+#
+# A real polynomial of even degree is a product of factors x^2 + p x + q, each a conjugate pair of
+# poles or two real poles. Working on factors instead of poles needs only real arithmetic, half the
+# unknowns, and keeps conjugates conjugate. All operations are element by element: a polynomial gets
+# the same bits in every batch.
+
+MAX_STEP = 0.25  # of p and q in one iteration; without a limit 10 % of speech frames diverge
+CONVERGED = 1e-10  # the iteration is quadratic: the rest is far below this, except for clusters
+MAX_ITERATIONS = 30  # 999 of 1000 speech frames need fewer; the others go to `numpy.roots`
+# Cells of [-1, 1] in which real poles are searched, narrow towards the ends.
+GRID = np.cos(np.pi * np.arange(33) / 32)
+CELLS = 0.5 * (GRID[1:] + GRID[:-1])
+
+
+def factorise(polynomials: Float64) -> tuple[Float64, Intp]:
+    """Quadratic factors of monic real polynomials whose roots lie in or near the unit circle.
+
+    polynomials: (2 m + 1, n), highest power first. Returns p and q of the factors, (2, m, n), and a
+    mask of the polynomials on which the iteration did not settle, and `numpy.roots` was used.
+
+    The iteration is that of Weierstrass (Durand and Kerner), for factors: each moves by the
+    remainder of the polynomial over the product of the other factors, modulo the factor itself.
+    """
+    n_frames = polynomials.shape[1]
+    factors = np.empty((2, (len(polynomials) - 1) // 2, n_frames))
+    a, moving, todo = polynomials, _first_guess(polynomials), np.arange(n_frames)
+    for _ in range(MAX_ITERATIONS):
+        step, size = _steps(a, moving)
+        moving += step
+        settled = size.max(axis=0) < CONVERGED
+        if settled.any():
+            factors[:, :, todo[settled]] = moving[:, :, settled]
+            left = np.flatnonzero(~settled)
+            # np.take keeps rows contiguous, which an index in brackets does not.
+            todo, a, moving = todo[left], np.take(a, left, axis=1), np.take(moving, left, axis=2)
+        if not len(todo):
+            break
+    for frame in todo:
+        factors[:, :, frame] = _factorise_by_eigenvalues(polynomials[:, frame])
+    return factors, todo
+
+
+def expand(factors: Float64) -> Float64:
+    """Products of factors (2, m, n) as polynomials (2 m + 1, n), highest power first."""
+    p, q = factors
+    products = np.zeros((2 * len(p) + 1, p.shape[1]))
+    products[0] = 1.0
+    for j in range(len(p)):
+        n = 2 * j + 1
+        by_p, by_q = p[j] * products[:n], q[j] * products[:n]
+        products[1 : n + 1] += by_p
+        products[2 : n + 2] += by_q
+    return products
+
+
+def warp_angles(factors: Float64, alpha: float, *, clamp: bool = True) -> Float64:
+    """Raise the angle of each complex pair to the power alpha; magnitudes and real poles stay.
+
+    A pair of magnitude r and angle theta is x^2 - 2 r cos(theta) x + r^2, so only p changes. With
+    `clamp`, angles beyond pi (alpha > 1) become pi; without, they wrap round.
+    """
+    p, q = factors
+    half = -0.5 * p
+    height = q - half * half  # squared imaginary part
+    theta = np.arctan2(np.sqrt(np.maximum(height, 0.0)), half) ** alpha
+    if clamp:
+        theta = np.minimum(theta, np.pi)
+    pair = -2.0 * np.sqrt(np.maximum(q, 0.0)) * np.cos(theta)
+    return np.stack([np.where(height > 0.0, pair, p), q])
+
+
+def _first_guess(polynomials: Float64) -> Float64:
+    """Start with two real poles a factor at sign changes; else with pairs round the unit circle.
+
+    A pair that should become two real poles far apart, or the reverse, would not converge.
+    """
+    values = np.ones((len(GRID), polynomials.shape[1]))
+    for coefficients in polynomials[1:]:
+        values *= GRID[:, None]
+        values += coefficients
+    positive = values > 0.0
+    rank = np.cumsum(positive[1:] != positive[:-1], axis=0)  # real poles up to this cell
+    n_real = rank[-1] // 2
+    m = (len(polynomials) - 1) // 2
+    angle = (np.arange(m)[:, None] - n_real + 0.5) * np.pi / np.maximum(m - n_real, 1)
+    guess = np.stack([-2.0 * np.cos(angle), np.ones_like(angle)])
+    for i in range(min(int(n_real.max()), m)):
+        one, other = (CELLS[np.argmax(rank > 2 * i + which, axis=0)] for which in (0, 1))
+        real = n_real > i
+        guess[0, i] = np.where(real, -one - other, guess[0, i])
+        guess[1, i] = np.where(real, one * other, guess[1, i])
+    return guess
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _steps(a: Float64, factors: Float64) -> tuple[Float64, Float64]:
+    """Step of the iteration on p and q, (2, m, n), and its size before it was limited, (m, n).
+
+    Factors that share a root give NaN: they never settle.
+    """
+    p, q = factors
+    u, v = _remainders(a, factors)
+    c, d = _products_of_others(factors)
+    # (u x + v) / (c x + d) modulo x^2 + p x + q: times the conjugate of the divisor, over its norm.
+    e = d - c * p
+    top = u * c
+    step = np.stack([u * e - v * c + p * top, v * e + q * top])
+    step /= d * e + q * c * c
+    size = np.abs(step).max(axis=0)
+    return step * (MAX_STEP / np.maximum(size, MAX_STEP)), size
+
+
+def _remainders(a: Float64, factors: Float64) -> Float64:
+    """Remainder u x + v of each polynomial modulo each of its factors, as u and v, (2, m, n)."""
+    degree = len(a) - 1
+    # Quotient: b_k = a_k - p b_{k-1} - q b_{k-2}. b_k takes the place of b_{k-2}, so b[0] and b[1]
+    # take turns in being the older one, and p and q in being their weights.
+    weights = factors[::-1].copy(), factors
+    b, term = np.ones_like(factors), np.empty_like(factors)
+    np.subtract(a[1], factors[0], out=b[1])
+    for k in range(2, degree):
+        np.multiply(weights[k % 2], b, out=term)
+        np.subtract(a[k], term[0], out=b[k % 2])
+        b[k % 2] -= term[1]
+    return np.stack([b[1], a[degree] - factors[1] * b[0]])
+
+
+def _products_of_others(factors: Float64) -> Float64:
+    """Product u x + v of all other factors modulo each factor, as u and v, (2, m, n)."""
+    m = factors.shape[1]
+    if m == 1:
+        return np.stack([np.zeros_like(factors[0]), np.ones_like(factors[0])])
+    around = np.concatenate([factors, factors], axis=1)
+    product = around[:, 1 : m + 1] - factors
+    other, by_x, by_x2 = (np.empty_like(factors) for _ in range(3))
+    for shift in range(2, m):
+        # Another factor is (p' - p) x + (q' - q) modulo x^2 + p x + q, and x^2 is -p x - q.
+        np.subtract(around[:, shift : shift + m], factors, out=other)
+        np.multiply(product, other[0], out=by_x)
+        product *= other[1]
+        np.multiply(factors, by_x[0], out=by_x2)
+        product[0] += by_x[1]
+        product -= by_x2
+    return product
+
+
+def _factorise_by_eigenvalues(polynomial: Float64) -> Float64:
+    """Factors (2, m) of one polynomial (2 m + 1,), by the eigenvalues of its companion matrix."""
+    poles = np.roots(polynomial)
+    upper = poles[poles.imag > 0.0]
+    real = np.sort(poles[poles.imag == 0.0].real)
+    p = np.concatenate([-2.0 * upper.real, -real[::2] - real[1::2]])
+    q = np.concatenate([np.abs(upper) ** 2, real[::2] * real[1::2]])
+    return np.stack([p, q])
+
+
+# ---- McAdams coefficient: formants are moved by raising the angles of the LPC poles to a power.
+#
+# Systems B2 and B2r of Noé et al. 2020 and 2022 (Patino et al., "Speaker anonymisation using the
+# McAdams coefficient", 2020). All frames of an utterance are processed at once, in float64.
+
+HOP = 160  # samples: 10 ms at 16 kHz; a window is two hops
+EPSILON = float(np.finfo(np.float32).eps)  # added to the signal, and again before the prediction
+BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough for the cache
+
+
+@dataclass(frozen=True)
+class FrameOptions:
+    """Framing and filtering; the defaults are the recipe's, not those of a challenge.
+
+    order: of the linear prediction.
+    pad_edges: zeros are put around the signal, so that every sample is in two windows. Without, the
+        first and last 10 ms fade, and the rest after the last whole frame is silent.
+    skip_first_frame: the first frame is left out.
+    clamp: angles beyond pi (alpha > 1) become pi; without, they wrap round.
+    match_energy: a filtered frame gets the energy of the input frame.
+    """
+
+    order: int = 20
+    pad_edges: bool = True
+    skip_first_frame: bool = False
+    clamp: bool = True
+    match_energy: bool = False
+
+
+DEFAULTS = FrameOptions()
+
+
+@dataclass(frozen=True)
+class Warped:
+    """`samples`: (n,) float64, not normalised. `n_slow`: frames that needed `numpy.roots`."""
+
+    samples: Float64
+    n_frames: int
+    n_slow: int
+
+
+def transform(
+    wave: Float64, alpha: float, options: FrameOptions = DEFAULTS, *, block: int = BLOCK
+) -> Warped:
+    """Move formants by theta -> theta ** alpha, theta in radians a sample: 1 rad, 2546 Hz, stays.
+
+    wave: (n,) float64 at 16 kHz. Returns n samples at the level of the filters' output. Digital
+    silence is returned unchanged; a signal shorter than a window is padded to one. Every `block`,
+    the number of frames processed at a time, gives the same bits.
+    """
+    if not np.any(wave):
+        return Warped(np.zeros(len(wave)), 0, 0)
+    hops = _cut(wave, options.pad_edges)
+    out = np.zeros_like(hops)
+    first = 1 if options.skip_first_frame and len(hops) > 2 else 0
+    n_slow = 0
+    for start, stop in _blocks(first, len(hops) - 1, block):
+        frames, slow = warp_frames(hops[start : stop + 1], alpha, options)
+        out[start:stop] += frames[:HOP].T
+        out[start + 1 : stop + 1] += frames[HOP:].T
+        n_slow += slow
+    begin = HOP if options.pad_edges else 0
+    written = out.ravel()[begin : begin + len(wave)]
+    samples = np.zeros(len(wave))
+    samples[: len(written)] = written
+    return Warped(samples, len(hops) - 1 - first, n_slow)
+
+
+def window() -> Float64:
+    """Root of the symmetric Hann window, (2 HOP,): squared and overlapped it sums to 1 +- 0.003."""
+    hann = np.hanning(2 * HOP)
+    return np.asarray(np.sqrt(hann / (hann.sum() / HOP)))
+
+
+def _cut(wave: Float64, pad_edges: bool) -> Float64:
+    """Signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
+    if pad_edges:
+        padded = np.zeros((-(-len(wave) // HOP) + 2, HOP))
+        padded.ravel()[HOP : HOP + len(wave)] = wave
+    else:
+        padded = np.zeros((max(len(wave) // HOP, 2), HOP))
+        whole = wave[: padded.size]
+        padded.ravel()[: len(whole)] = whole
+    return padded + EPSILON
+
+
+def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
+    """Divide frames first ... last - 1 into ranges of equal size, to one frame, of at most `block`.
+
+    A range of one frame is avoided: NumPy sums a single column in another order.
+    """
+    n = last - first
+    n_blocks = max(1, min(-(-n // block), n // 2))
+    for number in range(n_blocks):
+        yield first + number * n // n_blocks, first + (number + 1) * n // n_blocks
+
+
+def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
+    """Warped, windowed frames (2 HOP, n) of rows of a hop (n + 1, HOP); number of slow ones."""
+    order, shape = options.order, window()[:, None]
+    # Time runs down and frames lie side by side, so that every operation is on rows of many frames.
+    # The rows of zeros on top are the memory of the filters.
+    frames = np.zeros((order + 2 * HOP, len(hops) - 1))
+    np.multiply(hops[:-1].T, shape[:HOP], out=frames[order : order + HOP])
+    np.multiply(hops[1:].T, shape[HOP:], out=frames[order + HOP :])
+    polynomials = burg(np.ascontiguousarray(frames[order:].T) + EPSILON, order)
+    warped, n_slow = _warp_polynomials(polynomials, alpha, options.clamp)
+    filtered = _filter(frames, polynomials, warped)
+    if options.match_energy:
+        filtered *= _gains(frames[order:], filtered)
+    filtered *= shape
+    return filtered, n_slow
+
+
+def _warp_polynomials(polynomials: Float64, alpha: float, clamp: bool) -> tuple[Float64, int]:
+    """Prediction polynomials (order + 1, n) with warped pole angles; number of slow ones."""
+    n_rows = len(polynomials)
+    if n_rows % 2 == 0:  # an odd order gets one more pole, at zero, where it stays
+        polynomials = np.concatenate([polynomials, np.zeros((1, polynomials.shape[1]))])
+    factors, slow = factorise(polynomials)
+    return expand(warp_angles(factors, alpha, clamp=clamp))[:n_rows], len(slow)
+
+
+def _filter(frames: Float64, zeros: Float64, poles: Float64) -> Float64:
+    """Filter each frame by zeros(z) / poles(z), from rest.
+
+    frames: (order + n_samples, n), the first `order` rows zero; zeros and poles: (order + 1, n),
+    first row 1. Returns (n_samples, n).
+    """
+    order = len(zeros) - 1
+    out = np.empty_like(frames)
+    out[:order] = 0.0
+    past = np.lib.stride_tricks.sliding_window_view(frames, order + 1, axis=0)
+    np.einsum("tfk,kf->tf", past, zeros[::-1], out=out[order:])
+    feedback = np.ascontiguousarray(poles[:0:-1])
+    echo = np.empty(frames.shape[1])
+    for t in range(order, len(out)):
+        np.einsum("kf,kf->f", out[t - order : t], feedback, out=echo)
+        out[t] -= echo
+    return out[order:]
+
+
+def _gains(before: Float64, after: Float64) -> Float64:
+    """Gains (n,) that give the columns of `after` the energies of those of `before`."""
+    wanted, given = (np.einsum("tf,tf->f", frames, frames) for frames in (before, after))
+    return np.asarray(np.sqrt(wanted / np.maximum(given, np.finfo(np.float64).tiny)))
+
+
+# ---- Systems B2 and B2r: McAdams coefficient, fixed or drawn, as here and as in the challenges.
 
 
 @dataclass(frozen=True)
@@ -106,7 +488,6 @@ class McAdams(Declared[Settings]):
 
     @classmethod
     def make(cls, settings: Settings, run: Run) -> Self:
-        """See sources.Kind."""
         return cls(settings, seed=run.seed, draw=run.draw)
 
     @classmethod

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Protection of a data set by an anonymiser: audio file by audio file, then the tables."""
 
 import hashlib
@@ -11,8 +10,7 @@ from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser
 from steps.audio import SAMPLE_RATE, read_audio, write_pcm16
-from steps.keys import Key
-from steps.sources import Source
+from steps.sources import Key, Source
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed

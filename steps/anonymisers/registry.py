@@ -1,17 +1,56 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Anonymisers by name, their common interface, and their construction from a YAML file."""
+"""Anonymisers by name: their interface, their settings, and the level of their speech."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from steps.anonymisers.loudness import AsItIs, OutputLevel
-from steps.keys import Key
-from steps.sources import Kind, Resources, Run, Source
+import numpy as np
+import numpy.typing as npt
+
+from steps.sources import Key, Kind, Resources, Run, Source
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
 from utils.settings import name_settings, read_settings
 from utils.tables import StrPath
+
+# ---- Level of protected speech: one rule for every system, as level alone can leak who speaks.
+
+
+@dataclass(frozen=True)
+class OutputLevel:
+    """Rule that the largest sample becomes `peak` of `full_scale`.
+
+    `truncate`: towards zero, as the challenges of 2022 and 2024 do, not to the nearest number.
+    """
+
+    peak: float = 0.95
+    full_scale: int = 32768
+    truncate: bool = False
+
+    def to_pcm16(self, samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+        """16-bit samples at that level; digital silence stays silent. UserError if not finite."""
+        largest = float(np.max(np.abs(samples), initial=0.0))
+        if not np.isfinite(largest):
+            raise UserError("the protected signal is not finite")
+        if largest == 0.0:
+            return np.zeros(len(samples), np.int16)
+        scaled = samples / largest * (self.peak * self.full_scale)
+        whole = np.trunc(scaled) if self.truncate else np.rint(scaled)
+        return np.minimum(whole, 32767).astype(np.int16)
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """Rule that keeps another program's level: 1 is full scale, and values above are clipped."""
+
+    def to_pcm16(self, samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+        """Samples of 16 bit. UserError if not finite."""
+        if not np.isfinite(samples).all():
+            raise UserError("the protected signal is not finite")
+        return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
+
+
+# ---- Anonymisers by name, their common interface, and their construction from a YAML file.
 
 
 @dataclass(frozen=True)
@@ -33,7 +72,7 @@ class Description:
 class Anonymiser(Protocol):
     """Configured system.
 
-    level: of its keys (`keys.make_keys`). output: the level of its files. is_random: a second run
+    level: of its keys (`make_keys`). output: the level of its files. is_random: a second run
     (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown. notes:
     requests that could not be met (a smaller pool, ...), each once.
     """
@@ -59,13 +98,13 @@ System = Kind[Anonymiser, Description]  # class that makes one
 # Loaded on demand: some need packages that take seconds to load.
 KINDS = {
     "mcadams": "steps.anonymisers.mcadams:McAdams",
-    "copy_synthesis": "steps.anonymisers.copy_synthesis:CopySynthesis",
+    "copy_synthesis": "steps.anonymisers.vocoder:CopySynthesis",
     "knn_vc": "steps.anonymisers.knn_vc:KnnVc",
-    "articulation": "steps.anonymisers.articulation:Articulation",
-    "voice_conversion": "steps.anonymisers.b1:VoiceConversion",
-    "model": "steps.anonymisers.model:Model",
+    "articulation": "steps.anonymisers.vocoder:Articulation",
+    "voice_conversion": "steps.anonymisers.voice_conversion:VoiceConversion",
+    "model": "steps.anonymisers.voice_conversion:Model",
     "external": "steps.anonymisers.external:External",
-    "command": "steps.anonymisers.command:Command",
+    "command": "steps.anonymisers.external:Command",
 }
 
 

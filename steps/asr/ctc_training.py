@@ -1,28 +1,343 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Training of the CTC recogniser (Graves et al., ICML 2006), as the loop needs it."""
+"""The CTC recogniser in training: units, settings, batches, network and loop.
+
+Source: Graves et al., ICML 2006.
+"""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from rapidfuzz.distance import Levenshtein
 from speechbrain.decoders.ctc import ctc_greedy_decode
+from speechbrain.nnet.CNN import Conv1d
+from speechbrain.nnet.linear import Linear
 from speechbrain.nnet.losses import ctc_loss
+from speechbrain.nnet.normalization import LayerNorm
+from speechbrain.nnet.RNN import LSTM
+from torch import Tensor, nn
+from torch.nn import functional
 
-from steps.asr.ctc_batches import Batch, BatchMaker, fitting_speeds
-from steps.asr.ctc_config import CtcConfig
-from steps.asr.ctc_network import CtcNetwork
-from steps.asr.ctc_units import Units
-from steps.asr.text import normalise
+from steps.asr.language import normalise
+from steps.asr.recognisers import PADDING, condition
+from steps.audio import SAMPLE_RATE
 from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, train
-from steps.learning.settings import identity
+from steps.learning.settings import RampSettings, identity
+from steps.learning.weights import check_device
+from steps.speaker.config import AugmentConfig, FeatureConfig
+from steps.speaker.features import Features, augment, change_speed, mask_features
+from utils.arrays import Float32
 from utils.cli import UserError
-from utils.seeds import derive_seed
-from utils.settings import to_plain
+from utils.seeds import derive_seed, make_rng
+from utils.settings import (
+    NotNegative,
+    Number,
+    OddSize,
+    OneOf,
+    Positive,
+    Size,
+    SizeOrNone,
+    Sizes,
+    to_plain,
+)
+
+# ---- Output units of the CTC recogniser: characters, each word closed by a mark; or words.
+#
+# Characters can spell words that no training transcript has, but take hours of speech to learn;
+# words take minutes, but new words are never recognised.
+
+KINDS = ("characters", "words")
+BLANK, END = "<blank>", "|"
+
+
+@dataclass(frozen=True)
+class Units:
+    """tokens: the blank (place 0), the end of a word (1; unused by words), then all, in order."""
+
+    kind: str
+    tokens: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kind: str, texts: Iterable[str]) -> "Units":
+        """Units of transcripts.
+
+        >>> Units.of("characters", ["Ab, a"]).tokens
+        ('<blank>', '|', 'A', 'B')
+        >>> Units.of("words", ["Ab, a"]).tokens
+        ('<blank>', '|', 'A', 'AB')
+        """
+        words = {word for text in texts for word in normalise(text)}
+        found = words if kind == "words" else {letter for word in words for letter in word}
+        return cls(kind, (BLANK, END, *sorted(found)))
+
+    def spell(self, text: str) -> list[str]:
+        """Split a text into tokens, also those that are not among `tokens`."""
+        if self.kind == "words":
+            return normalise(text)
+        return [token for word in normalise(text) for token in (*word, END)]
+
+    def encode(self, text: str) -> list[int]:
+        """Positions of the tokens of a text whose tokens are all known."""
+        return [self.tokens.index(token) for token in self.spell(text)]
+
+    def decode(self, places: Sequence[int]) -> str:
+        """Words of tokens without blanks; the last may lack its end."""
+        between = " " if self.kind == "words" else ""
+        text = between.join(self.tokens[place] for place in places)
+        return " ".join(text.replace(END, " ").split())
+
+
+def frames_needed(target: Sequence[int]) -> int:
+    """Fewest frames that can give a target: a blank must separate equal neighbours."""
+    return len(target) + sum(a == b for a, b in pairwise(target))
+
+
+# ---- Checked settings of the CTC recogniser (conf/asr/*.yaml).
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Layers: convolutions over time, one for each of `dilations`, then a recurrent layer.
+
+    stride: frames of features in one of the network; lstm: units in each direction, 0: none.
+    """
+
+    channels: Size = 96
+    kernel: OddSize = 5
+    stride: Size = 3
+    dilations: Sizes = (1, 2, 4)
+    lstm: SizeOrNone = 0
+    dropout: Annotated[float, Number(least=0, below=1)] = 0.2
+
+
+@dataclass(frozen=True)
+class TrainingConfig(RampSettings):
+    """Training settings. The best network has the fewest words wrong."""
+
+    learning_rate: Positive = 3e-3
+    warm_up: Annotated[float, Number(above=0, below=1)] = 0.1
+    valid_share: Annotated[float, Number(least=0, most=0.5)] = 0.1  # of the speakers, at most
+    minimum_seconds: NotNegative = 0.1  # shorter training utterances are left out, counted
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Search among the words of a language; scores are natural logarithms.
+
+    With a weight of 1 and no score a word, AN4's language, in which saying nothing has a
+    probability of 1 and each word one of 1/106, makes every hypothesis empty.
+    """
+
+    beam: Size = 100  # hypotheses
+    tokens: Size = 40  # tokens that may continue a hypothesis: the likeliest at each time
+    threshold: Positive = 50.0  # hypotheses so far below the best are dropped
+    lm_weight: Positive = 0.3
+    word_score: float = 1.5  # for each word, beside the language model's
+
+
+@dataclass(frozen=True)
+class CtcConfig:
+    """All settings."""
+
+    recogniser: Annotated[str, OneOf("ctc")]
+    training: TrainingConfig
+    units: Annotated[str, OneOf(*KINDS)] = "characters"  # output of the network, or words
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    augmentation: AugmentConfig = field(default_factory=AugmentConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        if self.features.speech_only:
+            raise ValueError("features.speech_only: false is needed: words have pauses in them")
+        if self.features.kind == "hub":
+            raise ValueError("features.kind: hub is for speaker encoders; fbank or mfcc")
+
+
+# ---- Training batches of the CTC recogniser, each a function of (seed, step) alone.
+
+_SPREAD = 0.2  # utterances whose lengths differ by up to so much may change places when sorted
+
+
+@dataclass(frozen=True)
+class Batch:
+    """features: (B, T, D), zero after each end; n_frames: (B,); targets: (B, longest), 0 beyond."""
+
+    features: torch.Tensor
+    n_frames: torch.Tensor
+    targets: torch.Tensor
+    n_targets: torch.Tensor
+
+
+def stack(features: list[Float32], targets: list[list[int]]) -> Batch:
+    """Join signals (T, D) and their targets to one batch."""
+    return Batch(
+        torch.nn.utils.rnn.pad_sequence([torch.from_numpy(f) for f in features], batch_first=True),
+        torch.tensor([len(f) for f in features]),
+        torch.nn.utils.rnn.pad_sequence([torch.tensor(t) for t in targets], batch_first=True),
+        torch.tensor([len(t) for t in targets]),
+    )
+
+
+def n_out(n_samples: float, stride: int) -> int:
+    """Frames of the network for so many samples, before padding."""
+    n_frames = 1 + int(n_samples + 2 * round(PADDING * SAMPLE_RATE)) // 160
+    return (n_frames - 1) // stride + 1
+
+
+class BatchMaker:
+    """Maker of a step's batch: utterances of similar length; every one once in a round."""
+
+    def __init__(
+        self,
+        audio: TrainingAudio,
+        targets: Mapping[str, list[int]],
+        config: CtcConfig,
+        seed: int,
+    ) -> None:
+        self.audio = audio
+        self.targets = targets
+        self.config = config
+        self.seed = seed
+        self.features = Features(config.features)
+        self._utts = [utt for utts in audio.spk2utt.values() for utt in utts]
+        self._round: tuple[int, list[list[str]]] = (-1, [])
+
+    @property
+    def per_round(self) -> int:
+        """Number of batches in which every utterance is once."""
+        return -(-len(self._utts) // self.config.training.batch)
+
+    def __call__(self, step: int) -> Batch:
+        """Batch of step 0, 1, ..."""
+        number, place = divmod(step, self.per_round)
+        if self._round[0] != number:
+            self._round = number, self._draw_round(number)
+        utts = self._round[1][place]
+        return stack([self.augmented(u, number) for u in utts], [self.targets[u] for u in utts])
+
+    def _draw_round(self, number: int) -> list[list[str]]:
+        rng = make_rng(self.seed, "ctc-round", str(number))
+        factors = rng.uniform(1 - _SPREAD, 1 + _SPREAD, len(self._utts))
+        keys = [self.audio.lengths[u] * f for u, f in zip(self._utts, factors, strict=True)]
+        order = [self._utts[i] for i in np.argsort(keys, kind="stable")]
+        size = self.config.training.batch
+        batches = [order[i : i + size] for i in range(0, len(order), size)]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def augmented(self, utt: str, number: int) -> Float32:
+        """Features (T, D) of an utterance, augmented for a round."""
+        rng = make_rng(self.seed, "ctc-utterance", str(number), utt)
+        samples = self.audio.read(utt, 0, self.audio.lengths[utt])
+        speeds = fitting_speeds(self.targets[utt], len(samples), self.config)
+        samples = change_speed(samples, float(rng.choice(speeds)), len(samples) * 2)
+        utts = self._utts
+        samples = augment(
+            rng,
+            samples,
+            self.config.augmentation,
+            lambda: self.audio.read(utts[int(rng.integers(len(utts)))], 0, len(samples)),
+        )
+        features = self.clean(utt, samples)[None].copy()
+        mask_features(rng, features, self.config.augmentation)
+        found: Float32 = features[0]
+        return found
+
+    def clean(self, utt: str, samples: Float32) -> Float32:
+        """Features (T, D) of a signal."""
+        return compute_features(self.features, utt, samples)
+
+
+def compute_features(features: Features, utt: str, samples: npt.NDArray[np.floating]) -> Float32:
+    """Features (T, D) of a signal (n,); of digital silence, those of dither alone."""
+    heard = condition(utt, samples)
+    if heard is None:
+        heard = np.zeros(len(samples) + 2 * round(PADDING * SAMPLE_RATE))
+    found: Float32 = features(torch.from_numpy(heard.astype(np.float32))[None])[0].numpy()
+    return found
+
+
+def fitting_speeds(target: list[int], n_samples: int, config: CtcConfig) -> list[float]:
+    """Speeds at which a signal is long enough for its target."""
+    needed, stride = frames_needed(target), config.network.stride
+    speeds = config.augmentation.speeds
+    return [speed for speed in speeds if n_out(n_samples / speed, stride) >= needed]
+
+
+# ---- Network of the CTC recogniser, of SpeechBrain's layers.
+
+BLANK_BIAS = 5.0  # of the blank's score before training
+
+
+class _Convolution(nn.Module):
+    """Block (B, T, C) -> (B, T / stride, D): convolution, normalised, rectified, dropped out."""
+
+    def __init__(self, n_in: int, config: NetworkConfig, stride: int, dilation: int) -> None:
+        super().__init__()
+        size = config.channels
+        # Zeros before and after, not a mirror image: results must not depend on padding.
+        self.reach = dilation * (config.kernel - 1) // 2
+        self.convolve = Conv1d(
+            size, config.kernel, in_channels=n_in, stride=stride, dilation=dilation,
+            padding="valid",
+        )  # fmt: skip
+        self.norm = LayerNorm(size)
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, values: Tensor) -> Tensor:
+        padded = functional.pad(values, (0, 0, self.reach, self.reach))
+        found: Tensor = self.drop(functional.leaky_relu(self.norm(self.convolve(padded))))
+        return found
+
+
+class CtcNetwork(nn.Module):
+    """Log probabilities (B, T', tokens) of features (B, T, D), zero after each signal's end.
+
+    T' = `frames(T)`. A signal's result does not depend on its batch, up to rounding.
+    """
+
+    def __init__(self, config: NetworkConfig, n_features: int, n_tokens: int) -> None:
+        super().__init__()
+        self.stride = config.stride
+        self.first = _Convolution(n_features, config, config.stride, 1)
+        self.more = nn.ModuleList(
+            _Convolution(config.channels, config, 1, dilation) for dilation in config.dilations
+        )
+        self.recurrent: nn.Module | None = None
+        size = config.channels
+        if config.lstm:
+            self.recurrent = LSTM(config.lstm, input_size=size, bidirectional=True)
+            size = 2 * config.lstm
+        self.drop = nn.Dropout(config.dropout)
+        self.output = Linear(n_tokens, input_size=size)
+        # All networks first learn that most frames are blank, and may lose the rest over it.
+        nn.init.constant_(self.output.w.bias[0], BLANK_BIAS)
+
+    def frames(self, n_frames: Tensor) -> Tensor:
+        """Number of output frames for so many input frames."""
+        return (n_frames - 1) // self.stride + 1
+
+    def forward(self, features: Tensor, n_frames: Tensor) -> Tensor:
+        """n_frames: (B,) of each signal, the longest T."""
+        left = self.frames(n_frames)
+        inside = torch.arange(int(left.max()), device=features.device)[None] < left[:, None]
+        values = self.first(features) * inside[..., None]
+        for layer in self.more:
+            values = (values + layer(values)) * inside[..., None]
+        if self.recurrent is not None:
+            # SpeechBrain rounds these shares of the longest down: add half a frame, or one is lost.
+            values, _ = self.recurrent(values, lengths=(left + 0.5) / left.max())
+        found: Tensor = self.output(self.drop(values)).log_softmax(dim=-1)
+        return found
+
+
+# ---- Training of the CTC recogniser (Graves et al., ICML 2006), as the loop needs it.
 
 
 @dataclass(frozen=True)
@@ -59,11 +374,9 @@ class CtcTrainer(Trainer):
         )  # fmt: skip
 
     def batch(self, step: int) -> Batch:
-        """See Trainer."""
         return self.make(step)
 
     def update(self, step: int, batch: Batch) -> dict[str, float]:
-        """See Trainer."""
         torch.manual_seed(derive_seed(self.seed, "ctc-dropout", str(step)) % 2**63)
         self.network.train()
         limit = self.plan.gradient_norm
@@ -86,7 +399,7 @@ class CtcTrainer(Trainer):
         return loss
 
     def validate(self) -> dict[str, float]:
-        """See Trainer. Greedy hypotheses for the held-out speakers, without a lexicon."""
+        """Greedy hypotheses for the held-out speakers, without a lexicon."""
         audio = self.valid.audio
         if not audio.speakers:
             return {}

@@ -1,6 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Recognisers of words of the hub: Whisper, and those of SpeechBrain, such as
-`speechbrain/asr-wav2vec2-librispeech`."""
+"""Recognisers of words of the Hugging Face hub: Whisper, and those that SpeechBrain reads."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -10,10 +8,69 @@ import numpy as np
 import torch
 
 from steps.asr.recognisers import Asked, Recogniser
-from steps.asr.whisper import Whisper
-from steps.learning.hub import load_hub_model, transformer_config
+from steps.audio import SAMPLE_RATE
+from steps.learning.weights import (
+    check_device,
+    load_hub_model,
+    load_transformer,
+    transformer_config,
+)
 from utils.arrays import Float64
 from utils.cli import UserError
+
+# ---- Whisper, of the Hugging Face hub or in a folder, in the form of transformers.
+#
+# It writes in the given language, or guesses one. Decoding is greedy, so that the same speech gives
+# the same words.
+
+WINDOW = 30  # seconds that it takes at once
+
+
+class Whisper:
+    """Recogniser of many languages, or of English alone (openai/whisper-tiny.en, ...)."""
+
+    def __init__(self, source: str, language: str | None, device: str = "cpu") -> None:
+        torch.set_num_threads(1)
+        check_device(device)
+        self._processor = load_transformer(source, "WhisperProcessor")
+        self._model = load_transformer(source, "WhisperForConditionalGeneration").to(device)
+        self._device, made = device, self._model.generation_config
+        self._told: dict[str, Any] = {}
+        if getattr(made, "is_multilingual", True):
+            self._told = {"task": "transcribe"} | ({"language": language} if language else {})
+            known = {token.strip("<|>") for token in getattr(made, "lang_to_id", {})}
+            if language and language not in known:
+                raise UserError(
+                    f"hub:{source}: --language {language}: the model knows "
+                    f"{' '.join(sorted(known)) or 'no language by name'}"
+                )
+        elif language not in (None, "en"):
+            raise UserError(f"hub:{source}: --language {language}: the model knows English alone")
+        self.settings: Mapping[str, object] = {
+            "recogniser": f"hub:{source}",
+            "interface": "Whisper",
+            "language": language or "as the model guesses",
+            "transformers": version("transformers"),
+        }
+
+    @torch.inference_mode()
+    def recognise(self, utt: str, samples: Float64) -> str:  # noqa: ARG002
+        """Words of a signal (n,) at 16 kHz, full scale 1."""
+        long = len(samples) > WINDOW * SAMPLE_RATE
+        how: dict[str, Any] = {"truncation": False, "padding": "longest"} if long else {}
+        heard = self._processor(
+            np.asarray(samples, np.float32), sampling_rate=SAMPLE_RATE, return_tensors="pt",
+            return_attention_mask=True, **how,
+        ).to(self._device)  # fmt: skip
+        tokens = self._model.generate(
+            **heard, **self._told, do_sample=False, num_beams=1, return_timestamps=long
+        )
+        said: list[str] = self._processor.batch_decode(tokens, skip_special_tokens=True)
+        return " ".join(said[0].split())
+
+
+# ---- Recognisers of words of the hub: Whisper, and those of SpeechBrain, such as
+# `speechbrain/asr-wav2vec2-librispeech`.
 
 
 class OfHub:
@@ -23,7 +80,6 @@ class OfHub:
 
     @classmethod
     def make(cls, source: str, *, asked: Asked, device: str) -> Recogniser:
-        """See recognisers.Kind."""
         if getattr(transformer_config(source), "model_type", "") == "whisper":
             return Whisper(source, asked.language, device)
         if asked.language is not None:

@@ -1,19 +1,40 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Recognisers, by name."""
+"""Recognisers of words by name, the signal that they get, and the decoding of a set."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Protocol
 
-from steps.asr.heard import Heard
+import numpy as np
+import numpy.typing as npt
+
+from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.datachecks import NOTES
 from utils.registry import find
+from utils.seeds import make_rng
+from utils.tables import atomic_write, is_there, sort_ids, write_map, write_timed
+
+# ---- Output of a recogniser for an utterance beside its words.
+
+
+@dataclass(frozen=True)
+class Heard:
+    """note: a problem on the way, if any; seconds: of its parts, by name."""
+
+    words: str
+    note: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+# ---- Recognisers, by name.
 
 RECOGNISERS = {
-    "moonshine": "steps.asr.moonshine:Moonshine",
-    "pocketsphinx": "steps.asr.sphinx:PocketSphinx",
+    "moonshine": "steps.asr.engines:Moonshine",
+    "pocketsphinx": "steps.asr.engines:PocketSphinx",
     "ctc": "steps.asr.ctc:CtcRecogniser",
     "hub:<model>": "steps.asr.hub:OfHub",
 }
@@ -52,8 +73,115 @@ def make_recogniser(name: str, asked: Asked | None = None, device: str = "cpu") 
     take; heavy packages are loaded only for that one."""
     kind, found = find(RECOGNISERS, name, "recogniser")
     asked = asked or Asked()
-    for field in fields(Asked):
-        if getattr(asked, field.name) is not None and field.name not in kind.takes:
-            raise UserError(f"{name}: takes no --{field.name}; leave it out")
+    for option in fields(Asked):
+        if getattr(asked, option.name) is not None and option.name not in kind.takes:
+            raise UserError(f"{name}: takes no --{option.name}; leave it out")
     recogniser: Recogniser = kind.make(*found, asked=asked, device=device)
     return recogniser
+
+
+# ---- Preparation of a signal for a recogniser: constant level, no digital silence, padded ends.
+
+LEVEL = 0.05  # root mean square of every utterance, since systems set their own
+DITHER = 1e-4  # of full scale, 54 dB below; on digital silence nothing would be recognised
+PADDING = 0.2  # seconds of dither at both ends: recordings may be cut close to the word
+
+
+def condition(utt: str, samples: npt.NDArray[np.floating]) -> Float64 | None:
+    """Samples (n,) at 16 kHz at LEVEL, with PADDING and DITHER; None for digital silence.
+
+    The dither is drawn from the utterance's id, so that a signal always gives the same result.
+    """
+    level = float(np.sqrt(np.mean(samples**2)))
+    if level == 0.0:
+        return None
+    padded = np.pad(samples * (LEVEL / level), round(PADDING * SAMPLE_RATE)).astype(np.float64)
+    return padded + DITHER * make_rng(0, "dither", utt).standard_normal(len(padded))
+
+
+# ---- Recognition of every utterance of a set; a killed run is continued.
+
+JOURNAL = "text.partial"
+SECONDS = "seconds.tsv"  # seconds of a recogniser's parts, by utterance
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """n_kept: utterances already recognised by a killed run; notes: by utterance, problems."""
+
+    n_kept: int
+    notes: Mapping[str, str]
+
+
+def decode_all(
+    recogniser: Recogniser,
+    wav: Mapping[str, str],
+    out: Path,
+    progress: Callable[[Iterable[str]], Iterator[str]],
+) -> Decoded:
+    """Write `text` (<utterance> <words>, as the recogniser spells them), recogniser.json, and a
+    recogniser's further output: NOTES, SECONDS.
+
+    Each hypothesis is first noted in a journal with the digest of its audio. If a killed run left
+    one of the same recogniser and settings, its entries for the same audio are kept. UserError
+    names audio that cannot be read.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("text", NOTES, SECONDS):
+        (out / name).unlink(missing_ok=True)
+    settings = json.dumps(recogniser.settings, sort_keys=True)
+    known = _read_journal(out / JOURNAL, settings)
+    found: dict[str, Heard] = {}
+    n_kept = 0
+    with (out / JOURNAL).open("w", encoding="utf-8") as journal:
+        journal.write(f"{settings}\n")
+        journal.writelines(_line(utt, digest, heard) for (utt, digest), heard in known.items())
+        journal.flush()
+        for utt in progress(sort_ids(wav)):
+            samples = read_audio(utt, wav[utt]).samples
+            digest = hashlib.sha256(samples.tobytes()).hexdigest()[:16]
+            n_kept += (utt, digest) in known
+            if (utt, digest) not in known:
+                known[utt, digest] = _hear(recogniser, utt, samples)
+                journal.write(_line(utt, digest, known[utt, digest]))
+                journal.flush()
+            found[utt] = known[utt, digest]
+    notes = {utt: heard.note for utt, heard in found.items() if heard.note}
+    with atomic_write(out / "recogniser.json") as stream:
+        json.dump(recogniser.settings, stream, indent=1)
+        stream.write("\n")
+    if notes:
+        write_map(out / NOTES, notes)
+    if parts := sorted({part for heard in found.values() for part in heard.seconds}):
+        rows = (
+            (utt, *(f"{heard.seconds.get(part, 0.0):.4f}" for part in parts))
+            for utt, heard in found.items()
+        )
+        write_timed(out / SECONDS, ("utt", *parts), rows)
+    write_map(out / "text", {utt: heard.words for utt, heard in found.items()})
+    (out / JOURNAL).unlink()
+    return Decoded(n_kept, notes)
+
+
+def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Heard:
+    """Words on one line, whatever characters a recogniser uses."""
+    heard = recogniser.recognise(utt, samples)
+    if isinstance(heard, str):
+        heard = Heard(heard)
+    printable = "".join(c if c.isprintable() else " " for c in heard.words)
+    return replace(heard, words=" ".join(printable.split()))
+
+
+def _line(utt: str, digest: str, heard: Heard) -> str:
+    return f"{utt} {digest} {json.dumps(asdict(heard))}\n"
+
+
+def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Heard]:
+    """Entries by utterance and digest of its audio; empty where the settings differ."""
+    if not is_there(path):
+        return {}
+    first, *rows = path.read_text(encoding="utf-8").split("\n")
+    if first != settings:
+        return {}
+    fields = (row.split(" ", 2) for row in rows[:-1])  # the last line was not finished
+    return {(row[0], row[1]): Heard(**json.loads(row[2])) for row in fields if len(row) == 3}

@@ -1,2 +1,1 @@
-# SPDX-License-Identifier: Apache-2.0
 """Content of speech as a recogniser hears it (Champion et al. 2021, Liu et al. 2025)."""

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Content of speech as frames of a recogniser's encoder, behind one interface.
 
 The papers (Champion et al. 2021, Liu et al. 2025) take bottleneck features. Here: `moonshine`, the
@@ -32,13 +31,13 @@ class Frames(Protocol):
     two frames, and before that of the first. digest: of the weights that made it."""
 
     @property
-    def width(self) -> int: ...  # noqa: D102
+    def width(self) -> int: ...
     @property
-    def hop(self) -> int: ...  # noqa: D102
+    def hop(self) -> int: ...
     @property
-    def first(self) -> int: ...  # noqa: D102
+    def first(self) -> int: ...
     @property
-    def digest(self) -> str: ...  # noqa: D102
+    def digest(self) -> str: ...
 
 
 class ContentExtractor(Frames, Protocol):
@@ -53,7 +52,7 @@ class Moonshine:
     """Last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
 
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
-        from steps.asr.moonshine import ENCODER, FIELD, FRAME, MoonshineEncoder, find_model
+        from steps.asr.engines import ENCODER, FIELD, FRAME, MoonshineEncoder, find_model
 
         model = find_model()
         self._encode = MoonshineEncoder(model)
@@ -63,7 +62,6 @@ class Moonshine:
         self.width = 288
 
     def __call__(self, wave: Float64) -> Float32:
-        """See ContentExtractor."""
         return in_windows(self._frames, wave, self.hop)
 
     def _frames(self, wave: Float64) -> Float32:
@@ -80,7 +78,7 @@ class Hub:
 
     def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
         """Raise a UserError if it is unavailable, or has too few layers."""
-        from steps.learning.hub import digest_of, load_transformer  # Moonshine needs no PyTorch
+        from steps.learning.weights import digest_of, load_transformer  # Moonshine needs no PyTorch
 
         self.model = load_transformer(model).to(device)
         n_layers = int(self.model.config.num_hidden_layers)
@@ -91,7 +89,6 @@ class Hub:
         self.digest = digest_of(self.model).hex()
 
     def __call__(self, wave: Float64) -> Float32:
-        """See ContentExtractor."""
         return in_windows(self._frames, wave, self.hop)
 
     def _frames(self, wave: Float64) -> Float32:

@@ -1,20 +1,27 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Hard units in place of content, with less of the manner of speaking, and of the speaker.
+"""Content as hard units, and encoders of content that a gradient passes."""
 
-`kmeans` is the quantisation of bottleneck features in Liu et al. 2025 ("VQ-BN"): the nearest of n
-centres stands for a frame. `scalar` is finite scalar quantisation (Mentzer et al. 2023): a few
-values a frame, each of a few levels, learnt together with their user.
-"""
-
+import re
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from steps.content.extractors import Hub
+from steps.learning.weights import fill_network
 from utils.arrays import Float32
-from utils.bounds import Number, OneOf
 from utils.cli import UserError
+from utils.registry import find
+from utils.settings import Number, OneOf
+
+# ---- Hard units in place of content, with less of the manner of speaking, and of the speaker.
+#
+# `kmeans` is the quantisation of bottleneck features in Liu et al. 2025 ("VQ-BN"): the nearest of n
+# centres stands for a frame. `scalar` is finite scalar quantisation (Mentzer et al. 2023): a few
+# values a frame, each of a few levels, learnt together with their user.
 
 
 @dataclass(frozen=True)
@@ -52,14 +59,12 @@ class KMeansUnits(Units):
         self.register_buffer("centres", torch.zeros(n, width))
 
     def forward(self, content: Tensor) -> Tensor:
-        """See Units."""
         frames = content.transpose(1, 2)
         # |x - c|² without |x|², which is equal for all centres
         near = frames @ self.centres.T - 0.5 * self.centres.square().sum(dim=1)
         return self.centres[near.argmax(dim=2)].transpose(1, 2)
 
     def fit(self, frames: Float32, seed: int) -> None:
-        """See Units. UserError for fewer frames than centres."""
         from sklearn.cluster import MiniBatchKMeans
 
         n = len(self.centres)
@@ -78,7 +83,7 @@ class ScalarUnits(Units):
         self.project = nn.Conv1d(n_content, values, 1)
 
     def forward(self, content: Tensor) -> Tensor:
-        """See Units; values are of -1 ... 1."""
+        """Values lie between -1 and 1."""
         return quantise(self.project(content), self.levels)
 
 
@@ -100,3 +105,103 @@ def make_units(settings: UnitSettings, n_content: int) -> Units:
         case "scalar":
             return ScalarUnits(n_content, settings.values, settings.levels)
     return Units(n_content)
+
+
+# ---- Encoders of content with a gradient, for training by ear.
+#
+# `moonshine`: transformers has the encoder's structure; the weights, of 8 bits, are read out of the
+# graph that onnxruntime runs. There every layer's input is of 8 bits, too; here it is not, and
+# frames of LibriSpeech correlate by 0.9995. `hub:<model>:<layer>`: the model itself.
+
+EARS = {
+    "moonshine": "steps.content.units:MoonshineEar",
+    "hub:<model>:<layer>": "steps.content.units:HubEar",
+}
+_KINDS: dict[int, npt.DTypeLike] = {1: np.float32, 2: np.uint8}  # of the values of a tensor
+_PLAIN = re.compile(r"((?:layers\.\d+\.|layer_norm|conv\d)\S*?)(?:_add_tensor)?")
+_LAYER = re.compile(r"/layers\.(\d+)/(self_attn/[qkvo]_proj|mlp/fc[12])/")
+_GROUPNORM = {"/groupnorm/Mul_output_0": "weight", "/groupnorm/Add_output_0": "bias"}
+
+
+class MoonshineEar(nn.Module):
+    """Encoder of `extractors.Moonshine`, whose weights are frozen."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        """Raise a UserError if the recogniser is not installed, or has another structure."""
+        from transformers import MoonshineConfig
+        from transformers.models.moonshine.modeling_moonshine import MoonshineEncoder
+
+        from steps.asr.engines import ENCODER, find_model  # not every training needs onnxruntime
+
+        super().__init__()
+        path = find_model().paths[ENCODER]
+        self._encode = MoonshineEncoder(MoonshineConfig())
+        fill_network(self._encode, read_weights(path), path)
+        self.eval().requires_grad_(False).to(device)
+
+    def forward(self, signals: Tensor) -> Tensor:
+        """Frames (B, T, 288) of signals (B, n) at 16 kHz; see `engines.MoonshineEncoder`."""
+        frames: Tensor = self._encode(signals).last_hidden_state
+        return frames
+
+
+class HubEar(nn.Module):
+    """Encoder of `extractors.Hub`, whose weights are frozen."""
+
+    def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
+        """Raise a UserError as `extractors.Hub` does."""
+        super().__init__()
+        found = Hub(model, layer, device)
+        self._model, self._layer = found.model, found.layer
+        self.eval().requires_grad_(False)
+
+    def forward(self, signals: Tensor) -> Tensor:
+        """Frames (B, T, d) of signals (B, n) at 16 kHz."""
+        heard = self._model(signals, output_hidden_states=True)
+        frames: Tensor = heard.hidden_states[self._layer]
+        return frames
+
+
+def load_ear(name: str, device: str = "cpu") -> nn.Module:
+    """Load the encoder of a name in extractors.EXTRACTORS; UserError if unknown or unavailable."""
+    kind, found = find(EARS, name, "content with an ear")
+    ear: nn.Module = kind(*found, device)
+    return ear
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read weights of the graph in a file, by their names in transformers.
+
+    UserError where it is no such graph.
+    """
+    import onnxruntime.tools.ort_format_model  # noqa: F401 - it makes the next one known
+    from ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
+
+    try:
+        graph = InferenceSession.GetRootAsInferenceSession(path.read_bytes(), 0).Model().Graph()
+        tensors = [graph.Initializers(i) for i in range(graph.InitializersLength())]
+        values = {t.Name().decode(): _values(t) for t in tensors if t.DataType() in _KINDS}
+        found = {m[1]: values[name] for name in values if (m := _PLAIN.fullmatch(name))}
+        for node in (graph.Nodes(i) for i in range(graph.NodesLength())):
+            made = node.Outputs(0).decode()
+            given = [node.Inputs(i).decode() for i in range(node.InputsLength())]
+            if part := _GROUPNORM.get(made):
+                found[f"groupnorm.{part}"] = values[given[1]][:, 0]
+            elif match := _LAYER.match(made):
+                for name in given:
+                    if name in values and name.endswith("_quantized"):
+                        layer = f"layers.{match[1]}.{match[2].replace('/', '.')}.weight"
+                        found[layer] = _dequantised(values, name.removesuffix("_quantized")).T
+    except Exception as error:  # flatbuffers raises Python's own errors beyond a file's end
+        raise UserError(f"{path}: is no graph of Moonshine's encoder: {error}") from error
+    return {name: torch.from_numpy(np.array(part, np.float32)) for name, part in found.items()}
+
+
+def _values(tensor: Any) -> npt.NDArray[Any]:
+    raw: npt.NDArray[Any] = tensor.RawDataAsNumpy().view(_KINDS[tensor.DataType()])
+    return raw.reshape([tensor.Dims(i) for i in range(tensor.DimsLength())])
+
+
+def _dequantised(values: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    zero, scale = values[f"{name}_zero_point"], values[f"{name}_scale"]
+    return (values[f"{name}_quantized"].astype(np.float32) - float(zero)) * float(scale)

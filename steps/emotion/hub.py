@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Hub classifiers of emotions: SpeechBrain's, such as
 `speechbrain/emotion-recognition-wav2vec2-IEMOCAP`, and those of transformers for audio.
 
@@ -14,8 +13,12 @@ import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.emotion.result import Asked, Recognised
-from steps.learning.devices import check_device
-from steps.learning.hub import load_hub_model, load_transformer, transformer_config
+from steps.learning.weights import (
+    check_device,
+    load_hub_model,
+    load_transformer,
+    transformer_config,
+)
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Recognisers of emotions by name, their options and output, and its files."""
 
 import json
@@ -11,7 +10,7 @@ from utils.tables import atomic_write, sort_ids, write_map
 
 # Each takes a data directory, options, and the values for <...>, and returns a Recognised.
 RECOGNISERS = {
-    "functionals": "steps.emotion.sets:recognise_by_functionals",
+    "functionals": "steps.emotion.functionals:recognise_by_functionals",
     "hub:<model>": "steps.emotion.hub:recognise_by_hub",
 }
 
@@ -19,7 +18,7 @@ RECOGNISERS = {
 @dataclass(frozen=True)
 class Asked:
     """Options of a recogniser. features: functionals of the utterances; training: data directories
-    with theirs. n_folds, seed: see `classifier.recognise_leaving_out`."""
+    with theirs. n_folds, seed: see `functionals.recognise_leaving_out`."""
 
     features: Path | None
     training: Sequence[tuple[Path, Path]]

@@ -1,2 +1,1 @@
-# SPDX-License-Identifier: Apache-2.0
 """Protection of folders of audio as they are: no lists, no transcripts, no training."""

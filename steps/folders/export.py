@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Export of a system: a trained synthesiser, and pseudo-speakers that are nobody."""
 
 import shutil
@@ -8,22 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.anonymisers.b1 import TEMPERATURE, R, nearest_voices
-from steps.anonymisers.model import CONF
-from steps.generators.base import units
-from steps.generators.registry import load_generator
-from steps.generators.trained import load_trained
-from steps.keys import Key
-from steps.sources import Resources
+from steps.anonymisers.voice_conversion import CONF, TEMPERATURE, R, nearest_voices
+from steps.generators.base import load_generator, units
+from steps.generators.training import load_trained
+from steps.learning.weights import load_state, save_half
+from steps.sources import Key, Resources
 from steps.synthesis.f0 import F0Stats, mix_f0_stats
 from steps.synthesis.trained import trained_files
-from steps.synthesis.voice_pool import PACKED, VoicePool, write_packed
-from steps.weights import load_state, save_half
+from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.datadir import write_training_speakers
 from utils.seeds import make_rng
 from utils.settings import settings_text
-from utils.speakers import write_training_speakers
 
 _DRAWS = 100
 _TRIES = 20 * _DRAWS  # of a generator whose voices have no gender to choose

@@ -1,17 +1,77 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Plan of a folder's protection: its audio files, groups that share a voice, and finished ones."""
+"""A folder of audio through a system: the system's own folder, the files, and their protection."""
 
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import soundfile
 
+from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
+from steps.anonymisers.voice_conversion import CONF, HELD, held
+from steps.audio import SAMPLE_RATE
+from steps.folders.stream import Recording, convert_stream
+from steps.sources import Key, Resources, Source
+from steps.synthesis.f0 import F0Stats, compute_f0_stats
+from utils.arrays import Float64
 from utils.cli import UserError
-from utils.tables import read_lines, read_map, split_key
+from utils.digests import contents, digest_file, digest_json
+from utils.settings import is_settings
+from utils.tables import is_there, read_lines, read_map, replacing, split_key
+
+# ---- System in its own folder: system.yaml, its needs, and its measured limits.
+
+LIMITS = "limits.txt"
+# Limits of every system; a folder's limits.txt gives figures.
+UNMEASURED = (
+    "This hides the voice. It does not hide what is said, names that are spoken, and timing:",
+    "whoever knows a speaker by the way of speaking may know them still, and whoever has several",
+    "recordings of one person may find out that they belong together.",
+    "Whoever has the key and the models can find out which voice became which.",
+    "No figures belong to this system: measure it on speech like yours before you rely on it",
+    "(docs/recipe.md).",
+)
+
+
+@dataclass(frozen=True)
+class System:
+    """Loaded system. digest: of all that its speech depends on, except the key."""
+
+    anonymiser: Anonymiser
+    digest: str
+    limits: Sequence[str]
+
+
+def load_system(path: Path, seed: int) -> System:
+    """Load a folder or a yaml file; UserError for a missing one, or one that needs more than a
+    folder of audio."""
+    folder = path if path.is_dir() else None
+    conf = path if folder is None else folder / CONF
+    if not is_settings(conf):
+        raise UserError(f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}")
+    found = {} if folder is None else held(folder)
+    for need in (need.split(":")[0] for need in describe_system(conf).needs):
+        if need not in ("f0", *HELD):
+            raise UserError(
+                f"{conf}: this system wants {need} of every speaker, which a folder of audio does "
+                "not give; use a recipe (run.sh), or another system"
+            )
+    # f0 is measured for each group of files; a given one lets a system ask for it.
+    given: dict[str, Any] = {"f0": path, **found}
+    resources = Resources(**given)
+    anonymiser = load_anonymiser(conf, seed=seed, resources=resources)
+    if folder is None:
+        return System(anonymiser, digest_file(conf), UNMEASURED)
+    told = folder / LIMITS
+    limits = [line.rstrip("\n") for _, line in read_lines(told)] if is_there(told) else UNMEASURED
+    return System(anonymiser, digest_json(contents(folder, ours=False)), limits)
+
+
+# ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
 
 PER = ("file", "folder", "speaker")
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
@@ -195,3 +255,110 @@ def unfinished(
         missing = [path for path in files if path not in there]
         if missing:
             yield name, list(files) if fresh else missing
+
+
+# ---- Protection of a folder's files by an anonymiser; data on the speaker come from the files.
+
+# The speaker's pitch is measured in so many stretches, spread over their files.
+_STRETCHES, _SECONDS = 12, 5.0
+CHANNELS = ("mix", "each")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker."""
+
+    source: Path
+    out: Path
+    channels: str = "mix"
+
+    def protect_group(
+        self,
+        name: str,
+        files: Sequence[Path],
+        anonymiser: Anonymiser,
+        done: Callable[[Path], None] = lambda _: None,
+        tick: Callable[[float], None] = lambda _: None,
+    ) -> dict[Path, str]:
+        """Make the files that share a pseudo-speaker; returns the failed ones, with reasons.
+
+        done: called with each complete file. tick: called with processed seconds.
+        """
+        failed: dict[Path, str] = {}
+        recordings: dict[Path, Recording] = {}
+        for path in files:
+            try:
+                recordings[path] = Recording.open(self.source / path)
+            except UserError as error:
+                failed[path] = str(error)
+        try:
+            speaker = Source(name, f0=learn_f0(list(recordings.values())))
+        except UserError:  # the file is found below
+            speaker = Source(name, f0=compute_f0_stats([]))
+        key = Key("spk", ("folder", name), ("folder", name))
+
+        def convert(samples: Float64) -> Float64:
+            return anonymiser.transform(samples, key, speaker)[0]
+
+        for path, recording in recordings.items():
+            try:
+                self._write(path, recording, convert, tick)
+                done(path)
+            except UserError as error:
+                failed[path] = str(error)
+        return failed
+
+    def _write(
+        self,
+        path: Path,
+        recording: Recording,
+        convert: Callable[[Float64], Float64],
+        tick: Callable[[float], None],
+    ) -> None:
+        name = audio_format(path)
+        wanted = (
+            [None]
+            if self.channels == "mix" or recording.channels == 1
+            else range(recording.channels)
+        )
+        streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
+        assert name is not None
+        if not soundfile.check_format(name):
+            raise UserError(f"{recording.path}: {name} can be read, but not written; convert it")
+        try:
+            with (
+                replacing(self.out / path) as beside,
+                soundfile.SoundFile(
+                    str(beside), "w", SAMPLE_RATE, len(streams), _subtype(name), format=name
+                ) as audio,
+            ):
+                for parts in zip(*streams, strict=True):
+                    audio.write(np.stack(parts, axis=1))
+                    tick(len(parts[0]) / SAMPLE_RATE)
+        except soundfile.LibsndfileError as error:
+            raise UserError(f"{self.out / path}: cannot be written: {error}") from error
+
+
+def _subtype(name: str) -> str | None:
+    """Subtype of 16 bit where the format has it."""
+    return "PCM_16" if "PCM_16" in soundfile.available_subtypes(name) else None
+
+
+def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
+    """Pitch of the speaker in the recordings, from stretches spread evenly over them."""
+    from steps.synthesis.world import extract_f0
+
+    total = sum(recording.seconds for recording in recordings)
+    n = max(1, min(_STRETCHES, int(total / _SECONDS)))
+    places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
+    contours, begins = [], 0.0
+    for recording in recordings:
+        for place in places:
+            inside = place - begins
+            if -_SECONDS < inside < recording.seconds:
+                start = max(0, int(inside * SAMPLE_RATE))
+                stop = min(len(recording), start + round(_SECONDS * SAMPLE_RATE))
+                part = recording.read(start, stop)
+                contours.append(extract_f0(part) if part.any() else np.zeros(1))
+        begins += recording.seconds
+    return compute_f0_stats(contours)

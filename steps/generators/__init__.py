@@ -1,2 +1,1 @@
-# SPDX-License-Identifier: Apache-2.0
 """Pseudo-speakers: x-vectors that are nobody's, from a pool and maybe the source's own."""

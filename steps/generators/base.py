@@ -1,17 +1,20 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Interface of all generators of pseudo-speakers, and the pool of real speakers for them."""
+"""Generators of pseudo-speakers by name: what all do, and the pool of speakers that they use."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from steps.keys import Key
+from steps.sources import Key, Kind, Resources, Run
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
+from utils.registry import choose, load
+from utils.tables import StrPath
+
+# ---- Interface of all generators of pseudo-speakers, and the pool of real speakers for them.
 
 GENDERS = ("f", "m")
 
@@ -30,9 +33,7 @@ class Generator(Protocol):
     notes: list[str]
 
     @property
-    def is_random(self) -> bool:
-        """See the class."""
-        ...
+    def is_random(self) -> bool: ...
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Take the pool: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
@@ -141,3 +142,73 @@ def units(vectors: Float64) -> Float64:
     """Scale (..., d) to length 1; zero stays zero."""
     made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
     return made
+
+
+# ---- Gender of the pseudo-speaker.
+
+POLICIES = ("same", "other", "random")
+
+
+def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> str:
+    """Choose f or m for a source of gender f, m, or None where it is not known.
+
+    same and other (the challenge's cross-gender option) look at the source's gender and draw
+    nothing. random is a fair coin, independent of the source (Srivastava et al. 2020); to toss it
+    once a speaker, seed `rng` with `Key.group_parts`. UserError for an unknown policy, and where
+    the gender is needed and not known.
+    """
+    if policy not in POLICIES:
+        raise UserError(f"gender: {policy!r} is unknown; known: {', '.join(POLICIES)}")
+    if policy == "random":
+        return GENDERS[int(rng.integers(2))]
+    if gender not in GENDERS:
+        raise UserError(
+            f"gender: {policy}: the source's gender is {gender!r}, and f or m is needed; give it "
+            "in spk2gender of the data directory"
+        )
+    return gender if policy == "same" else GENDERS[1 - GENDERS.index(gender)]
+
+
+# ---- Generators of pseudo-speakers by name, and their construction from the settings of a system.
+
+Makes = Kind[Generator, tuple[str, ...]]
+
+# Loaded on demand: some need packages that take seconds to load.
+GENERATORS = {
+    "random": "steps.generators.pool:RandomSpeakers",
+    "farthest": "steps.generators.pool:RankedSpeakers",
+    "nearest": "steps.generators.pool:RankedSpeakers",
+    "dense": "steps.generators.pool:ClusteredSpeakers",
+    "sparse": "steps.generators.pool:ClusteredSpeakers",
+    "constant": "steps.generators.pool:ConstantTarget",
+    "average": "steps.generators.pool:AverageSpeakers",
+    "psd": "steps.generators.distribution:PseudoSpeakerDistribution",
+    "wgan": "steps.generators.indexed:WganSpeakers",
+    "idmap_mlp": "steps.generators.indexed:IdMapGenerator",
+    "idmap_diff": "steps.generators.indexed:IdMapGenerator",
+}
+
+
+def load_generator(
+    values: object, path: StrPath, *, seed: int, draw: int, resources: Resources
+) -> Generator:
+    """Make the generator that the mapping `generator` of the file `path` describes; not fitted yet.
+
+    draw: number of the independent run, from 0. UserError for an unknown name or setting, a value
+    out of range, and a missing folder that is needed.
+    """
+    kind, settings = _find(values, path)
+    return kind.make(settings, Run(path, resources, seed, draw))
+
+
+def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
+    """Needs beside the pool (of `sources.NEEDS`); errors as in `load_generator`."""
+    kind, settings = _find(values, path)
+    return kind.describe(settings, path)
+
+
+def _find(values: object, path: StrPath) -> tuple[Makes, Any]:
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
+    kind: Makes = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
+    return kind, kind.parse(values, path)

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """PSD: a pseudo-speaker drawn from a distribution estimated from frames of real speakers.
 
 No code of PSD (pseudo-speaker distribution; Liu et al. 2025, II-B) is public, and the text leaves
@@ -13,13 +12,9 @@ from typing import Self
 
 import numpy as np
 
-from steps.generators.affinity import load_distance
-from steps.generators.clusters import ClusteredSpeakers
-from steps.generators.frames import Frames, FrameTable, read_frames
-from steps.generators.pool import PoolGenerator
-from steps.generators.psd_config import PsdSettings
-from steps.keys import Key
-from steps.sources import Run
+from steps.generators.frames import Frames, FrameTable, PsdSettings, read_frames
+from steps.generators.pool import ClusteredSpeakers, PoolGenerator, load_distance
+from steps.sources import Key, Run
 from steps.speaker.backends import Backend
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -42,7 +37,7 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
 
     @classmethod
     def make(cls, settings: PsdSettings, run: Run) -> Self:
-        """See sources.Kind. The frames are in the folder `--generator`."""
+        """The frames are in the folder `--generator`."""
         folder = run.folder("generator", f": generator.name: {settings.name}")
         table = read_frames(folder, run.resources.pool, settings.uncertainty)
         backend = load_distance(settings.distance, run)
@@ -50,7 +45,6 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
 
     @classmethod
     def needs_for(cls, settings: PsdSettings) -> tuple[str, ...]:
-        """See PoolGenerator."""
         return (*ClusteredSpeakers.needs_for(settings.cohort()), "generator")
 
     @property
@@ -60,7 +54,6 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
         return settings.method == "network" or settings.scale > 0 or settings.clusters > 1
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        """See base.Generator. UserError where the frames are not those of the pool."""
         super().fit(vectors, speakers, genders)
         self._dense.fit(vectors, speakers, genders)
         self._moments = {}
@@ -85,7 +78,6 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
         target_gender: str | None = None,
         exclude: Collection[str] = (),
     ) -> tuple[Float64, dict[str, object]]:
-        """See base.Generator."""
         clusters = self._dense.eligible(x, target_gender, exclude)
         cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
         members = self.pool.without(cluster.members, exclude)

@@ -1,25 +1,27 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Frames of a speaker's utterances as evidence about the speaker: a Gaussian each.
-
-An encoder with xi-vector pooling gives a mean and a precision for each frame. Any other encoder
-gives x-vectors of windows or utterances, which then count as frames: each stands for its speaker's
-mean, as uncertain as x-vectors vary around their speakers' means (both together vary as much as the
-x-vectors do), or for itself, without uncertainty.
-"""
+"""Frames as Gaussians of their speaker, and the settings of PSD, which draws from them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from steps.speaker.averaging import read_xvectors
+from steps.generators.pool import ClusterSettings, Damping, Distance
+from steps.speaker.vectors import read_xvectors
 from utils.archives import ArchiveWriter, read_counts, read_vectors
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
-from utils.settings import parse_settings
+from utils.settings import Count, NotNegative, OneOf, Positive, Size, parse_settings
 from utils.tables import StrPath, is_there, read_map, write_map
+
+# ---- Frames of a speaker's utterances as evidence about the speaker: a Gaussian each.
+#
+# An encoder with xi-vector pooling gives a mean and a precision for each frame. Any other encoder
+# gives x-vectors of windows or utterances, which then count as frames: each stands for its
+# speaker's mean, as uncertain as x-vectors vary around their speakers' means (both together vary as
+# much as the x-vectors do), or for itself, without uncertainty.
 
 UNCERTAINTIES = ("within", "given", "none")
 
@@ -171,3 +173,52 @@ def _read_weights(folder: Path, utts: list[str]) -> Float64:
     if missing := [utt for utt in utts if utt not in counts]:
         raise UserError(f"{path}: {missing[0]} is not in it")
     return np.array([counts[utt] for utt in utts], dtype=np.float64)
+
+
+# ---- Settings of PSD (steps/generators/distribution.py), without its training code.
+
+METHODS = ("closed", "network")
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """components: K. noise: values of a z. hidden: units. steps, batch (samples a step), rate."""
+
+    steps: Size = 300
+    components: Size = 8
+    noise: Size = 64
+    hidden: Size = 256
+    batch: Size = 64
+    learning_rate: Positive = 1e-3
+
+
+@dataclass(frozen=True)
+class PsdSettings:
+    """method: closed or network. scale: tau, on the deviations; 0 gives means, 1 the estimate.
+
+    uncertainty: of frames, within, given or none. distance, clusters, exclude_closest_cluster,
+    damping, max_iterations: of the cohort, as for `dense`; all members of the cluster count.
+    """
+
+    name: str
+    method: Annotated[str, OneOf(*METHODS)] = "closed"
+    scale: NotNegative = 1.0
+    uncertainty: Annotated[str, OneOf(*UNCERTAINTIES)] = "within"
+    distance: Distance = "plda"
+    clusters: Count = 10
+    exclude_closest_cluster: bool = True
+    damping: Damping = 0.5
+    max_iterations: Count = 1000
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+
+    def cohort(self) -> ClusterSettings:
+        """Settings of the generator that chooses the cohort."""
+        return ClusterSettings(
+            "dense",
+            self.distance,
+            self.clusters,
+            1.0,
+            self.exclude_closest_cluster,
+            self.damping,
+            self.max_iterations,
+        )

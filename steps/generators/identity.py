@@ -1,17 +1,21 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Identity indices: the random vector of an index, and the index of a key (Liu et al. 2025, IV).
-
-Training speakers have the indices 0 ... S - 1. Keys get indices from S on, each by a hash of the
-key, so that the index of a key depends neither on order nor on machine.
-"""
+"""Identity indices and their vectors, and how many identities a generator can tell apart."""
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from utils.arrays import Float32, Int64
+from utils.arrays import Float32, Float64, Int64
+from utils.cli import UserError
 from utils.seeds import derive_seed
+
+# ---- Identity indices: the random vector of an index, and the index of a key (Liu et al. 2025,
+# IV).
+#
+# Training speakers have the indices 0 ... S - 1. Keys get indices from S on, each by a hash of the
+# key, so that the index of a key depends neither on order nor on machine.
 
 DISTRIBUTIONS = ("gaussian", "uniform")
 END = 2**63  # indices are below; PCG64 takes more, Kaldi-style tables and int64 do not
@@ -48,3 +52,135 @@ def hashed_index(name: str, first: int) -> int:
 def key_name(seed: int, draw: int, parts: Sequence[str]) -> str:
     """Name of a key with an index, in a run with a seed and a draw. One line, without tabs."""
     return json.dumps([seed, draw, *parts])
+
+
+# ---- Similarity of a generator's vectors, and its growth with their number (Liu et al. 2025, Fig.
+# 11).
+#
+# The mean over all pairs of n vectors needs only their sum: with unit vectors v, (||sum v||^2 - n)
+# / (n (n - 1)). Minimum, maximum and the share of pairs above a threshold need the pairs: all of
+# them up to `exact` vectors; each later vector is compared with the first `references` only.
+# Identity indices are independent draws, so these are a sample like any other. No n x n matrix is
+# made, and of n vectors at most `exact` are kept.
+
+EXACT = 20_000
+REFERENCES = 1_000
+BLOCK = 2_048  # vectors in a block of pairs
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Figures of n vectors: mean cosine over all pairs; smallest and largest over `pairs` of them,
+    and the share of these above the threshold (None without one)."""
+
+    n: int
+    mean: float
+    minimum: float
+    maximum: float
+    pairs: int
+    above: float | None
+
+
+@dataclass
+class _Pairs:
+    """Cosines of the compared pairs."""
+
+    threshold: float | None
+    minimum: float = math.inf
+    maximum: float = -math.inf
+    count: int = 0
+    above: int = 0
+
+    def add(self, cosines: Float32) -> None:
+        if cosines.size:
+            self.minimum = min(self.minimum, float(cosines.min()))
+            self.maximum = max(self.maximum, float(cosines.max()))
+            self.count += cosines.size
+            if self.threshold is not None:
+                self.above += int(np.count_nonzero(cosines > self.threshold))
+
+
+@dataclass
+class _Growing:
+    """Vectors that arrive in blocks."""
+
+    exact: int
+    references: int
+    pairs: _Pairs
+    n: int = 0
+    total: Float64 | None = None
+    kept: list[Float32] = field(default_factory=list)  # blocks, `exact` vectors in all
+
+    def add(self, vectors: Float32) -> None:
+        """Add unit vectors (m, d), m at most BLOCK, all on one side of `exact`."""
+        if self.n < self.exact:
+            for block in self.kept:
+                self.pairs.add(vectors @ block.T)
+            own = vectors @ vectors.T
+            self.pairs.add(own[np.triu_indices(len(own), 1)])
+            self.kept.append(vectors)
+        else:
+            self.pairs.add(vectors @ self._first().T)
+        total = vectors.sum(axis=0, dtype=np.float64)
+        self.total = total if self.total is None else self.total + total
+        self.n += len(vectors)
+
+    def _first(self) -> Float32:
+        if len(self.kept) > 1 or len(self.kept[0]) > self.references:
+            self.kept = [np.concatenate(self.kept)[: self.references]]
+        return self.kept[0]
+
+    def figures(self) -> Capacity:
+        assert self.total is not None
+        pairs, n = self.pairs, self.n
+        mean = (float(self.total @ self.total) - n) / (n * (n - 1))
+        above = None if pairs.threshold is None else pairs.above / pairs.count
+        return Capacity(n, mean, pairs.minimum, pairs.maximum, pairs.count, above)
+
+
+def measure_capacity(
+    blocks: Iterable[Float32],
+    sizes: Sequence[int],
+    *,
+    threshold: float | None = None,
+    exact: int = EXACT,
+    references: int = REFERENCES,
+) -> Iterator[Capacity]:
+    """Yield the figures of the first n vectors for each n of `sizes`, as soon as they are known.
+
+    blocks: vectors (m, d), any m. threshold: a cosine. UserError for sizes below 2 or not
+    ascending, a vector that is zero, and where there are fewer vectors than asked for.
+    """
+    if not sizes or sizes[0] < 2 or list(sizes) != sorted(set(sizes)):
+        raise UserError("capacity: numbers of vectors, from 2 on and ascending, are needed")
+    if not 1 <= references <= exact:
+        raise ValueError("references: from 1 to `exact` are needed")
+    growing = _Growing(exact, references, _Pairs(threshold))
+    ends = sorted({*sizes, exact})
+    for block in _cut(blocks, ends):
+        growing.add(_unit(block))
+        if growing.n in sizes:
+            yield growing.figures()
+        if growing.n == sizes[-1]:
+            return
+    raise UserError(f"capacity: {growing.n} vectors, and {sizes[-1]} are asked for")
+
+
+def _cut(blocks: Iterable[Float32], ends: Sequence[int]) -> Iterator[Float32]:
+    """Split the vectors into blocks of at most BLOCK, none across a number of `ends`."""
+    n = 0
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            end = next((end for end in ends if end > n), math.inf)
+            stop = start + int(min(BLOCK, len(block) - start, end - n))
+            yield block[start:stop]
+            n, start = n + stop - start, stop
+
+
+def _unit(vectors: Float32) -> Float32:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not norms.all():
+        raise UserError("capacity: a vector is zero and has no direction")
+    unit: Float32 = vectors / norms
+    return unit

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """IDMap-MLP (Liu et al. 2025, IV.A-B): MLP from random vectors of identity indices to x-vectors.
 
 In training, index s is mapped to the mean x-vector of speaker s, whatever utterance of another
@@ -16,22 +15,35 @@ import torch
 from torch import Tensor, nn
 
 from steps.generators.base import units
-from steps.generators.calibration import INDICES, Calibration, affine, single
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.training import (
+    INDICES,
     NORM_RATIO,
+    Calibration,
     GeneratorLoop,
     GeneratorTrainer,
     Model,
     TrainingVectors,
+    affine,
+    single,
 )
-from steps.generators.wgan_networks import critic_loss, make_networks
+from steps.generators.wgan import critic_loss, make_networks
 from steps.learning.loop import descend
-from steps.weights import fill_network, saved_vector
+from steps.learning.weights import fill_network, saved_vector
 from utils.arrays import Float32, Float64, Int64
-from utils.bounds import LARGEST, Count, NotNegative, Number, OneOf, Positive, Share, Size
 from utils.seeds import derive_seed, make_rng
-from utils.settings import parse_settings, to_plain
+from utils.settings import (
+    LARGEST,
+    Count,
+    NotNegative,
+    Number,
+    OneOf,
+    Positive,
+    Share,
+    Size,
+    parse_settings,
+    to_plain,
+)
 from utils.tables import StrPath
 
 LOSSES = ("idmap", "wgan_qc")
@@ -193,7 +205,6 @@ class MlpModel:
         self.calibrate = network.calibration.in_use()
 
     def vectors(self, indices: Int64) -> Float32:
-        """See training.Model."""
         out = np.empty((len(indices), self.dimension), np.float32)
         for start in range(0, len(indices), BLOCK):
             block = indices[start : start + BLOCK]
@@ -272,7 +283,6 @@ class TripletTrainer(GeneratorTrainer):
     def load(
         cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
     ) -> Model:
-        """See GeneratorTrainer."""
         settings = parse_settings(cls.kind, values, path)
         network = cls.make_network(settings, saved_dimension(weights, path))
         fill_network(network, weights, Path(path).with_name("final.pt"))
@@ -310,7 +320,6 @@ class TripletTrainer(GeneratorTrainer):
         return self.make_model(self._settings, network, len(self.data.speakers))
 
     def model(self) -> Model:
-        """See GeneratorTrainer."""
         return self._model_of(self.in_use())
 
     def _calibrated(self) -> Any:
@@ -319,11 +328,9 @@ class TripletTrainer(GeneratorTrainer):
         return network
 
     def finished(self) -> Model:
-        """See GeneratorTrainer."""
         return self._model_of(self._calibrated())
 
     def weights(self) -> dict[str, Tensor]:
-        """See Trainer."""
         return dict(self._calibrated().state_dict())
 
     def more_figures(self) -> dict[str, float]:
@@ -348,7 +355,6 @@ class TripletTrainer(GeneratorTrainer):
         }
 
     def settings(self) -> dict[str, Any]:
-        """See GeneratorTrainer."""
         return to_plain(self._settings)
 
 
@@ -370,11 +376,9 @@ class MlpTrainer(TripletTrainer):
 
     @staticmethod
     def make_network(settings: MlpSettings, dimension: int) -> MlpNetwork:
-        """See TripletTrainer."""
         return MlpNetwork(settings.network, dimension)
 
     def prepare(self, network: MlpNetwork, data: TrainingVectors) -> tuple[Float32, Float32]:
-        """See TripletTrainer."""
         if not self._settings.network.centred:
             return data.vectors, data.means
         mean = data.means.mean(axis=0)
@@ -385,11 +389,9 @@ class MlpTrainer(TripletTrainer):
 
     @staticmethod
     def make_model(settings: MlpSettings, network: MlpNetwork, n_speakers: int) -> MlpModel:
-        """See TripletTrainer."""
         return MlpModel(settings.network, network, n_speakers)
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:  # noqa: ARG002
-        """See Trainer."""
         self.network.train()
         speakers, utterances = batch
         x = self.means[speakers][:, None]

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Small network for one pseudo-speaker: noise to the Gaussians of their x-vector's distribution.
 
 Ours. The abstract of PSD and Liu et al. 2025 say that a distribution is estimated from those of the
@@ -15,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.generators.frames import Frames
-from steps.generators.psd_config import NetworkSettings
+from steps.generators.frames import Frames, NetworkSettings
 from utils.arrays import Float64
 
 LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point

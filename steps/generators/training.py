@@ -1,29 +1,34 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
+"""Training of generators: data, interface, calibration, kinds, and folders of trained ones."""
 
-A `Model` is a network that maps identity indices to x-vectors; a `GeneratorTrainer` trains it step
-by step.
-"""
-
+import dataclasses
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from steps.generators.base import units
-from steps.learning.loop import Trainer
-from steps.learning.settings import LoopSettings
+from steps.generators.identity import END
+from steps.learning.loop import Trainer, train
+from steps.learning.settings import LoopSettings, identity
+from steps.learning.weights import check_device, load_state
 from utils.arrays import Float32, Float64, Int64
-from utils.bounds import Count
 from utils.cli import UserError
-from utils.settings import Declared
+from utils.registry import choose, load
+from utils.settings import Count, Declared, parse_settings, read_settings
 from utils.tables import StrPath, sort_ids
+
+# ---- Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
+#
+# A `Model` is a network that maps identity indices to x-vectors; a `GeneratorTrainer` trains it
+# step by step.
 
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
 NORM_RATIO = (0.5, 2.0)
@@ -118,7 +123,7 @@ class Model(Protocol):
         ...
 
     def calibrate(self, vectors: Float32) -> Float32:
-        """Calibrate (n, d) for use in systems: as far apart as people; see calibration.py."""
+        """Calibrate (n, d) for use in systems: as far apart as people; see `Calibration`."""
         ...
 
 
@@ -169,7 +174,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
         return {}
 
     def validate(self) -> dict[str, float]:
-        """See Trainer: `sanity_figures` and `more_figures`; the log says whether it is usable."""
+        """Return `sanity_figures` and `more_figures`; the log says whether the model is usable."""
         model = self.model()
         figures = {**sanity_figures(model, self.data), **self.more_figures()}
         log = (
@@ -282,3 +287,229 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
 def is_within(ratio: float, limits: tuple[float, float]) -> bool:
     """Whether a ratio is a number within limits."""
     return limits[0] <= ratio <= limits[1]
+
+
+# ---- Calibration that makes new identities as far apart as people (ours, not Liu et al.'s).
+#
+# A network that learned S speakers maps new indices to vectors near the middle: it learned few
+# directions of identity vectors, and a new one has a small share of them. Its vectors of new
+# indices get the mean and the covariance of real speakers by an affine map.
+
+N_INDICES = 4096
+# The last indices; a key has one of them with a probability of 5 in 10^16.
+INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
+LEAST_VARIANCE = 1e-6  # of real speakers, over that in the widest direction; below, it is none
+# Variance of new voices in a direction, over their mean variance: no smaller one is amplified.
+FLOOR = 1e-4
+
+Calibrate = Callable[[Float32], Float32]  # from vectors (n, d) of a network to (n, d) for use
+
+
+class Calibration(nn.Module):
+    """Affine map y' = real + map (y - new), kept with a network's weights.
+
+    real, new: (d,) means of real speakers and of the vectors of new indices. map (d, d), symmetric:
+    A (A C A)^(-1/2) A with A the square root of the covariance of real speakers and C that of new
+    indices: the optimal transport between two Gaussians, which moves vectors least (Olkin and
+    Pukelsheim 1982). Until `fit` it is the identity: y' = y.
+    """
+
+    real: Tensor
+    new: Tensor
+    map: Tensor
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.register_buffer("real", torch.zeros(dimension))
+        self.register_buffer("new", torch.zeros(dimension))
+        self.register_buffer("map", torch.eye(dimension))
+
+    def fit(self, speakers: Float32, made: Float32) -> None:
+        """Fit to x-vectors of real speakers (S, d) and the network's vectors (n, d) of INDICES."""
+        real, new = speakers.astype(np.float64), made.astype(np.float64)
+        self.real.copy_(torch.from_numpy(real.mean(axis=0)))
+        self.new.copy_(torch.from_numpy(new.mean(axis=0)))
+        self.map.copy_(torch.from_numpy(_transport(np.cov(real.T), np.cov(new.T), len(real))))
+
+    def in_use(self) -> Calibrate:
+        """Map for arrays; in single precision, like the network, and one matrix product."""
+        real, new, turn = (part.cpu().double().numpy() for part in (self.real, self.new, self.map))
+        weight, bias = single(turn), single(real - turn @ new)
+        return lambda vectors: affine(vectors, weight, bias)
+
+
+def affine(x: Float32, weight: Float32, bias: Float32) -> Float32:
+    """(n, inputs) -> (n, outputs); a lone vector is multiplied as a vector, twice as fast."""
+    y: Float32 = (weight @ x[0])[None] if len(x) == 1 else x @ weight.T
+    y += bias
+    return y
+
+
+def single(array: Float64) -> Float32:
+    """Array as float32, contiguous."""
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _transport(real: Float64, new: Float64, n_speakers: int) -> Float64:
+    """Map from one covariance (d, d) to another, in directions in which real speakers differ."""
+    variances, axes = np.linalg.eigh(real)
+    kept = variances > LEAST_VARIANCE * variances[-1]
+    axes, roots = axes[:, kept], np.sqrt(of_everybody(variances[kept], n_speakers))
+    inner = axes.T @ new @ axes
+    if not np.trace(inner) > 0:  # all are equal, and cannot be told apart
+        return np.eye(len(real))
+    inner += FLOOR * np.trace(inner) / len(inner) * np.eye(len(inner))
+    values, turn = np.linalg.eigh(roots[:, None] * inner * roots)
+    outer = axes * roots
+    found: Float64 = outer @ (turn * values**-0.5) @ turn.T @ outer.T
+    return found
+
+
+def of_everybody(variances: Float64, n_speakers: int) -> Float64:
+    """Variances (k,) of speakers along their axes, evened out to those of all people.
+
+    A covariance C of S speakers is more uneven than that of all people, so that voices drawn from
+    it are too similar: the mean squared cosine of two is tr C^2 / (tr C)^2. Of n = S - 1 degrees of
+    freedom, n^2 / ((n - 1) (n + 2)) (tr C^2 - (tr C)^2 / n) has no bias (Srivastava 2005). The
+    variances are moved towards their mean until the sum of their squares is that; if there are too
+    few directions for that, they become equal.
+    """
+    n, total, even = n_speakers - 1, float(variances.sum()), float(variances.mean())
+    uneven = float(np.sum((variances - even) ** 2))
+    if n < 2 or uneven == 0:
+        return variances
+    wanted = n**2 / ((n - 1) * (n + 2)) * (float(np.sum(variances**2)) - total**2 / n)
+    left = np.clip((wanted - total * even) / uneven, 0.0, 1.0)
+    moved: Float64 = even + np.sqrt(left) * (variances - even)
+    return moved
+
+
+# ---- Folders of trained generators: all kinds, their training and loading.
+#
+# A trained generator is a folder: generator.yaml (its `generator`, all settings, data of the
+# training), final.pt (weights; written last), training.tsv (a line a report), checkpoints/. A new
+# kind is a class of each of `training.Model` and `training.GeneratorTrainer`, and a line here.
+
+# Loaded on demand.
+TRAINERS = {
+    "idmap_mlp": "steps.generators.idmap:MlpTrainer",
+    "idmap_diff": "steps.generators.idmap_diff:DiffTrainer",
+    "wgan": "steps.generators.wgan:WganTrainer",
+}
+# These change no step, so that a training can be prolonged.
+LOOP = tuple(field.name for field in dataclasses.fields(LoopSettings))
+
+
+def _kind(values: dict[str, object], path: StrPath) -> type[GeneratorTrainer]:
+    kind: type[GeneratorTrainer] = load(
+        choose(TRAINERS, values.get("generator"), path, "generator")
+    )
+    return kind
+
+
+@dataclass(frozen=True)
+class TrainedFolder:
+    """Content of a finished folder: its model, the median norm of real speakers' x-vectors, the
+    number of speakers, and the median cosine of two x-vectors of one (NaN: unknown)."""
+
+    name: str
+    model: Model
+    norm: float
+    speakers: int
+    same_person: float
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """`trained` in generator.yaml: the data, the length, and the figures of `sanity_figures`."""
+
+    step: int
+    seed: int
+    speakers: int
+    utterances: int
+    dimension: int
+    norm: float
+    device: str
+    norm_ratio: float
+    cosine_unseen: float
+    deviation_unseen: float = math.nan  # the file leaves these out if they have no value
+    dimensions_unseen: float = math.nan
+    cosine_used: float = math.nan
+    centred_used: float = math.nan
+    cosine_real: float = math.nan
+    near_used: float = math.nan
+    cosine_seen: float = math.nan
+    norm_ratio_seen: float = math.nan
+    same_person: float = math.nan
+    auxiliary_share: float = math.nan
+    auxiliary_cosine: float = math.nan
+    parameters: int = 0
+    kept: str = "final"
+
+
+def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
+    """Open the folder of a finished training. `name`: the only accepted kind of generator."""
+    torch.set_num_threads(1)
+    path = folder / "generator.yaml"
+    for part in (path, folder / "final.pt"):
+        if not part.is_file():
+            raise UserError(
+                f"{part}: is missing; a trained generator is a folder that "
+                "steps/train_generator.py finished"
+            )
+    values = read_settings(path)
+    trained = parse_settings(_Trained, values.pop("trained", None), path, "trained")
+    kind, found = _kind(values, path), str(values["generator"])
+    if name is not None and found != name:
+        raise UserError(f"{path}: a trained {found}, where a trained {name} is asked for")
+    weights = load_state(folder / "final.pt")
+    model = kind.load(values, path, weights, trained.speakers)
+    return TrainedFolder(found, model, trained.norm, trained.speakers, trained.same_person)
+
+
+def train_generator(
+    values: dict[str, object],
+    path: StrPath,
+    data: TrainingVectors,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+) -> None:
+    """Train by the settings `values` of the file `path`; `out` is described above.
+
+    A stopped training continues from its last checkpoint, and ends with the same weights to the bit
+    (one thread, same machine). UserError where the loss is not a number, and at the end where
+    vectors of unseen indices have norms out of `NORM_RATIO`; then there is no final.pt.
+    """
+    torch.set_num_threads(1)
+    check_device(device)
+    trainer = _kind(values, path).from_settings(values, path, data, seed=seed, device=device)
+    logging.info(
+        "%s: %d x-vectors of %d speakers, %d dimensions, median norm of speakers %.3g",
+        values["generator"],
+        len(data.labels),
+        len(data.speakers),
+        data.dimension,
+        data.norm,
+    )
+    settings, raw = trainer.settings(), data.vectors.tobytes() + data.labels.tobytes()
+    training = train(trainer, out, identity(settings, seed, data.speakers, raw, free=LOOP))
+    model = trainer.finished()
+    figures = {**sanity_figures(model, data), **trainer.more_figures()}
+    if not math.isnan(data.same_person):
+        figures["same_person"] = data.same_person
+    if problem := problem_of(figures, model.norm_limits):
+        raise UserError(
+            f"{out}: {problem}: trained too little; raise training.steps and give the "
+            "command again, it goes on from here"
+        )
+    training.finish(
+        "generator.yaml",
+        settings,
+        speakers=len(data.speakers),
+        utterances=len(data.labels),
+        dimension=data.dimension,
+        norm=data.norm,
+        **{name: round(value, 4) for name, value in figures.items()},
+    )

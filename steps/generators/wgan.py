@@ -1,9 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; Liu et al. 2025, II-C).
-
-A generator turns a random vector into an x-vector; a critic that learns optimal-transport
-potentials gives the direction to real x-vectors.
-"""
+"""WGAN-QC on x-vectors: optimal transport, networks and training."""
 
 import copy
 from dataclasses import dataclass, field
@@ -11,21 +6,234 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import ot
 import torch
+from scipy.spatial.distance import cdist
 from torch import Tensor, nn
+from torch.nn import functional
 
-from steps.generators.calibration import INDICES, Calibrate, Calibration
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
-from steps.generators.training import NORM_RATIO, GeneratorLoop, GeneratorTrainer, TrainingVectors
-from steps.generators.wgan_networks import ARCHITECTURES, critic_loss, make_networks
+from steps.generators.training import (
+    INDICES,
+    NORM_RATIO,
+    Calibrate,
+    Calibration,
+    GeneratorLoop,
+    GeneratorTrainer,
+    TrainingVectors,
+)
 from steps.learning.loop import descend
-from steps.weights import fill_network, saved_vector
-from utils.arrays import Float32, Int64
-from utils.bounds import LARGEST, Count, Number, OneOf, Positive
+from steps.learning.weights import fill_network, saved_vector
+from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import parse_settings, to_plain
+from utils.settings import LARGEST, Count, Number, OneOf, Positive, parse_settings, to_plain
 from utils.tables import StrPath
+
+# ---- Exact optimal transport between two batches of the same size, with its dual potentials.
+#
+# WGAN-QC (Liu et al. 2019; used for pseudo-speakers in Liu et al. 2025, II-C) trains its critic on
+# the solution of the linear programme
+#
+#     maximise mean_i Hx_i - mean_j Hv_j   subject to   Hx_i - Hv_j <= c_ij,
+#
+# c_ij = K/2 ||x_i - v_j||^2, where x are real and v generated vectors. The weights are equal, so an
+# optimal plan matches the vectors one to one. POT solves it (network simplex).
+
+
+@dataclass(frozen=True)
+class Duals:
+    """Solution for n real and n generated vectors.
+
+    real: (n,) Hx. fake: (n,) Hv. match: (n,) T, the real vector matched with each generated one.
+    cost: mean cost of the matched pairs, which equals mean Hx - mean Hv.
+    """
+
+    real: Float64
+    fake: Float64
+    match: Int64
+    cost: float
+
+
+def quadratic_cost(real: Float64, fake: Float64) -> Float64:
+    """Costs (n, n) c_ij = K/2 ||x_i - v_j||^2 with K = 1/d, of (n, d) and (n, d).
+
+    >>> quadratic_cost(np.zeros((1, 2)), np.ones((1, 2)))
+    array([[0.5]])
+    """
+    squared: Float64 = np.asarray(cdist(real, fake, "sqeuclidean"), dtype=np.float64)
+    squared /= 2.0 * real.shape[1]
+    return squared
+
+
+def solve_duals(cost: Float64) -> Duals:
+    """Find potentials and matching for a cost matrix (n, n): rows real, columns generated.
+
+    The potentials are centred, mean Hx = -mean Hv: a common constant changes neither the constraint
+    nor the objective, and would make the critic's target wander from batch to batch.
+    ArithmeticError where the solver does not finish, or a cost is not finite.
+    """
+    if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not cost.size:
+        raise ValueError(f"the cost matrix is {cost.shape}; as many real as generated are needed")
+    if not np.isfinite(cost).all():
+        raise ArithmeticError("optimal transport: a cost is not a finite number")
+    plan, log = ot.emd([], [], np.ascontiguousarray(cost), log=True, numItermax=1_000_000)
+    if log["warning"] is not None:
+        raise ArithmeticError(f"optimal transport: {log['warning']}")
+    real, fake = np.array(log["u"]), -np.array(log["v"])
+    gauge = 0.5 * (real.mean() + fake.mean())
+    match = np.asarray(plan).argmax(axis=0)
+    matched = float(cost[match, np.arange(len(match))].mean())
+    return Duals(real - gauge, fake - gauge, match, matched)
+
+
+# ---- Networks and losses of WGAN-QC (Liu et al. 2019), for vectors of any size.
+#
+# `mlp`: generator z-256-256-d, critic d-256-256-1, leaky ReLU 0.2. `resnet8`: the residual networks
+# for images of 8 x 8 that Meyer et al. (2022) used for speaker vectors, with one more linear layer
+# on either side: a vector becomes an image of 3 x 8 x 8 and back. Only the generators of `resnet8`
+# have batch normalisation: in a critic it would tie the value of one vector to the others of its
+# batch.
+
+ARCHITECTURES = ("mlp", "resnet8")
+HIDDEN = 256
+SLOPE = 0.2  # of the leaky ReLU
+FILTERS, MOST_FILTERS = 8, 16
+IMAGE = (3, 8, 8)
+RESIDUAL = 0.1  # h + 0.1 F(h)
+
+
+def make_networks(arch: str, noise: int, size: int) -> tuple[nn.Module, nn.Module]:
+    """Generator (n, noise) -> (n, size) and critic (n, size) -> (n,)."""
+    if arch == "mlp":
+        return _mlp(noise, size), nn.Sequential(_mlp(size, 1), nn.Flatten(0))
+    if arch == "resnet8":
+        return _ImageGenerator(noise, size), _ImageCritic(size)
+    raise ValueError(f"{arch!r} is none of {ARCHITECTURES}")
+
+
+def _mlp(n_in: int, n_out: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(n_in, HIDDEN),
+        nn.LeakyReLU(SLOPE),
+        nn.Linear(HIDDEN, HIDDEN),
+        nn.LeakyReLU(SLOPE),
+        nn.Linear(HIDDEN, n_out),
+    )
+
+
+class _Block(nn.Module):
+    """Two 3 x 3 convolutions beside a shortcut, a 1 x 1 convolution where the widths differ."""
+
+    def __init__(self, n_in: int, n_out: int, norm: bool) -> None:
+        super().__init__()
+
+        def layers(a: int, b: int) -> list[nn.Module]:
+            convolution = nn.Conv2d(a, b, 3, padding=1, bias=not norm)
+            return [convolution, nn.BatchNorm2d(b)] if norm else [convolution]
+
+        self.body = nn.Sequential(*layers(n_in, n_out), nn.LeakyReLU(SLOPE), *layers(n_out, n_out))
+        self.shortcut: nn.Module = nn.Identity()
+        if n_in != n_out:
+            self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Block output (n, n_out, h, w) of (n, n_in, h, w)."""
+        return functional.leaky_relu(self.shortcut(x) + RESIDUAL * self.body(x), SLOPE)
+
+
+class _ImageGenerator(nn.Module):
+    def __init__(self, noise: int, size: int) -> None:
+        super().__init__()
+        wide = min(2 * 2 * FILTERS, MOST_FILTERS)
+        self.layers = nn.Sequential(
+            nn.Linear(noise, wide * 16),
+            nn.Unflatten(1, (wide, 4, 4)),
+            nn.BatchNorm2d(wide),
+            nn.LeakyReLU(SLOPE),
+            _Block(wide, wide, norm=True),
+            nn.Upsample(scale_factor=2),
+            _Block(wide, wide, norm=True),
+            _Block(wide, FILTERS, norm=True),
+            nn.Conv2d(FILTERS, IMAGE[0], 3, padding=1),
+            nn.LeakyReLU(SLOPE),
+            nn.Flatten(),
+            nn.Linear(int(np.prod(IMAGE)), size),
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Vectors (n, size) of noise (n, noise)."""
+        vectors: Tensor = self.layers(z)
+        return vectors
+
+
+class _ImageCritic(nn.Module):
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        wide = min(2 * 2 * FILTERS, MOST_FILTERS)
+        self.layers = nn.Sequential(
+            nn.Linear(size, int(np.prod(IMAGE))),
+            nn.Unflatten(1, IMAGE),
+            nn.Conv2d(IMAGE[0], FILTERS, 3, padding=1),
+            nn.LeakyReLU(SLOPE),
+            _Block(FILTERS, wide, norm=False),
+            _Block(wide, wide, norm=False),
+            nn.AvgPool2d(2),
+            _Block(wide, wide, norm=False),
+            nn.Flatten(),
+            nn.Linear(wide * 16, 1),
+            nn.Flatten(0),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Values (n,) of vectors (n, size)."""
+        values: Tensor = self.layers(x)
+        return values
+
+
+@dataclass(frozen=True)
+class CriticLoss:
+    """total: L_D, to be minimised. regression: its first two terms. transport: mean matched cost.
+
+    `total` carries gradients; the others are plain numbers for the log.
+    """
+
+    total: Tensor
+    regression: float
+    transport: float
+
+
+def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, gamma: float) -> CriticLoss:
+    """Loss L_D of a batch of real (n, d) and generated (n, d) vectors, n each.
+
+    L_D = 1/2 (mean D(x) - mean Hx)^2 + 1/2 mean_j (D(v_j) - Hv_j)^2 + lambda R, lambda = 4 sqrt(K)
+    gamma, R = 1/2 mean_j (||grad D(v_j)|| / (2 sqrt K) - sqrt(K)/2 ||x_T(j) - v_j||)^2, K = 1/d:
+    the critic learns the potentials, and at each generated vector the gradient that leads to its
+    partner. ArithmeticError where a vector is not finite.
+    """
+    fake = fake.detach().requires_grad_(True)
+    k = 1.0 / real.shape[1]
+    duals = solve_duals(
+        quadratic_cost(real.detach().double().cpu().numpy(), fake.detach().double().cpu().numpy())
+    )
+    at_real, at_fake = critic(real), critic(fake)
+    potential = torch.from_numpy(duals.fake).to(at_fake)
+    regression = 0.5 * (at_real.mean() - duals.real.mean()).square()
+    regression = regression + 0.5 * (at_fake - potential).square().mean()
+    (slope,) = torch.autograd.grad(at_fake.sum(), fake, create_graph=True)
+    steep = (slope.square().sum(dim=1) + 1e-12).sqrt()  # the root has no gradient at 0
+    partner = real[torch.from_numpy(duals.match).to(real.device)]
+    distance = (partner - fake.detach()).norm(dim=1)
+    error = steep / (2.0 * k**0.5) - 0.5 * k**0.5 * distance
+    total = regression + 4.0 * k**0.5 * gamma * 0.5 * error.square().mean()
+    return CriticLoss(total, float(regression.detach()), duals.cost)
+
+
+# ---- Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; Liu et al. 2025,
+# II-C).
+#
+# A generator turns a random vector into an x-vector; a critic that learns optimal-transport
+# potentials gives the direction to real x-vectors.
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
@@ -93,12 +301,11 @@ class WganModel:
         self._calibrate = calibrate
 
     def calibrate(self, vectors: Float32) -> Float32:
-        """See training.Model."""
         return self._calibrate(vectors)
 
     @torch.inference_mode()
     def vectors(self, indices: Int64) -> Float32:
-        """See training.Model. One by one: a batch's arithmetic may depend on its size."""
+        """One by one: a batch's arithmetic may depend on its size."""
         noise = torch.from_numpy(
             identity_vectors(indices, self._config.noise, self._config.distribution)
         )
@@ -109,7 +316,7 @@ class WganModel:
 
 
 class WganTrainer(GeneratorTrainer):
-    """See GeneratorTrainer. X-vectors are trained on with mean 0 and variance 1 by dimension."""
+    """Trainer of a WGAN-QC; its x-vectors have mean 0 and variance 1 by dimension."""
 
     saved = ("network", "_critic", "_average", "_optimiser", "_critic_optimiser")
     plan: WganTraining
@@ -141,7 +348,6 @@ class WganTrainer(GeneratorTrainer):
 
     @staticmethod
     def problem(settings: WganConfig, data: TrainingVectors) -> str:
-        """See GeneratorTrainer."""
         batch, n = settings.training.batch, len(data.vectors)
         return f"training.batch: {batch}, but there are {n} x-vectors to train on" * (n < batch)
 
@@ -153,7 +359,6 @@ class WganTrainer(GeneratorTrainer):
         weights: dict[str, Tensor],
         n_speakers: int,  # noqa: ARG003
     ) -> WganModel:
-        """See GeneratorTrainer."""
         config = parse_settings(WganConfig, values, path).network
         saved = Path(path).with_name("final.pt")
         mean, deviation = (saved_vector(weights, name, saved) for name in ("mean", "deviation"))
@@ -171,7 +376,7 @@ class WganTrainer(GeneratorTrainer):
         return make_rng(self.seed, "wgan", f"step {step}")
 
     def update(self, step: int, batch: np.random.Generator) -> dict[str, float]:  # noqa: ARG002
-        """See Trainer. One step of the critic, then one of the generator."""
+        """One step of the critic, then one of the generator."""
         rows = batch.choice(len(self._real), self.plan.batch, replace=False)
         real = self._real[torch.from_numpy(rows)].to(self.device)
         self.network.train()
@@ -210,7 +415,6 @@ class WganTrainer(GeneratorTrainer):
         return WganModel(self.config.network, network, self._mean, self._deviation, calibrate)
 
     def model(self) -> WganModel:
-        """See GeneratorTrainer."""
         return self._model(Calibration(self.data.dimension))
 
     def _calibration(self) -> Calibration:
@@ -219,17 +423,14 @@ class WganTrainer(GeneratorTrainer):
         return found
 
     def finished(self) -> WganModel:
-        """See GeneratorTrainer."""
         return self._model(self._calibration())
 
     def weights(self) -> dict[str, Tensor]:
-        """See GeneratorTrainer."""
         kept = {CALIBRATION + name: part for name, part in self._calibration().state_dict().items()}
         own = {"mean": self._mean, "deviation": self._deviation}
         return {**self._average.state_dict(), **own, **kept}
 
     def settings(self) -> dict[str, Any]:
-        """See GeneratorTrainer."""
         return to_plain(self.config)
 
 

@@ -1,2 +1,1 @@
-# SPDX-License-Identifier: Apache-2.0
 """All pairs of many x-vectors, and speakers simulated for them (docs/populations.md)."""

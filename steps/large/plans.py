@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """All pairs of two sets of x-vectors, however many: planned once, counted in parts.
 
 A plan is a folder: left.npy and right.npy (float32, in the order of the plan, read as they are by
@@ -27,15 +26,20 @@ from steps.large.tiles import (
     count_cell_torch,
     to_device,
 )
-from steps.speaker.averaging import average_by_speaker, check_complete
-from steps.speaker.backends import Backend, shorten
-from steps.speaker.scoring import VectorTable, check_dimensions, read_segments
+from steps.speaker.backends import Backend, VectorTable, check_dimensions, read_segments, shorten
+from steps.speaker.vectors import average_by_speaker, check_complete
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.jsonfiles import read_json_object
 from utils.seeds import make_rng
-from utils.tables import atomic_write, file_problem, is_there, read_bytes, sort_ids
+from utils.tables import (
+    atomic_write,
+    file_problem,
+    is_there,
+    read_bytes,
+    read_json_object,
+    sort_ids,
+)
 
 FORMAT = 1
 GROUPS = 32

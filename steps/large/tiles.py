@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Histograms of the scores of all pairs, by tiles: no score is stored.
 
 Scores are inner products of rows and columns (`steps/speaker/backends.py`), in float32. Columns are

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Training audio: held in memory as 16-bit samples if it fits, else read on demand."""
 
 import dataclasses
@@ -9,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import soundfile
 
-from steps.activity import keep_speech
-from steps.audio import SAMPLE_RATE, read_audio
+from steps.audio import SAMPLE_RATE, keep_speech, read_audio
 from utils.arrays import Float32, Int16
-from utils.audiofiles import probe_audio
 from utils.cli import UserError
+from utils.datachecks import probe_audio
 from utils.seeds import make_rng
 from utils.tables import invert, sort_ids
 

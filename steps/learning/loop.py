@@ -1,29 +1,167 @@
-# SPDX-License-Identifier: Apache-2.0
-"""One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
+"""One training loop for all networks: batches, log, validation, checkpoints, resuming, the best."""
 
-A network is trained by a `Trainer`: a model, a loss and a data set. All randomness in a step is a
-function of (seed, step), so that a training that was stopped and resumed ends with the same
-network, to the bit, on the same machine.
-"""
-
+import io
 import logging
 import math
+import multiprocessing
+import os
+import queue
 import time
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from steps.learning.batches import Prefetcher
-from steps.learning.checkpoints import Checkpoints, save_atomically
 from steps.learning.settings import LoopSettings
+from steps.learning.weights import load_state
 from utils.cli import UserError
 from utils.settings import write_settings
-from utils.tables import write_timed
+from utils.tables import atomic_write, write_timed
+
+# ---- Training batches, each a function of (seed, step) alone, made ahead by worker processes.
+#
+# So a run that was stopped and resumed sees the same batches as one that was not, and their order
+# does not depend on the number of workers.
+
+_AHEAD = 4  # batches a worker makes ahead
+_PATIENCE = 5.0  # seconds between checks whether the other process still lives
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Message of a worker before it ends."""
+
+    traceback: str
+
+
+def _work(make: Callable[[int], Any], steps: range, outbox: Any, parent: int) -> None:
+    torch.set_num_threads(1)
+    try:
+        for step in steps:
+            _put(outbox, make(step), parent)
+    except Exception:
+        _put(outbox, _Failure(traceback.format_exc()), parent)
+    while os.getppid() == parent:  # tensors are fetched from the process that made them
+        time.sleep(_PATIENCE)
+
+
+def _put(outbox: Any, item: object, parent: int) -> None:
+    while os.getppid() == parent:
+        try:
+            outbox.put(item, timeout=_PATIENCE)
+            return
+        except queue.Full:
+            continue
+    os._exit(1)  # the training was killed; nobody will read
+
+
+class Prefetcher:
+    """Batches of some steps in order, made by `n_workers` processes (0: in this one)."""
+
+    def __init__(self, make: Callable[[int], Any], steps: range, n_workers: int = 1) -> None:
+        self._make = make
+        self._steps = steps
+        # fork: the workers share the decoded audio with this process instead of copying it
+        context = multiprocessing.get_context("fork")
+        self._boxes = [context.Queue(_AHEAD) for _ in range(n_workers)]
+        self._workers = [
+            context.Process(
+                target=_work,
+                args=(make, steps[i::n_workers], box, os.getpid()),
+                daemon=True,
+            )
+            for i, box in enumerate(self._boxes)
+        ]
+
+    def __enter__(self) -> Self:
+        for worker in self._workers:
+            worker.start()
+        return self
+
+    def get(self, step: int) -> Any:
+        """Batch of the next step; steps must be requested in order."""
+        if not self._workers:
+            return self._make(step)
+        place = (step - self._steps.start) % len(self._workers)
+        while True:
+            try:
+                item = self._boxes[place].get(timeout=_PATIENCE)
+                break
+            except queue.Empty:
+                if not self._workers[place].is_alive():
+                    raise RuntimeError("the process that makes batches died") from None
+        if isinstance(item, _Failure):
+            raise RuntimeError(f"the process that makes batches failed:\n{item.traceback}")
+        return item
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for worker in self._workers:
+            worker.terminate()
+            worker.join()
+
+
+# ---- Checkpoints of a training: written atomically, the last few kept, never of another training.
+
+FORMAT = 2  # of the state; before the trainings had one loop, each had a format of its own
+
+
+def save_atomically(path: Path, state: object) -> None:
+    """Save by torch.save beside `path`, then rename."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    with atomic_write(path, "wb") as stream:
+        stream.write(buffer.getbuffer())
+
+
+class Checkpoints:
+    """Files step-<number>.pt in a folder; `identity` says to which training they belong."""
+
+    def __init__(self, folder: Path, identity: str, keep: int) -> None:
+        self.folder = folder
+        self.identity = identity
+        self.keep = keep
+
+    def _steps(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*.pt"))
+
+    def save(self, step: int, state: dict[str, Any]) -> None:
+        """Write one, then remove the oldest beyond `keep`."""
+        known = {"identity": self.identity, "format": FORMAT}
+        save_atomically(self.folder / f"step-{step:08d}.pt", {**state, **known})
+        for old in self._steps()[: -self.keep]:
+            old.unlink()
+
+    def load_last(self) -> dict[str, Any] | None:
+        """State of the last one, None without one; UserError when it belongs to another run."""
+        if not (paths := self._steps()):
+            return None
+        state = load_state(paths[-1])
+        why = ""
+        if state.get("format") != FORMAT:
+            why = "written by another version of this program"
+        elif state.get("identity") != self.identity:
+            why = "of a training with other settings, seed or data"
+        if why:
+            raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
+        return state
+
+
+# ---- One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
+#
+# A network is trained by a `Trainer`: a model, a loss and a data set. All randomness in a step is a
+# function of (seed, step), so that a training that was stopped and resumed ends with the same
+# network, to the bit, on the same machine.
 
 PROGRESS = ("step", "cpu_seconds", "sums", "rows", "best")  # of a checkpoint
 

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Settings of every training, under `training`."""
 
 import dataclasses
@@ -8,9 +7,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from utils.bounds import Count, Natural, NotNegative, Number, OneOf, Positive, Share
 from utils.cli import UserError
-from utils.settings import parse_settings, read_settings
+from utils.settings import (
+    Count,
+    Natural,
+    NotNegative,
+    Number,
+    OneOf,
+    Positive,
+    Share,
+    parse_settings,
+    read_settings,
+)
 from utils.tables import StrPath
 
 T = TypeVar("T")

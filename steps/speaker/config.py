@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Settings of a speaker encoder: a YAML file (conf/encoders/*.yaml) as checked values.
 
 Every name in the file must be known and of the right kind, so that a typo is an error and not a
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from steps.learning.settings import RampSettings
-from utils.bounds import (
+from utils.settings import (
     Ascending,
     Count,
     Long,
@@ -28,8 +27,8 @@ from utils.bounds import (
 
 # Makers of a network from an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
 STRUCTURES = {
-    "ecapa": "steps.speaker.networks:make_ecapa",
-    "xvector": "steps.speaker.networks:make_xvector",
+    "ecapa": "steps.speaker.network:make_ecapa",
+    "xvector": "steps.speaker.network:make_xvector",
 }
 
 Between = Annotated[tuple[float, float], Ascending()]
@@ -42,8 +41,9 @@ class NetworkConfig:
     """Layers of the network; `channels`, `kernel_sizes` and `dilations` have one entry a layer.
 
     The last layer of ECAPA is the aggregation of the ones before. `attention_channels`,
-    `se_channels`, `res2net_scale` and `pooling` are ECAPA's only. pooling: attention (mean and
-    deviation weighted by attention), or xi (by precision; `xi_hidden` units, steps/speaker/xi.py).
+    `se_channels`, `res2net_scale` and `pooling` are ECAPA's only. pooling: attention (mean
+    and deviation weighted by attention), or xi
+    (by precision, with `xi_hidden` units: steps/speaker/network.py).
     """
 
     channels: Sizes
@@ -65,7 +65,7 @@ class NetworkConfig:
 @dataclass(frozen=True)
 class FeatureConfig:
     """Frames of 25 ms every 10 ms. kind: log mel energies (fbank) or mfcc; or hub: a weighted mean
-    of the layers of `model` every 20 ms (steps/speaker/front.py). mean: the subtracted mean,
+    of the layers of `model` every 20 ms (steps/speaker/network.py). mean: the subtracted mean,
     sliding over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
 
     kind: Annotated[str, OneOf("fbank", "mfcc", "hub")] = "fbank"

@@ -1,13 +1,9 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Speaker encoders behind one interface: audio in, one vector out.
+"""Speaker encoders behind one interface, and x-vectors of data directories by them."""
 
-| name | what it is | vector |
-|---|---|---|
-| a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
-| `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
-| `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
-"""
-
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,18 +11,25 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from steps.activity import keep_speech
-from steps.audio import SAMPLE_RATE
-from steps.learning.devices import check_device
-from steps.learning.hub import load_hub_model
+from steps.audio import SAMPLE_RATE, keep_speech, read_audio
 from steps.learning.settings import read_config
+from steps.learning.weights import check_device, fill_network, load_hub_model, load_state
 from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
-from steps.speaker.networks import MINIMUM_FRAMES, EncoderNetwork
-from steps.weights import fill_network, load_state
+from steps.speaker.network import MINIMUM_FRAMES, EncoderNetwork
+from utils.archives import ArchiveWriter
 from utils.arrays import Float32
-from utils.cli import UserError
+from utils.cli import LossError, UserError
 from utils.registry import find
+from utils.tables import write_map
+
+# ---- Speaker encoders behind one interface: audio in, one vector out.
+#
+# | name | what it is | vector |
+# |---|---|---|
+# | a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
+# | `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
+# | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
@@ -74,7 +77,6 @@ class NetworkEncoder:
 
     @torch.inference_mode()
     def embed(self, samples: Samples) -> Float32:
-        """See Encoder."""
         self.network.eval()
         vector: Float32 = self.network(self._features(samples)[None])[0].cpu().numpy()
         return vector
@@ -129,7 +131,6 @@ class ResemblyzerEncoder:
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
 
     def embed(self, samples: Samples) -> Float32:
-        """See Encoder."""
         wave = np.asarray(samples, dtype=np.float32)
         if not wave.any():
             raise TooShortError("digital silence from end to end")
@@ -159,7 +160,6 @@ class HubEncoder:
 
     @torch.inference_mode()
     def embed(self, samples: Samples) -> Float32:
-        """See Encoder."""
         need_seconds(samples, MINIMUM_SECONDS)
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
         vector: Float32 = self._model.encode_batch(wave).reshape(-1).cpu().numpy()
@@ -194,3 +194,171 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
     network = EncoderNetwork(config)
     fill_network(network, load_state(folder / "final.pt"), folder / "final.pt")
     return config, network
+
+
+# ---- X-vectors of a data directory: whole utterances, or cut into chunks.
+
+
+@dataclass
+class Extraction:
+    """Counts. utt2spk: of the ids written (`chunked`: of chunks); skipped: utterance -> reason."""
+
+    chunked: bool
+    utt2spk: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    n_read: int = 0
+    n_resampled: int = 0
+    n_whole: int = 0  # pauses not cut out, see Encoder
+
+    def summary(self) -> str:
+        """Counts in one line."""
+        whole = f" ({self.n_whole} with their pauses: too short without)" if self.n_whole else ""
+        resampled = f" ({self.n_resampled} resampled to 16 kHz)" if self.n_resampled else ""
+        return (
+            f"read {self.n_read} utterances{resampled} / written {len(self.utt2spk)} x-vectors"
+            f"{' of chunks' if self.chunked else ''}{whole} / skipped {len(self.skipped)}"
+        )
+
+
+def extract(
+    encoder: Encoder,
+    wav: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    write: Callable[[str, Float32], None],
+    *,
+    chunk_seconds: float | None = None,
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
+) -> Extraction:
+    """Extract the x-vectors of all utterances; unusable ones are noted with their reason.
+
+    write: gets each x-vector with its id as soon as it is computed; none is kept. progress: wraps
+    the utterances, to show progress.
+    """
+    result, n_whole = Extraction(chunked=chunk_seconds is not None), encoder.n_whole
+    for utt in progress(utt2spk):
+        for key, samples in _read_pieces(result, utt, wav[utt], chunk_seconds):
+            vector = _embed(encoder, result, utt, samples)
+            if vector is not None:
+                result.utt2spk[key] = utt2spk[utt]
+                write(key, vector)
+    result.n_whole = encoder.n_whole - n_whole
+    return result
+
+
+def _skip(result: Extraction, utt: str, reason: str) -> None:
+    logging.warning("skipped: %s", reason if utt in reason else f"{utt}: {reason}")
+    result.skipped[utt] = " ".join(reason.split())
+
+
+def _read_pieces(
+    result: Extraction, utt: str, rxfilename: str, chunk_seconds: float | None
+) -> Iterator[tuple[str, Float32]]:
+    """Yield (id, samples) of the utterance or of its chunks."""
+    try:
+        audio = read_audio(utt, rxfilename)
+    except UserError as error:
+        _skip(result, utt, str(error))
+        return
+    result.n_read += 1
+    result.n_resampled += audio.file_rate != audio.rate
+    samples = audio.samples.astype(np.float32)
+    if not samples.any():  # its x-vector would count as speech that hides its speaker
+        _skip(result, utt, f"{rxfilename}: digital silence from end to end")
+    elif chunk_seconds is None:
+        yield utt, samples
+    else:
+        for number, chunk in enumerate(cut(samples, chunk_seconds)):
+            yield f"{utt}-c{number:04d}", chunk
+
+
+def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
+    """Cut into equal pieces of `chunk_seconds` to twice that; a shorter signal stays whole.
+
+    >>> [len(piece) for piece in cut(np.zeros(80000, np.float32), 2.0)]
+    [40000, 40000]
+    """
+    n_chunks = max(1, int(len(samples) / (chunk_seconds * SAMPLE_RATE)))
+    return list(np.array_split(samples, n_chunks))
+
+
+def _embed(encoder: Encoder, result: Extraction, utt: str, samples: Float32) -> Float32 | None:
+    """X-vector of the samples, if there is one."""
+    try:
+        vector = encoder.embed(samples)
+    except TooShortError as error:
+        _skip(result, utt, str(error))
+        return None
+    if not np.isfinite(vector).all():
+        _skip(result, utt, "its x-vector is not finite")
+        return None
+    return vector
+
+
+def finish(out: Path, result: Extraction, allow_loss: int) -> None:
+    """Write utt2spk of chunks and skipped.txt; LossError when too many utterances were lost.
+
+    Call it before the archive is closed, whose .scp comes last, or not at all.
+    """
+    if len(result.skipped) > allow_loss:
+        utt, reason = next(iter(result.skipped.items()))
+        raise LossError(
+            f"{len(result.skipped)} utterances lost, {allow_loss} allowed (--allow-loss); the "
+            f"first: {reason if utt in reason else f'{utt}: {reason}'}"
+        )
+    for name in ("utt2spk", "skipped.txt"):
+        (out / name).unlink(missing_ok=True)
+    if result.skipped:
+        write_map(out / "skipped.txt", result.skipped)
+    if result.chunked:
+        write_map(out / "utt2spk", result.utt2spk)
+
+
+# ---- Frames of an utterance as evidence about its speaker, by an encoder with xi pooling.
+#
+# The mean m = mean_t mu_t and the variance v = mean_t (1/L_t) + var_t(mu_t) of the mixture of an
+# utterance's frame Gaussians are kept, and their number T. Those of many utterances follow exactly,
+# so that a corpus needs two vectors an utterance and not one a frame.
+
+
+class FrameEncoder:
+    """Encoder whose vector is (2 d + 1,): mean, variance, and number of frames."""
+
+    n_whole = 0
+
+    def __init__(self, encoder: Encoder, name: str) -> None:
+        """Check that an encoder (folder `name`) has xi pooling; UserError otherwise."""
+        if not (isinstance(encoder, NetworkEncoder) and encoder.network.has_frame_gaussians):
+            raise UserError(
+                f"{name}: an encoder with xi pooling is needed (network.pooling: xi); with others "
+                "x-vectors of windows stand in: steps/extract_xvectors.py --chunk-seconds 1"
+            )
+        self.name, self._encoder = encoder.name, encoder
+
+    def embed(self, samples: Samples) -> Float32:
+        means, variances = (part.astype(np.float64) for part in self._encoder.frames(samples))
+        variance = variances.mean(axis=0) + means.var(axis=0)
+        return np.concatenate([means.mean(axis=0), variance, [len(means)]]).astype(np.float32)
+
+
+@dataclass
+class FrameWriter:
+    """Receiver of the vectors of a FrameEncoder. num_frames: by utterance."""
+
+    means: ArchiveWriter
+    variances: ArchiveWriter
+    num_frames: dict[str, int] = field(default_factory=dict)
+
+    def write(self, key: str, vector: Float32) -> None:
+        """Append the vector (2 d + 1,) of an utterance."""
+        size = len(vector) // 2
+        self.means.write(key, vector[:size])
+        self.variances.write(key, vector[size:-1])
+        self.num_frames[key] = int(vector[-1])
+
+
+@contextmanager
+def open_frames(out: Path) -> Iterator[FrameWriter]:
+    """Write xvector (the means) and variance (.ark, .scp) to a folder; both .scp appear if the
+    `with` block succeeds, else neither does."""
+    with ArchiveWriter(out / "xvector") as means, ArchiveWriter(out / "variance") as variances:
+        yield FrameWriter(means, variances)

@@ -1,28 +1,184 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Training of a speaker encoder, as the loop of steps/learning needs it."""
+"""Training of a speaker encoder: batches, validation, and what the loop needs to know."""
 
 import hashlib
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
+from steps.audio import SAMPLE_RATE
 from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.devices import check_device, choose_precision
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
-from steps.speaker.batches import Batch, BatchMaker
+from steps.learning.weights import check_device, choose_precision
 from steps.speaker.config import EncoderConfig, TrainingConfig
 from steps.speaker.encoders import NetworkEncoder, load_network
-from steps.speaker.networks import EncoderNetwork, TrainingHead
-from steps.speaker.validation import ValidationSet, make_validation_set, validation_eer
+from steps.speaker.features import Features, augment, change_speed, mask_features
+from steps.speaker.network import EncoderNetwork, TrainingHead
+from utils.arrays import Float32
 from utils.cli import UserError
-from utils.seeds import derive_seed
+from utils.datadir import write_training_speakers
+from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
-from utils.speakers import write_training_speakers
+
+# ---- Training batches of a speaker encoder, each a function of (seed, step) alone.
+
+
+@dataclass(frozen=True)
+class Batch:
+    """features: (B, T, D) float32, of kind hub samples (B, n); classes: (B,) int64."""
+
+    features: npt.NDArray[np.float32]
+    classes: npt.NDArray[np.int64]
+
+
+class BatchMaker:
+    """Maker of a step's batch. Classes are speaker x speed: speaker * n_speeds + speed."""
+
+    def __init__(self, audio: TrainingAudio, config: EncoderConfig, seed: int) -> None:
+        self.audio = audio
+        self.config = config
+        self.seed = seed
+        self.features = Features(config.features)
+        self._shares = [
+            np.cumsum([audio.lengths[utt] for utt in utts]) for utts in audio.spk2utt.values()
+        ]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes: speakers times speeds."""
+        return len(self.audio.speakers) * len(self.config.augmentation.speeds)
+
+    def __call__(self, step: int) -> Batch:
+        """Batch of step 0, 1, ..."""
+        rng = make_rng(self.seed, "encoder-batch", str(step))
+        config = self.config
+        n_samples = int(rng.uniform(*config.training.crop_seconds) * SAMPLE_RATE)
+        classes = self._classes(step)
+        crops = np.stack([self._crop(rng, int(c), n_samples) for c in classes])
+        features = self.features(torch.from_numpy(crops)).numpy()
+        if not self.features.passes:
+            mask_features(rng, features, config.augmentation)
+        return Batch(features, classes)
+
+    def _classes(self, step: int) -> npt.NDArray[np.int64]:
+        """Every class once, in an order drawn for each round; then the next round."""
+        batch, n_classes = self.config.training.batch, self.n_classes
+        places = np.arange(step * batch, (step + 1) * batch)
+        rounds = {int(r): self._round(int(r)) for r in np.unique(places // n_classes)}
+        return np.array([rounds[p // n_classes][p % n_classes] for p in places.tolist()])
+
+    def _round(self, number: int) -> npt.NDArray[np.int64]:
+        rng = make_rng(self.seed, "encoder-round", str(number))
+        return rng.permutation(self.n_classes).astype(np.int64)
+
+    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> Float32:
+        speeds = self.config.augmentation.speeds
+        speaker, speed = divmod(chosen, len(speeds))
+        n_read = int(np.ceil(n_samples * speeds[speed])) + 1
+        crop = change_speed(self._draw(rng, speaker, n_read), speeds[speed], n_samples)
+        n_speakers = len(self.audio.speakers)
+        return augment(
+            rng,
+            crop,
+            self.config.augmentation,
+            lambda: self._draw(rng, int(rng.integers(n_speakers)), n_samples),
+        )
+
+    def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Float32:
+        """Draw a random stretch of a speaker's speech; longer utterances are drawn more often."""
+        utts = self.audio.spk2utt[self.audio.speakers[speaker]]
+        shares = self._shares[speaker]
+        utt = utts[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]
+        spare = self.audio.lengths[utt] - n_samples
+        start = int(rng.integers(spare + 1)) if spare > 0 else 0
+        return self.audio.read(utt, start, n_samples)
+
+
+# ---- Equal error rate on held-out training speakers: a curve of the success of training.
+#
+# Segments of a speaker come from different utterances where there are several; a speaker of one
+# utterance gives pieces of it, which are easier to match. The figure is for comparing steps of one
+# training, not for a table of results.
+
+Embed = Callable[[Float32], npt.NDArray[np.float32]]
+SEGMENT_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class ValidationSet:
+    """segments: of 2 to 4 s; speakers: (n,) index of each; from_one: speakers of one utterance."""
+
+    segments: list[Float32]
+    speakers: npt.NDArray[np.int64]
+    from_one: int
+
+
+def make_validation_set(
+    audio: TrainingAudio, speakers: Sequence[str], n_segments: int, seed: int
+) -> ValidationSet | None:
+    """Choose up to `n_segments` segments a speaker; None if fewer than two speakers have two."""
+    segments: list[Float32] = []
+    owners: list[int] = []
+    from_one = 0
+    for owner, speaker in enumerate(speakers):
+        utts = audio.spk2utt[speaker]
+        from_one += len(utts) == 1
+        cuts = [_middle(audio, utt) for utt in utts] if len(utts) > 1 else _pieces(audio, utts[0])
+        order = make_rng(seed, "encoder-validation", speaker).permutation(len(cuts))[:n_segments]
+        if len(order) < 2:
+            continue
+        segments += [audio.read(*cuts[i]) for i in sorted(order.tolist())]
+        owners += [owner] * len(order)
+    if len(set(owners)) < 2:
+        return None
+    return ValidationSet(segments, np.array(owners), from_one)
+
+
+def _middle(audio: TrainingAudio, utt: str) -> tuple[str, int, int]:
+    length = audio.lengths[utt]
+    n_samples = min(length, int(SEGMENT_SECONDS * SAMPLE_RATE))
+    return utt, (length - n_samples) // 2, n_samples
+
+
+def _pieces(audio: TrainingAudio, utt: str) -> list[tuple[str, int, int]]:
+    """Cut an utterance into equal pieces of at least 2 s."""
+    n_pieces = max(1, audio.lengths[utt] // (2 * SAMPLE_RATE))
+    n_samples = audio.lengths[utt] // n_pieces
+    return [(utt, i * n_samples, n_samples) for i in range(n_pieces)]
+
+
+def validation_eer(segments: ValidationSet, embed: Embed) -> float:
+    """EER (0 to 1) of the cosine over all pairs of segments."""
+    vectors = np.stack([embed(samples) for samples in segments.segments]).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows, columns = np.triu_indices(len(vectors), k=1)
+    scores = (vectors @ vectors.T)[rows, columns]
+    return equal_error_rate(scores, segments.speakers[rows] == segments.speakers[columns])
+
+
+def equal_error_rate(scores: npt.NDArray[np.float64], target: npt.NDArray[np.bool_]) -> float:
+    """Mean of miss and false-alarm rate at the threshold where they are closest.
+
+    >>> equal_error_rate(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False]))
+    0.5
+    """
+    order = np.argsort(-scores, kind="stable")
+    hits = np.cumsum(target[order])
+    n_accepted = np.arange(1, len(scores) + 1)
+    miss = 1 - hits / target.sum()
+    false_alarm = (n_accepted - hits) / (~target).sum()
+    best = int(np.argmin(np.abs(miss - false_alarm)))
+    return float((miss[best] + false_alarm[best]) / 2)
+
+
+# ---- Training of a speaker encoder, as the loop of steps/learning needs it.
 
 
 def margin(config: TrainingConfig, step: int) -> float:
@@ -68,11 +224,9 @@ class EncoderTrainer(Trainer):
         self.optimiser = make_optimiser(self.plan, self.network, self.head)
 
     def batch(self, step: int) -> Batch:
-        """See Trainer."""
         return self.make(step)
 
     def update(self, step: int, batch: Batch) -> dict[str, float]:
-        """See Trainer."""
         self.network.train()
         self.head.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
@@ -86,7 +240,6 @@ class EncoderTrainer(Trainer):
         return {"loss": descend(loss, self.optimiser, parameters, self.plan.gradient_norm)}
 
     def validate(self) -> dict[str, float]:
-        """See Trainer."""
         if self.valid is None:
             return {}
         encoder = NetworkEncoder(self.config, self.network, self.device)

@@ -1,13 +1,9 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Structure of B1.b: a harmonic-plus-noise neural source-filter at sample rate.
-
-Source: the baseline B1.b of VoicePrivacy 2022 (hn-sinc-NSF, Wang and Yamagishi 2019, trained with
-the losses of HiFi-GAN), written anew. Content comes from `content.extract_content`, in place of a
-recogniser's bottleneck features, and may have any dimension.
-"""
+"""The synthesiser of baseline B1.b: a neural source-filter at sample rate."""
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +11,99 @@ import torch
 from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.settings import read_config
-from steps.synthesis.b1b_config import B1bConfig, GeneratorConfig
+from steps.learning.settings import AudioSettings, read_config
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.trained import TrainedSynthesiser
-from steps.synthesis.world import HOP
+from steps.synthesis.trained import Bend, TrainedSynthesiser
+from steps.synthesis.world import CODE_DIM, HOP
 from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
+from utils.settings import LARGEST, Count, Long, Natural, NotNegative, Number, OneOf, Positive, Size
 from utils.tables import StrPath
+
+# ---- Checked settings of B1.b (conf/synthesisers/nsf_b1b.yaml).
+
+Layers = Annotated[int, Number(least=1, most=12)]
+Period = Annotated[int, Number(least=2, most=LARGEST)]
+Sixteens = Annotated[int, Number(least=16, most=LARGEST, multiple=16)]
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    """Layers. channels: of the condition and the filters, one of them normalised F0 or the cut-off.
+    harmonics: sines, the fundamental among them. blocks: of the harmonic branch, of `layers`
+    convolutions each; the noise branch has one of `noise_layers`. narrow: hidden values at the end
+    of a block. taps: of the merging filters, odd."""
+
+    channels: Annotated[int, Number(least=2, most=LARGEST, multiple=2)] = 64
+    harmonics: Size = 8
+    blocks: Size = 5
+    layers: Layers = 10
+    noise_layers: Layers = 5
+    narrow: Size = 16
+    taps: Annotated[int, Number(least=3, most=LARGEST, odd=True)] = 31
+
+
+@dataclass(frozen=True)
+class DiscriminatorConfig:
+    """Discriminators of HiFi-GAN (Kong et al. 2020): one for each period, one for each scale.
+
+    period_channels: five layers; scale_channels: seven, multiples of 16 for the grouped ones.
+    """
+
+    periods: Annotated[tuple[Period, ...], Long()] = (2, 3, 5, 7, 11)
+    scales: Size = 3
+    period_channels: Annotated[tuple[Size, ...], Long(exactly=5)] = (32, 128, 512, 1024, 1024)
+    scale_channels: Annotated[tuple[Sixteens, ...], Long(exactly=7)] = (
+        *(128, 128, 256, 512, 1024, 1024, 1024),
+    )
+
+
+@dataclass(frozen=True)
+class BendConfig:
+    """Bending of the content's frequency axis in training; see content.draw_warp."""
+
+    scale: Bend = 0.12
+    bend: Bend = 0.06
+
+
+@dataclass(frozen=True)
+class B1bTraining(AudioSettings):
+    """Training settings; weights are those of the parts of the generator's loss."""
+
+    valid_every: Count = 1000
+    checkpoint_every: Count = 1000
+    batch: Count = 32  # crops in a step
+    segment_frames: Annotated[int, Number(least=16, most=3000)] = 32  # of a crop
+    learning_rate: Positive = 1e-4
+    feature_weight: NotNegative = 2.0
+    spectral_weight: NotNegative = 45.0
+    valid_speakers: Natural = 40
+    cache_gb: NotNegative = 8.0
+
+    @property
+    def crop_seconds(self) -> float:
+        """Length of a crop."""
+        return self.segment_frames / 100
+
+
+@dataclass(frozen=True)
+class B1bConfig:
+    """All settings. cepstra: of the content features."""
+
+    synthesiser: Annotated[str, OneOf("b1b")]
+    training: B1bTraining
+    cepstra: Annotated[int, Number(least=1, most=CODE_DIM - 1)] = 20
+    network: GeneratorConfig = field(default_factory=GeneratorConfig)
+    discriminators: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
+    augmentation: BendConfig = field(default_factory=BendConfig)
+
+
+# ---- Structure of B1.b: a harmonic-plus-noise neural source-filter at sample rate.
+#
+# Source: the baseline B1.b of VoicePrivacy 2022 (hn-sinc-NSF, Wang and Yamagishi 2019, trained with
+# the losses of HiFi-GAN), written anew. Content comes from `content.extract_content`, in place of a
+# recogniser's bottleneck features, and may have any dimension.
 
 BLOCK = 500  # frames rendered at a time
 _SINE = 0.1  # amplitude
@@ -221,18 +301,15 @@ class B1bSynthesiser(TrainedSynthesiser[B1bConfig, B1bNetwork]):
 
     @staticmethod
     def read(path: StrPath) -> B1bConfig:
-        """See TrainedSynthesiser."""
         return read_config(B1bConfig, path)
 
     @staticmethod
     def make(config: B1bConfig, state: dict[str, Tensor]) -> B1bNetwork:
-        """See TrainedSynthesiser."""
         return B1bNetwork(config.network, 1 + config.cepstra, state["of_xvectors"].shape[1])
 
     def say(
         self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
     ) -> Float64:
-        """See TrainedSynthesiser."""
         out = self._render(content, f0, unit, seed)[:n_samples]
         out *= np.interp(np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate)
         return out

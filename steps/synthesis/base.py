@@ -1,13 +1,117 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Interfaces of pseudo-speakers (as a synthesiser sees them) and of synthesisers."""
+"""What every synthesiser does, and what it may change of content, pitch and energy."""
 
+import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from steps.synthesis.changes import ContentMap
+import numpy as np
+
 from steps.synthesis.f0 import F0Stats
 from utils.arrays import Float64
+from utils.seeds import make_rng
+from utils.settings import Ascending, Number, OneOf, Positive
+
+# ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
+#
+# Content: clipped, with noise of differential privacy's mechanisms (Dwork and Roth 2014; Balle and
+# Wang 2018 for the Gaussian one), an offset that a profile keeps, or rounded to steps. Pitch and
+# energy: the pseudo-speaker's own ranges.
+
+DELTA = 1e-5  # of the Gaussian mechanism
+ContentMap = Callable[[Float64], Float64]
+"""From content (T, d) in deviations from its mean to the content (T, d) that is spoken."""
+_Size = Annotated[float, Number(least=0, most=10, unit="(deviations of the content)")]
+_Shift = Annotated[float, Number(least=0, most=1, unit="(log Hz)")]
+_Factors = Annotated[tuple[Positive, Positive], Ascending()]
+
+
+@dataclass(frozen=True)
+class ContentChange:
+    """clip: largest size of a value; 0: none. noise: its mechanism, of `epsilon` for each value of
+    a frame by itself. offset: deviation of the one vector that a profile adds to all frames. step:
+    values are rounded to its multiples, as units that need no training; 0: none."""
+
+    clip: _Size = 0.0
+    noise: Annotated[str, OneOf("none", "laplace", "gaussian")] = "none"
+    epsilon: Positive = 10.0
+    offset: _Size = 0.0
+    step: _Size = 0.0
+
+    def __post_init__(self) -> None:
+        if self.noise != "none" and not self.clip:
+            raise ValueError(f"noise: {self.noise}: its epsilon holds for values within a clip")
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a further run gives other content."""
+        return self.noise != "none" or self.offset > 0
+
+    def make(self, seed: int, draw: int) -> ContentMap:
+        """Change of content of a profile. The noise depends on the content itself, so that equal
+        speech gives equal bits, whatever else was spoken."""
+
+        def change(content: Float64) -> Float64:
+            made = np.clip(content, -self.clip, self.clip) if self.clip else content.copy()
+            if self.noise != "none":
+                spoken = hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
+                rng = make_rng(seed, "content noise", f"draw {draw}", spoken)
+                made = made + draw_noise(rng, self.noise, self.epsilon, 2 * self.clip, made.shape)
+            if self.offset:
+                rng = make_rng(seed, "content offset", f"draw {draw}")
+                made = made + self.offset * rng.standard_normal(made.shape[1])
+            return self.step * np.rint(made / self.step) if self.step else made
+
+        return change
+
+
+def draw_noise(
+    rng: np.random.Generator, kind: str, epsilon: float, sensitivity: float, shape: tuple[int, ...]
+) -> Float64:
+    """Add Laplace noise of scale sensitivity / epsilon, or Gaussian noise of `gaussian_sd`."""
+    if kind == "laplace":
+        return rng.laplace(scale=sensitivity / epsilon, size=shape)
+    return gaussian_sd(epsilon, sensitivity) * rng.standard_normal(shape)
+
+
+def gaussian_sd(epsilon: float, sensitivity: float = 1.0, delta: float = DELTA) -> float:
+    """Least deviation that gives (epsilon, delta) to a value (Balle and Wang 2018, Eq. 6).
+
+    delta = Phi(s/2sd - epsilon sd/s) - exp(epsilon) Phi(-s/2sd - epsilon sd/s), which falls with
+    sd; s is the sensitivity.
+    """
+
+    from scipy.optimize import brentq  # here: they take a second to load
+    from scipy.stats import norm
+
+    def above(log_sd: float) -> float:
+        sd = math.exp(log_sd)
+        low = norm.logcdf(-0.5 / sd - epsilon * sd)
+        return float(norm.cdf(0.5 / sd - epsilon * sd) - math.exp(epsilon + low) - delta)
+
+    return sensitivity * math.exp(float(brentq(above, -12.0, 12.0)))
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges for each pseudo-speaker's own prosody. pitch_shift: their mean log F0 moves by up to
+    this. pitch, energy: factors, from and to, on the deviation of log F0 and of log power."""
+
+    pitch_shift: _Shift = 0.0
+    pitch: _Factors = (1.0, 1.0)
+    energy: _Factors = (1.0, 1.0)
+
+    def draw(self, rng: np.random.Generator) -> tuple[float, float, float]:
+        """Draw a shift in log Hz and factors of pitch and energy, even in their logarithm."""
+        factors = [
+            math.exp(rng.uniform(math.log(low), math.log(high)))
+            for low, high in (self.pitch, self.energy)
+        ]
+        return float(rng.uniform(-self.pitch_shift, self.pitch_shift)), factors[0], factors[1]
+
+
+# ---- Interfaces of pseudo-speakers (as a synthesiser sees them) and of synthesisers.
 
 REMAINS = ("energy", "aperiodicity")
 """Parts of the source that a synthesiser on content may keep beside F0 and timing."""

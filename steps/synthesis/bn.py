@@ -1,18 +1,9 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Speech from a recogniser's content, F0 and an x-vector by way of WORLD.
-
-The approach is that of Champion et al. 2021 and Liu et al. 2025. A network makes the envelope and
-the aperiodicity of two frames of 5 ms from 10 ms of content (steps/content), F0 and the x-vector.
-It learns from `world.analyse_finely`. Nothing else of the source remains but timing and voicing,
-unless settings keep its energy or aperiodicity. The variance of the envelope over an utterance is
-set to the value predicted for the x-vector's speaker (global variance, Toda et al. 2007), and its
-shape may be emphasised.
-"""
+"""Speech from a recogniser's content, F0 and an x-vector, by way of WORLD."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.content.extractors import ContentExtractor, at_frames, load_extractor
-from steps.content.units import make_units
-from steps.learning.settings import read_config
-from steps.synthesis.base import REMAINS, F0Map, Target
-from steps.synthesis.bn_config import BnConfig, BnShaping
-from steps.synthesis.changes import ContentMap
+from steps.content.units import UnitSettings, make_units
+from steps.learning.settings import CropSeconds, RampSettings, read_config
+from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
 from steps.synthesis.world import (
@@ -41,8 +30,131 @@ from steps.synthesis.world import (
 )
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
-from utils.settings import read_settings
+from utils.settings import (
+    Count,
+    Long,
+    NotNegative,
+    Number,
+    OddSize,
+    OneOf,
+    Positive,
+    Share,
+    read_settings,
+)
 from utils.tables import StrPath
+
+# ---- Settings of the synthesiser on a recogniser's content (conf/synthesisers/bn_*.yaml).
+
+Channels = Annotated[int, Number(least=1, most=4096)]
+Dilation = Annotated[int, Number(least=1, most=64)]
+Degree = Annotated[float, Number(least=0, most=2)]
+
+
+@dataclass(frozen=True)
+class BnNetwork:
+    """Gated dilated convolutions. condition: values that the x-vector is mapped to. dropout: share
+    of values set to 0 in a training step. melody: channels of the network that predicts F0 (`f0:
+    predicted` of a system); 0: there is none."""
+
+    channels: Channels = 192
+    kernel: OddSize = 3
+    dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 2, 4, 8, 1, 2)
+    condition: Channels = 64
+    dropout: Share = 0.0
+    melody: Annotated[int, Number(least=0, most=4096)] = 0
+
+
+@dataclass(frozen=True)
+class BnAugmentation:
+    """Augmentation that leaves the speaker to be found nowhere but in the x-vector.
+
+    warped: share of crops whose content is that of another vocal tract and pitch (scale, bend: see
+    content.draw_warp; pitch: largest change of log F0). content_noise: in deviations of a value.
+    xvector_noise: of an x-vector of length 1, a value. no_energy: share of crops without their
+    energy.
+    """
+
+    warped: Share = 0.5
+    scale: Degree = 0.15
+    bend: Degree = 0.08
+    pitch: Degree = 0.35
+    content_noise: Degree = 0.2
+    xvector_noise: Degree = 0.02
+    no_energy: Share = 0.5
+
+
+@dataclass(frozen=True)
+class BnShaping:
+    """Sharpening of the network's envelopes, which are flatter than real ones.
+
+    variance: largest factor on a deviation over the utterance, to reach the speaker's. emphasis: of
+    the shape's difference from the mean envelope, its tilt excepted.
+    """
+
+    variance: Annotated[float, Number(least=1, most=100)] = 2.5
+    emphasis: Degree = 1.0
+
+
+@dataclass(frozen=True)
+class BnHearing:
+    """Learning by ear, in the last steps: others say the words, and the content's encoder measures
+    how much of them is left (bn_hearing.py).
+
+    weight: of that in the loss; 0: not used. steps: their number among training.steps. batch,
+    crop_seconds: for the speech that others say.
+    """
+
+    weight: NotNegative = 0.0
+    steps: Count = 400
+    batch: Channels = 5
+    crop_seconds: CropSeconds = 3.2
+
+
+@dataclass(frozen=True)
+class BnTraining(RampSettings):
+    """Training settings; rates of AdamW."""
+
+    batch: Channels = 10
+    crop_seconds: CropSeconds = 1.6
+    final_rate: Positive = 6e-5
+    warm_up: Share = 0.04
+    gradient_norm: Positive = 1.0
+
+    def __post_init__(self) -> None:
+        if self.final_rate > self.learning_rate:
+            raise ValueError(f"final_rate: {self.final_rate:g} is above learning_rate")
+
+
+@dataclass(frozen=True)
+class BnConfig:
+    """All settings. content: a name in steps/content/extractors.py. units: in place of it."""
+
+    synthesiser: Annotated[str, OneOf("bn")]
+    training: BnTraining
+    content: str = "moonshine"
+    units: UnitSettings = field(default_factory=UnitSettings)
+    network: BnNetwork = field(default_factory=BnNetwork)
+    augmentation: BnAugmentation = field(default_factory=BnAugmentation)
+    shaping: BnShaping = field(default_factory=BnShaping)
+    hearing: BnHearing = field(default_factory=BnHearing)
+
+    def __post_init__(self) -> None:
+        if not self.hearing.weight:
+            return
+        if self.hearing.steps > self.training.steps:
+            raise ValueError(f"hearing.steps: {self.hearing.steps} is above training.steps")
+        if not self.augmentation.warped:
+            raise ValueError("hearing.weight: it needs other voices (augmentation.warped above 0)")
+
+
+# ---- Speech from a recogniser's content, F0 and an x-vector by way of WORLD.
+#
+# The approach is that of Champion et al. 2021 and Liu et al. 2025. A network makes the envelope and
+# the aperiodicity of two frames of 5 ms from 10 ms of content (steps/content), F0 and the x-vector.
+# It learns from `world.analyse_finely`. Nothing else of the source remains but timing and voicing,
+# unless settings keep its energy or aperiodicity. The variance of the envelope over an utterance is
+# set to the value predicted for the x-vector's speaker (global variance, Toda et al. 2007), and its
+# shape may be emphasised.
 
 N_OUT = CODE_DIM + 1  # envelope codes, aperiodicity
 LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
@@ -260,7 +372,7 @@ class BnSynthesiser:
         )  # fmt: skip
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """See Synthesiser. Only the target's x-vector counts, and its F0 if the network makes F0;
+        """Only the target's x-vector counts, and its F0 if the network makes F0;
         the mean power stays."""
         unit = speaker_input(target.xvector, self.network.n_xvector, self.where)
         source = replace(self._analyse(wave), energy_range=target.energy)

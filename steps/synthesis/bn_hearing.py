@@ -1,33 +1,104 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Learning by ear: others say the words, and the content's encoder measures whether they are left.
-
-Training on everybody's own voice never shows a network how one speaker's words sound in another's
-voice, and an error that costs a word weighs no more than one that nobody hears. Here a training
-speaker's words are said in the voice of another one, by a differentiable synthesis, and the
-encoder's frames of them are compared with those of the source.
-
-The effect of a mere change of voice on the encoder's frames must not count, or the network would
-learn to keep the source's voice: distances are measured in units of it (within-class covariance
-normalisation, Hatch et al. 2006), estimated from the contents of warped speech.
-"""
+"""Learning by ear: WORLD's synthesis with a gradient, and what an encoder hears of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyworld
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.content.ears import load_ear
+from steps.audio import SAMPLE_RATE
+from steps.content.units import load_ear
 from steps.synthesis.bn import BnEnvelope, ContentNetwork, fine_f0, shaped
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
-from steps.synthesis.nsf import pulse_train
-from steps.synthesis.world import FINE, HOP, SILENCE
-from steps.synthesis.world_torch import WorldVoice
-from utils.arrays import Float32
+from steps.synthesis.trained import pulse_train
+from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, spectrum
+from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
+
+# ---- Synthesis of WORLD in PyTorch, so that a loss can have a gradient to the frames.
+#
+# Pulses and noise are filtered by the envelope at minimum phase, in frames of 20 ms every 5 ms. It
+# serves training, and `world.synthesise`, which places its pulses more exactly, serves listening.
+
+_SHIFT = HOP // FINE  # samples
+_WIDTH, _FFT = 4 * _SHIFT, 1024  # samples
+_LOWEST_GAIN = 1e-6  # of the pulses' power; a root has no gradient at 0
+
+
+class WorldVoice(nn.Module):
+    """Signals from frames, with a gradient. Buffers hold how WORLD decodes its codes."""
+
+    codes: Tensor
+    flat: Tensor
+    clear: Tensor
+    slope: Tensor
+    causal: Tensor
+    window: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Log power is linear in the codes, the aperiodicity in dB in its one band.
+        flat = np.log(spectrum(np.zeros((1, CODE_DIM))))
+        clear, full = (_bands(value) for value in (0.0, -1.0))
+        causal = np.zeros(_FFT)
+        causal[0] = causal[_FFT // 2] = 1.0
+        causal[1 : _FFT // 2] = 2.0
+        for name, values in (
+            ("codes", np.log(spectrum(np.eye(CODE_DIM))) - flat),
+            ("flat", flat[0]),
+            ("clear", clear),
+            ("slope", clear - full),
+            ("causal", causal),
+            ("window", np.hanning(_WIDTH + 1)[:-1]),
+        ):
+            self.register_buffer(name, torch.from_numpy(values.astype(np.float32)))
+
+    def excite(self, signals: Tensor) -> Tensor:
+        """Spectra (B, T, 513) of the frames in excitations (B, 80 T)."""
+        padded = functional.pad(signals, (_WIDTH // 2, _WIDTH // 2))
+        frames = padded.unfold(1, _WIDTH, _SHIFT)[:, : signals.shape[1] // _SHIFT]
+        spectra: Tensor = torch.fft.rfft(frames * self.window, _FFT)
+        return spectra
+
+    def forward(
+        self, envelope: Tensor, aperiodicity: Tensor, voiced: Tensor, pulses: Tensor, noise: Tensor
+    ) -> Tensor:
+        """Signals (B, 80 T) from codes (B, T, 40), aperiodicity in dB and voicing (B, T), and
+        spectra of `excite` (B, T, 513)."""
+        cepstra = torch.fft.irfft((envelope @ self.codes + self.flat) / 2, _FFT) * self.causal
+        response = torch.exp(torch.fft.rfft(cepstra, _FFT))
+        decibels = self.clear + self.slope * aperiodicity[..., None]
+        share = torch.where(voiced[..., None] > 0, 10 ** (decibels / 20), decibels.new_ones(()))
+        tone = torch.sqrt((1 - share.square()).clamp(min=_LOWEST_GAIN))
+        frames = torch.fft.irfft((pulses * tone + noise * share) * response, _FFT)
+        n = frames.shape[1] * _SHIFT
+        length = (frames.shape[1] - 1) * _SHIFT + _FFT
+        joined = functional.fold(frames.transpose(1, 2), (1, length), (1, _FFT), stride=(1, _SHIFT))
+        return joined[:, 0, 0, _WIDTH // 2 : _WIDTH // 2 + n] * (2 * _SHIFT / _WIDTH)
+
+
+def _bands(value: float) -> Float64:
+    """Aperiodicity (513,) in dB of a coded value."""
+    coded = np.array([[value]])
+    decoded: Float64 = pyworld.decode_aperiodicity(coded, SAMPLE_RATE, _FFT)[0]
+    return 20 * np.log10(decoded)
+
+
+# ---- Learning by ear: others say the words, and the content's encoder measures whether they are
+# left.
+#
+# Training on everybody's own voice never shows a network how one speaker's words sound in another's
+# voice, and an error that costs a word weighs no more than one that nobody hears. Here a training
+# speaker's words are said in the voice of another one, by a differentiable synthesis, and the
+# encoder's frames of them are compared with those of the source.
+#
+# The effect of a mere change of voice on the encoder's frames must not count, or the network would
+# learn to keep the source's voice: distances are measured in units of it (within-class covariance
+# normalisation, Hatch et al. 2006), estimated from the contents of warped speech.
 
 _SHRINK = 0.1  # share of the mean variance added to each variance of a covariance
 _EVERY = 3  # every so many frames of content one is used

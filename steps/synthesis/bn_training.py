@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Training of the synthesiser on a recogniser's content: every utterance in its own voice."""
 
 import copy
@@ -15,18 +14,16 @@ from torch import Tensor
 
 from steps.content.extractors import at_frames
 from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.devices import check_device
 from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity, read_config
-from steps.synthesis.bn import N_OUT, BnEnvelope, ContentNetwork, mean_level
-from steps.synthesis.bn_config import BnConfig
-from steps.synthesis.bn_content import Contents, open_contents
+from steps.learning.weights import check_device, fill_network, load_state
+from steps.synthesis.bn import N_OUT, BnConfig, BnEnvelope, ContentNetwork, mean_level
 from steps.synthesis.bn_hearing import Ear, HeardMaker
+from steps.synthesis.content import Contents, open_contents
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import FULL_LEVEL, trained_files
 from steps.synthesis.training import Voices, speakers_in_turn
 from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, WorldFrames, unpack
-from steps.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -272,7 +269,6 @@ class ContentTrainer(Trainer):
         """Make optimisers, and other state beside the network."""
 
     def batch(self, step: int) -> Crops:
-        """See Trainer."""
         return self.make(step)
 
     @abstractmethod
@@ -289,7 +285,7 @@ class ContentTrainer(Trainer):
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """See Trainer: the distance on held-out speakers."""
+        """The distance on held-out speakers."""
         if self.valid is None:
             return {}
         self.network.eval()
@@ -307,7 +303,6 @@ class BnTrainer(ContentTrainer):
     ear: Ear | None = None
 
     def prepare(self) -> None:
-        """See ContentTrainer."""
         hearing, material, speakers = self.config.hearing, self.make.material, self.make.speakers
         if hearing.weight:
             self.ear = Ear(material, speakers, self.device)
@@ -322,7 +317,6 @@ class BnTrainer(ContentTrainer):
             self.best_by = "valid_melody"
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
-        """See Trainer."""
         self.network.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
         if self.only_melody:

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Statistics of a speaker's pitch, and transforms to the pitch of another voice.
 
 F0 is in Hz, a value a frame, 0 where unvoiced; statistics are of its natural logarithm over voiced

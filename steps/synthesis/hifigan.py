@@ -1,12 +1,10 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Waveform from a recogniser's content, F0 and an x-vector by HiFi-GAN.
-
-Source: the generator V1 of HiFi-GAN (Kong et al. 2020), written anew; its frames are those of
-`bn.ContentNetwork`, each with the x-vector. So have Champion et al. 2021 and Liu et al. 2025.
-"""
+"""HiFi-GAN on a recogniser's content: settings, network and training."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -14,10 +12,83 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
-from steps.synthesis.bn import BnSynthesiser, ContentNetwork, Source
-from steps.synthesis.hifigan_config import HifiganConfig, HifiganNetwork
+from steps.content.units import UnitSettings
+from steps.learning.audio import TrainingAudio
+from steps.learning.loop import learning_rate, set_rate
+from steps.learning.settings import CropSeconds
+from steps.synthesis.b1b import DiscriminatorConfig
+from steps.synthesis.bn import (
+    BnAugmentation,
+    BnSynthesiser,
+    BnTraining,
+    Channels,
+    ContentNetwork,
+    Dilation,
+    Source,
+)
+from steps.synthesis.bn_training import MELODY_WEIGHT, ContentTrainer, Crops, train_on_content
+from steps.synthesis.gan import Adversarial, Discriminators, SpectralLoss
 from steps.synthesis.world import HOP
 from utils.arrays import Float64
+from utils.seeds import derive_seed
+from utils.settings import Long, NotNegative, Number, OddSize, Positive
+from utils.tables import StrPath
+
+# ---- Settings of HiFi-GAN on a recogniser's content (conf/synthesisers/bn_hifigan.yaml).
+
+Rate = Annotated[int, Number(least=2, most=HOP)]
+
+
+@dataclass(frozen=True)
+class HifiganNetwork:
+    """Generator V1 of HiFi-GAN. channels: before the first upsampling; each halves them. rates: of
+    the upsamplings, 160 together. kernels, dilations: of the residual blocks after each. condition,
+    melody: see BnNetwork."""
+
+    channels: Channels = 512
+    rates: Annotated[tuple[Rate, ...], Long()] = (5, 4, 4, 2)
+    kernels: Annotated[tuple[OddSize, ...], Long()] = (3, 7, 11)
+    dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 3, 5)
+    condition: Channels = 128
+    melody: Annotated[int, Number(least=0, most=4096)] = 0
+
+    def __post_init__(self) -> None:
+        if math.prod(self.rates) != HOP:
+            raise ValueError(f"rates: {math.prod(self.rates)} together; {HOP} are needed")
+        if self.channels % 2 ** len(self.rates):
+            raise ValueError(f"channels: {self.channels}; {len(self.rates)} times it is halved")
+
+
+@dataclass(frozen=True)
+class HifiganTraining(BnTraining):
+    """Training settings; weights are those of the generator's loss (Kong et al. 2020)."""
+
+    batch: Channels = 16
+    crop_seconds: CropSeconds = 0.5
+    learning_rate: Positive = 2e-4
+    final_rate: Positive = 2e-5
+    gradient_norm: Positive = 1e3  # of losses that are weighted by 45; the original has no limit
+    feature_weight: NotNegative = 2.0
+    spectral_weight: NotNegative = 45.0
+
+
+@dataclass(frozen=True)
+class HifiganConfig:
+    """All settings; see BnConfig."""
+
+    synthesiser: str
+    training: HifiganTraining
+    content: str = "moonshine"
+    units: UnitSettings = field(default_factory=UnitSettings)
+    network: HifiganNetwork = field(default_factory=HifiganNetwork)
+    discriminators: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
+    augmentation: BnAugmentation = field(default_factory=BnAugmentation)
+
+
+# ---- Waveform from a recogniser's content, F0 and an x-vector by HiFi-GAN.
+#
+# Source: the generator V1 of HiFi-GAN (Kong et al. 2020), written anew; its frames are those of
+# `bn.ContentNetwork`, each with the x-vector. So have Champion et al. 2021 and Liu et al. 2025.
 
 BLOCK = 200  # frames rendered at a time
 _SLOPE = 0.1  # of the leaky ReLU
@@ -38,7 +109,6 @@ class ResidualBlock(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """See the class."""
         for dilated, plain in zip(self.dilated, self.plain, strict=True):
             hidden = dilated(functional.leaky_relu(x, _SLOPE))
             x = x + plain(functional.leaky_relu(hidden, _SLOPE))
@@ -61,7 +131,6 @@ class Stage(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """See the class."""
         x = self.upsample(functional.leaky_relu(x, _SLOPE))
         return torch.stack([block(x) for block in self.blocks]).mean(dim=0)
 
@@ -119,7 +188,7 @@ class HifiganSynthesiser(BnSynthesiser):
         source: Source,
         n_samples: int,
     ) -> Float64:
-        """See BnSynthesiser. Block by block: the layers of a long signal would fill the memory."""
+        """Block by block: the layers of a long signal would fill the memory."""
         n_frames, reach = inputs.shape[2], self.network.reach
         out = np.zeros(n_frames * HOP)
         for start in range(0, n_frames, BLOCK):
@@ -130,3 +199,61 @@ class HifiganSynthesiser(BnSynthesiser):
             out[start * HOP : stop * HOP] = made[own]
         gate = np.interp(np.arange(n_samples) / HOP, np.arange(n_frames), source.sounds)
         return out[:n_samples] * gate
+
+
+# ---- Training of HiFi-GAN on a recogniser's content: every utterance in its own voice.
+
+
+class HifiganTrainer(Adversarial, ContentTrainer):
+    """Training of HiFi-GAN with discriminators; see `loop.Trainer`. loss: log-mel, nepers."""
+
+    kind = Hifigan
+    signals = True
+
+    def prepare(self) -> None:
+        self.gradient_norm = self.plan.gradient_norm
+        torch.manual_seed(derive_seed(self.seed, "hifigan-weights") % 2**63)
+        self.discriminators = Discriminators(self.config.discriminators).to(self.device)
+        self.spectral = SpectralLoss().to(self.device).log_mel_distance
+        self.optimiser, self.opponent = (
+            torch.optim.AdamW(
+                network.parameters(),
+                self.plan.learning_rate,
+                betas=(0.8, 0.99),
+                weight_decay=self.plan.weight_decay,
+            )
+            for network in (self.network, self.discriminators)
+        )
+
+    def update(self, step: int, batch: Crops) -> dict[str, float]:
+        self.network.train()
+        for optimiser in (self.optimiser, self.opponent):
+            set_rate(optimiser, learning_rate(self.plan, step))
+        melody: Tensor | None = None
+        if self.network.melody is not None:
+            melody = self.off_melody(batch)
+        more = 0.0 if melody is None else MELODY_WEIGHT * melody
+        figures = self.play(self._made(batch), batch.signals.to(self.device), more)
+        return figures if melody is None else {**figures, "melody": float(melody.detach())}
+
+    def distance_on(self, batch: Crops) -> Tensor:
+        """The distance of log-mel spectra, in nepers."""
+        return self.spectral(self._made(batch), batch.signals.to(self.device))
+
+    def _made(self, batch: Crops) -> Tensor:
+        signals: Tensor = self.network(batch.inputs.to(self.device), batch.xvectors.to(self.device))
+        return signals
+
+
+def train_hifigan(
+    config: HifiganConfig,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+    content: StrPath | None = None,
+) -> None:
+    """Train as `bn_training.train_bn` does."""
+    train_on_content(HifiganTrainer, config, audio, pool, out, seed, device, content)

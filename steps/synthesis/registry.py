@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Trained synthesisers, by name."""
 
 from dataclasses import dataclass
@@ -25,25 +24,25 @@ class Structure:
 
 STRUCTURES = {
     "nsf": Structure(
-        "steps.synthesis.nsf:NsfSynthesiser",
-        "steps.synthesis.nsf_config:NsfConfig",
-        "steps.synthesis.nsf_training:train_nsf",
+        "steps.synthesis.trained:NsfSynthesiser",
+        "steps.synthesis.trained:NsfConfig",
+        "steps.synthesis.training:train_nsf",
     ),
     "b1b": Structure(
         "steps.synthesis.b1b:B1bSynthesiser",
-        "steps.synthesis.b1b_config:B1bConfig",
-        "steps.synthesis.b1b_training:train_b1b",
+        "steps.synthesis.b1b:B1bConfig",
+        "steps.synthesis.training:train_b1b",
     ),
     "bn": Structure(
         "steps.synthesis.bn:BnSynthesiser",
-        "steps.synthesis.bn_config:BnConfig",
+        "steps.synthesis.bn:BnConfig",
         "steps.synthesis.bn_training:train_bn",
         on_content=True,
     ),
     "bn_hifigan": Structure(
         "steps.synthesis.hifigan:HifiganSynthesiser",
-        "steps.synthesis.hifigan_config:HifiganConfig",
-        "steps.synthesis.hifigan_training:train_hifigan",
+        "steps.synthesis.hifigan:HifiganConfig",
+        "steps.synthesis.hifigan:train_hifigan",
         on_content=True,
     ),
 }

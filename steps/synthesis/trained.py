@@ -1,23 +1,42 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Folders of steps/train_synthesiser.py, and the common part of all synthesisers in them."""
+"""Trained synthesisers: their folders, what all do alike, and the small neural source-filter."""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from steps.audio import SAMPLE_RATE
+from steps.content.units import quantise
+from steps.learning.settings import CropSeconds, RampSettings, read_config
+from steps.learning.weights import fill_network, load_state
 from steps.synthesis.base import F0Map, Target
 from steps.synthesis.content import Content, analyse_content, extract_content
-from steps.weights import fill_network, load_state
+from steps.synthesis.f0 import VOICED_HZ
+from steps.synthesis.world import CODE_DIM, HOP
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import (
+    LARGEST,
+    Count,
+    NotNegative,
+    Number,
+    OddSize,
+    OneOf,
+    Size,
+    SizeOrNone,
+    Sizes,
+)
 from utils.tables import StrPath
+
+# ---- Folders of steps/train_synthesiser.py, and the common part of all synthesisers in them.
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -130,7 +149,7 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
         """Speech (n_samples,) from content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """See Synthesiser. Randomness is seeded by the samples.
+        """Randomness is seeded by the samples.
 
         Only the target's x-vector and warp count; UserError where its length is not that of
         training. Where a peak would pass 0.99 the whole is made softer.
@@ -144,3 +163,297 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
         seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
         out = self.say(content, f0(contour), unit, len(wave), seed)
         return limit_peak(out * (np.exp(content.level / 2) / FULL_LEVEL), self._where)
+
+
+# ---- Checked settings of the neural source-filter (conf/synthesisers/*.yaml).
+
+Bands = Annotated[int, Number(least=2, most=LARGEST)]
+Bend = Annotated[float, Number(least=0, most=0.5)]
+Weight = Annotated[float, Number(least=0, most=10)]
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Layers. bottleneck: values per frame to which the content is reduced, each of `levels` levels
+    (odd); 0: none. bands: of the filters, over a mel axis."""
+
+    channels: Size = 192
+    kernel: OddSize = 5
+    dilations: Sizes = (1, 2, 4, 1, 2)
+    condition: Size = 64
+    bands: Bands = 80
+    noise_bands: Bands = 40
+    bottleneck: SizeOrNone = 0
+    levels: Annotated[int, Number(least=3, most=LARGEST, odd=True)] = 5
+    encoder_channels: Size = 128
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """Augmentation and adversary that keep the network from finding the speaker in the content.
+
+    scale, bend: see content.draw_warp. xvector_noise: standard deviation, in units of the spread
+    over speakers. adversary: weight of a second network that looks for the speaker behind the
+    bottleneck, and whose success counts as loss; it grows from 0 over the first fifth.
+    """
+
+    scale: Bend = 0.12
+    bend: Bend = 0.06
+    xvector_noise: Weight = 0.3
+    adversary: Weight = 0.0
+
+
+@dataclass(frozen=True)
+class TrainingConfig(RampSettings):
+    """Training settings. The best network is the nearest in log mels."""
+
+    valid_every: Count = 500
+    crop_seconds: CropSeconds = 2.0
+    final_rate: NotNegative = 1e-4
+    mel_weight: NotNegative = 1.0
+
+
+@dataclass(frozen=True)
+class NsfConfig:
+    """All settings. cepstra: of the content features."""
+
+    synthesiser: Annotated[str, OneOf("nsf")]
+    training: TrainingConfig
+    cepstra: Annotated[int, Number(least=1, most=CODE_DIM - 1)] = 20
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    augmentation: AugmentConfig = field(default_factory=AugmentConfig)
+
+    def __post_init__(self) -> None:
+        if self.augmentation.adversary and not self.network.bottleneck:
+            raise ValueError("augmentation.adversary: needs a network.bottleneck to act on")
+
+
+# ---- Small neural source-filter: a harmonic source and noise, shaped by filters that a network
+# sets.
+#
+# The network sees content features, F0 and an x-vector, every 10 ms, and gives two spectral
+# envelopes: of a pulse train at F0 and of white noise. Both are applied in the short-time spectrum
+# as minimum-phase filters, and added. Source: the harmonic-plus-noise neural source-filter (Wang
+# and Yamagishi 2019) with differentiable filters in place of sample-rate networks (Engel et al.
+# 2020).
+
+BLOCK = 2000  # frames rendered at a time
+_N_FFT = 4 * HOP
+_N_BINS = _N_FFT // 2 + 1
+_F0_CENTRE, _F0_UNIT = 5.0, 0.4  # of log F0 in Hz; 148 Hz
+
+
+def pulse_train(f0: Float64, n_samples: int, phase: float = 0.0) -> Float64:
+    """Band-limited pulses (n_samples,) of F0 (T,) in Hz, RMS 1 where voiced, 0 where not.
+
+    All harmonics up to the Nyquist frequency have equal amplitudes:
+    sum_k cos(k p) = sin((K + 1/2) p) / (2 sin(p / 2)) - 1/2. phase: of the first sample, radian.
+    """
+    voiced = f0 > VOICED_HZ
+    if not voiced.any():
+        return np.zeros(n_samples)
+    places = np.arange(n_samples) / HOP
+    frames = np.arange(len(f0))
+    pitch = np.interp(places, frames[voiced], f0[voiced])
+    angle = np.mod(phase + np.cumsum(2 * np.pi / SAMPLE_RATE * pitch), 2 * np.pi)
+    n_harmonics = np.maximum(np.floor(0.49 * SAMPLE_RATE / pitch), 1.0)
+    half = np.sin(angle / 2)
+    near = np.abs(half) < 1e-6
+    train = np.sin((n_harmonics + 0.5) * angle) / np.where(near, 1.0, 2 * half) - 0.5
+    train = np.where(near, n_harmonics, train)
+    shape: Float64 = np.interp(places, frames, voiced.astype(np.float64))
+    return train * np.sqrt(2.0 / n_harmonics) * shape
+
+
+def filter_basis(n_bands: int) -> npt.NDArray[np.complex64]:
+    """Log spectra (n_bands, 321) complex, minimum phase, with log magnitude 1 in a band.
+
+    Bands are triangles over a mel axis that reach to both ends. The phase is the Hilbert transform
+    of the log magnitude, by folding its cepstrum.
+    """
+    top = np.log1p(SAMPLE_RATE / 2 / 700.0)
+    place = np.log1p(np.arange(_N_BINS) * SAMPLE_RATE / _N_FFT / 700.0) / top * (n_bands - 1)
+    magnitude = np.clip(1.0 - np.abs(place - np.arange(n_bands)[:, None]), 0.0, 1.0)
+    cepstrum = np.fft.irfft(magnitude, axis=1)
+    cepstrum[:, 1 : _N_FFT // 2] *= 2.0
+    cepstrum[:, _N_FFT // 2 + 1 :] = 0.0
+    basis: npt.NDArray[np.complex64] = np.fft.rfft(cepstrum, axis=1).astype(np.complex64)
+    return basis
+
+
+def apply_filters(source: Tensor, log_spectrum: Tensor, gate: Tensor) -> Tensor:
+    """Filter source (B, n) by T = 1 + n / 160 time-varying complex log spectra (B, T, 321).
+
+    Frames of 20 ms under a Hann window every 10 ms, which sum to 1: filters fade into one another.
+    gate: (B, T) factor of each frame.
+    """
+    frames = nn.functional.pad(source, (HOP, HOP)).unfold(1, 2 * HOP, HOP)
+    window = torch.hann_window(2 * HOP, dtype=source.dtype, device=source.device)
+    spectrum = torch.fft.rfft(frames * window * gate[..., None], n=_N_FFT)
+    shaped = spectrum * torch.polar(log_spectrum.real.exp(), log_spectrum.imag)
+    parts = torch.fft.irfft(shaped, n=_N_FFT).unflatten(2, (4, HOP))
+    n_frames = parts.shape[1]
+    out = source.new_zeros(len(source), n_frames + 3, HOP)
+    for k in range(4):
+        out[:, k : k + n_frames] += parts[:, :, k]
+    return out.flatten(1)[:, HOP : HOP + source.shape[1]]
+
+
+class Block(nn.Module):
+    """Residual convolution over time (B, C, T), scaled and shifted by a condition (B, S)."""
+
+    def __init__(self, channels: int, kernel: int, dilation: int, n_condition: int) -> None:
+        super().__init__()
+        padding = dilation * (kernel - 1) // 2
+        self.convolution = nn.Conv1d(channels, channels, kernel, padding=padding, dilation=dilation)
+        self.condition = nn.Linear(n_condition, 2 * channels)
+
+    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        """Same shape as x."""
+        scale, shift = self.condition(condition)[..., None].chunk(2, dim=1)
+        hidden = nn.functional.gelu(torch.addcmul(shift, self.convolution(x), 1 + scale))
+        return x + hidden
+
+
+class NsfNetwork(nn.Module):
+    """Network from features to filters. x-vectors are of `n_xvector` dimensions.
+
+    `centre` (d,) and `spread` (scalar) of the training speakers' unit x-vectors are kept with the
+    weights.
+    """
+
+    centre: Tensor
+    spread: Tensor
+    basis: Tensor
+
+    def __init__(self, config: NetworkConfig, n_cepstra: int, n_xvector: int) -> None:
+        super().__init__()
+        self.config = config
+        self.n_xvector = n_xvector
+        n_content = n_cepstra
+        self.encoder: nn.Module | None = None
+        if config.bottleneck:
+            n_content = config.bottleneck
+            self.encoder = _make_encoder(config, n_cepstra)
+        self.speaker = nn.Sequential(nn.Linear(n_xvector, config.condition), nn.GELU())
+        self.first = nn.Conv1d(n_content + 3, config.channels, 3, padding=1)
+        self.blocks = nn.ModuleList(
+            Block(config.channels, config.kernel, dilation, config.condition)
+            for dilation in config.dilations
+        )
+        self.last = nn.Conv1d(config.channels, config.bands + config.noise_bands, 1)
+        nn.init.constant_(self.last.bias, -4.0)  # type: ignore[arg-type]
+        self.register_buffer("centre", torch.zeros(n_xvector))
+        self.register_buffer("spread", torch.ones(()))
+        for name, n_bands in (("basis", config.bands), ("noise_basis", config.noise_bands)):
+            self.register_buffer(name, torch.from_numpy(filter_basis(n_bands)), persistent=False)
+
+    def set_speakers(self, xvectors: Float32) -> None:
+        """Set centre and spread of the training speakers' x-vectors (S, d)."""
+        unit = torch.from_numpy(unit_length(xvectors))
+        self.centre.copy_(unit.mean(dim=0))
+        self.spread.copy_((unit - self.centre).square().mean().sqrt().clamp_min(1e-6))
+
+    def place(self, xvectors: Tensor) -> Tensor:
+        """Unit x-vectors (B, d) relative to the training speakers."""
+        return (xvectors - self.centre) / self.spread
+
+    @property
+    def reach(self) -> int:
+        """Frames before and after a frame on which its filters depend, or a few more."""
+        kernel = self.config.kernel
+        return 8 + sum(dilation * (kernel - 1) // 2 for dilation in self.config.dilations)
+
+    def encode(self, content: Tensor) -> Tensor:
+        """Encode content (B, T, 1 + n) as (B, 1 + bottleneck, T), or (B, 1 + n, T) without a
+        bottleneck.
+
+        The energy, first, is not changed.
+        """
+        features = content.transpose(1, 2)
+        if self.encoder is None:
+            return features
+        codes = quantise(self.encoder(features), self.config.levels)
+        return torch.cat((features[:, :1], codes), dim=1)
+
+    def forward(self, codes: Tensor, f0: Tensor, speaker: Tensor) -> tuple[Tensor, Tensor]:
+        """Complex log spectra (B, T, 321) of the two filters, for pulses and noise.
+
+        codes: (B, C, T), made by `encode`; f0: (B, T) Hz; speaker: (B, d), made by `place`.
+        """
+        voiced = (f0 > VOICED_HZ).to(codes.dtype)
+        pitch = (f0.clamp_min(VOICED_HZ).log() - _F0_CENTRE) / _F0_UNIT * voiced
+        x = self.first(torch.cat((codes, torch.stack((pitch, voiced), dim=1)), dim=1))
+        condition = self.speaker(speaker)
+        for block in self.blocks:
+            x = block(x, condition)
+        bands = self.last(nn.functional.gelu(x)).transpose(1, 2).to(self.basis.dtype)
+        pulses, noise = bands.split((self.config.bands, self.config.noise_bands), dim=2)
+        return pulses @ self.basis, noise @ self.noise_basis
+
+
+def _make_encoder(config: NetworkConfig, n_cepstra: int) -> nn.Module:
+    channels = config.encoder_channels
+    return nn.Sequential(
+        nn.Conv1d(1 + n_cepstra, channels, 5, padding=2),
+        nn.GELU(),
+        nn.Conv1d(channels, channels, 5, padding=2),
+        nn.GELU(),
+        nn.Conv1d(channels, config.bottleneck, 1),
+    )
+
+
+def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate: Tensor) -> Tensor:
+    """Signals (B, n) of T = 1 + n / 160 frames. sources: pulses and noise (B, n), RMS 1."""
+    pulses, noise = (apply_filters(s, h, gate) for s, h in zip(sources, filters, strict=True))
+    return pulses + noise
+
+
+class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
+    """Small neural source-filter; see `TrainedSynthesiser`. The noise is random."""
+
+    @staticmethod
+    def read(path: StrPath) -> NsfConfig:
+        return read_config(NsfConfig, path)
+
+    @staticmethod
+    def make(config: NsfConfig, state: dict[str, Tensor]) -> NsfNetwork:
+        return NsfNetwork(config.network, config.cepstra, len(state["centre"]))
+
+    @torch.inference_mode()
+    def say(
+        self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
+    ) -> Float64:
+        """Block by block: a long signal's spectra would fill the memory."""
+        speaker = self.network.place(unit)
+        n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole
+        last = np.minimum(np.arange(n_frames), len(f0) - 1)
+        features, gate, contour = content.features[last], content.gate[last], f0[last]
+        length = (n_frames - 1) * HOP
+        noise = make_rng(0, "nsf noise", seed).standard_normal(length, dtype=np.float32)
+        pulses = pulse_train(contour, length).astype(np.float32)
+        parts = (features, contour.astype(np.float32), pulses, noise, gate)
+        x, pitch, *sources, opened = (torch.from_numpy(part)[None] for part in parts)
+        out = np.zeros(length)
+        for start in range(0, n_frames, BLOCK):
+            own = slice(start, min(start + BLOCK, n_frames))
+            seen = _around(own, self.network.reach, self.network.reach, n_frames)
+            codes = self.network.encode(x[:, seen])
+            filters = self.network(codes, pitch[:, seen], speaker)
+            # A frame begins a hop before its centre and rings for three after it.
+            heard = _around(own, 1, 3, n_frames)
+            ours = torch.zeros_like(opened[:, heard])
+            ours[:, own.start - heard.start : own.stop - heard.start] = opened[:, own]
+            place = slice(heard.start * HOP, (heard.stop - 1) * HOP)
+            cut = slice(heard.start - seen.start, heard.stop - seen.start)
+            signal = render(
+                (filters[0][:, cut], filters[1][:, cut]),
+                (sources[0][:, place], sources[1][:, place]),
+                ours,
+            )
+            out[place] += signal[0].numpy()
+        return out[:n_samples]
+
+
+def _around(own: slice, before: int, after: int, n_frames: int) -> slice:
+    return slice(max(own.start - before, 0), min(own.stop + after, n_frames))

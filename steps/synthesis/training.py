@@ -1,35 +1,43 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Training of a synthesiser of any structure: every utterance is resynthesised in its own voice."""
+"""Training of synthesisers of any structure, of the small source-filter, and of B1.b."""
 
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.devices import check_device
-from steps.learning.loop import Trainer, train
+from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.learning.settings import identity
-from steps.speaker.averaging import read_xvectors
-from steps.synthesis.b1b_config import B1bConfig
+from steps.learning.weights import check_device
+from steps.speaker.vectors import read_xvectors
+from steps.synthesis.b1b import B1bConfig, B1bNetwork, input_statistics, make_sources
 from steps.synthesis.content import draw_warp, extract_content
-from steps.synthesis.nsf import pulse_train
-from steps.synthesis.nsf_config import NsfConfig
-from steps.synthesis.trained import FULL_LEVEL, unit_length
+from steps.synthesis.gan import Adversarial, Discriminators, LogPowerLoss, SpectralLoss
+from steps.synthesis.trained import (
+    FULL_LEVEL,
+    NsfConfig,
+    NsfNetwork,
+    pulse_train,
+    render,
+    unit_length,
+)
 from steps.synthesis.world import HOP, unpack
 from utils.archives import ObjectReader
-from utils.arrays import Float32
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
-from utils.seeds import make_rng
+from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
 from utils.tables import StrPath
+
+# ---- Training of a synthesiser of any structure: every utterance is resynthesised in its own
+# voice.
 
 Config = NsfConfig | B1bConfig
 
@@ -66,7 +74,7 @@ class Voices:
 
 @dataclass(frozen=True)
 class Batch:
-    """Batch of B crops of T frames and n = 160 (T - 1) samples, for `nsf.render`.
+    """Batch of B crops of T frames and n = 160 (T - 1) samples, for `trained.render`.
 
     xvectors are of length 1 and without noise; right: (B, n) target signals.
     """
@@ -163,7 +171,6 @@ class AnyTrainer(Trainer):
     best_by = "valid_log_mel"
 
     def batch(self, step: int) -> Batch:
-        """See Trainer."""
         return self.make(step)
 
     @abstractmethod
@@ -172,7 +179,6 @@ class AnyTrainer(Trainer):
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """See Trainer."""
         if self.valid is None:
             return {}
         self.network.eval()
@@ -183,7 +189,7 @@ class AnyTrainer(Trainer):
 
 @dataclass(frozen=True)
 class Run:
-    """Inputs of a training; see `nsf_training.train_nsf`."""
+    """Inputs of a training; see `train_nsf`."""
 
     config: Config
     audio: TrainingAudio
@@ -222,3 +228,191 @@ def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
     rng = make_rng(make.seed, "nsf-validation")
     crops = [make.crop(rng, speaker, warp=False) for speaker in held for _ in range(_VALID_CROPS)]
     return stack(crops) if crops else None
+
+
+# ---- Training of the neural source-filter.
+
+
+class Adversary(nn.Module):
+    """Guess of the speaker's x-vector (B, d) from codes (B, C, T)."""
+
+    def __init__(self, n_codes: int, n_xvector: int, channels: int = 64) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv1d(n_codes, channels, 5),
+            nn.GELU(),
+            nn.Conv1d(channels, channels, 5, dilation=2),
+            nn.GELU(),
+        )
+        self.last = nn.Linear(2 * channels, n_xvector)
+
+    def forward(self, codes: Tensor, speaker: Tensor, weight: float) -> Tensor:
+        """Mean of 1 - cosine between the guess and `speaker` (B, d).
+
+        Its gradient improves the guess here, and is reversed, times `weight`, for the network that
+        made the codes (Ganin and Lempitsky 2015).
+        """
+        turned = (1 + weight) * codes.detach() - weight * codes
+        hidden = self.layers(turned)
+        guess = self.last(torch.cat((hidden.mean(dim=2), hidden.std(dim=2)), dim=1))
+        return (1 - nn.functional.cosine_similarity(guess, speaker)).mean()
+
+
+@dataclass
+class NsfTrainer(AnyTrainer):
+    """Training of the small source-filter."""
+
+    saved = ("network", "adversary", "optimiser")
+
+    def __post_init__(self) -> None:
+        torch.manual_seed(derive_seed(self.seed, "nsf-weights") % 2**63)
+        xvectors = self.make.voices.matrix(self.make.audio.speakers)
+        n_xvector = xvectors.shape[1]
+        self.plan = training = self.config.training
+        self.network = NsfNetwork(self.config.network, self.config.cepstra, n_xvector)
+        self.network.set_speakers(xvectors)
+        self.network.to(self.device)
+        self.distance = SpectralLoss(training.mel_weight).to(self.device)
+        self.adversary = Adversary(1 + self.config.network.bottleneck, n_xvector).to(self.device)
+        parameters = [*self.network.parameters(), *self.adversary.parameters()]
+        self.optimiser = torch.optim.AdamW(
+            parameters, training.learning_rate, weight_decay=training.weight_decay
+        )
+
+    def update(self, step: int, batch: Batch) -> dict[str, float]:
+        """adversary: 1 - cosine of its guesses with the speaker."""
+        self.network.train()
+        set_rate(self.optimiser, learning_rate(self.plan, step))
+        x = batch.to(self.device)
+        place = self.network.place(x["xvectors"])
+        codes = self.network.encode(x["content"])
+        noise = self._speaker_noise(step, batch).to(self.device)
+        distance: Tensor = self.distance(self._say(x, codes, place + noise), x["right"])
+        figures, loss = {"loss": float(distance.detach())}, distance
+        if weight := self._adversary_weight(step):
+            guess = self.adversary(codes, place, weight)
+            figures["adversary"] = float(guess.detach())
+            loss = distance + guess
+        descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
+        return figures
+
+    def _speaker_noise(self, step: int, batch: Batch) -> Tensor:
+        rng = make_rng(self.seed, "nsf-speaker-noise", str(step))
+        noise = rng.standard_normal(batch.xvectors.shape, dtype=np.float32)
+        return torch.from_numpy(noise * np.float32(self.config.augmentation.xvector_noise))
+
+    def _adversary_weight(self, step: int) -> float:
+        """Factor on the gradient at this step."""
+        grown = min(1.0, step / max(1.0, 0.2 * self.plan.steps))
+        weight: float = self.config.augmentation.adversary * grown
+        return weight
+
+    def _say(self, x: dict[str, Tensor], codes: Tensor, speaker: Tensor) -> Tensor:
+        filters = self.network(codes, x["f0"], speaker)
+        return render(filters, (x["pulses"], x["noise"]), x["gate"])
+
+    def distance_on(self, batch: Batch) -> float:
+        x = batch.to(self.device)
+        codes = self.network.encode(x["content"])
+        signals = self._say(x, codes, self.network.place(x["xvectors"]))
+        return float(self.distance.log_mel_distance(signals, x["right"]))
+
+
+def train_nsf(
+    config: NsfConfig,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+) -> None:
+    """Train on `audio` and its data in `pool`.
+
+    `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
+    """
+
+    def begin(make: BatchMaker, valid: Batch | None) -> NsfTrainer:
+        return NsfTrainer(config, seed, device, make, valid)
+
+    run_training(Run(config, audio, pool, out, seed, device), begin)
+
+
+# ---- Training of B1.b's structure against discriminators, on the crops of the small source-filter.
+
+
+@dataclass
+class B1bTrainer(Adversarial, AnyTrainer):
+    """B1.b's structure under training. statistics: of the network's inputs
+    (`b1b.input_statistics`)."""
+
+    n_xvector: int
+    statistics: tuple[Float64, Float64]
+
+    def __post_init__(self) -> None:
+        torch.manual_seed(derive_seed(self.seed, "b1b-weights") % 2**63)
+        config = self.config
+        self.plan = config.training
+        self.network = B1bNetwork(config.network, 1 + config.cepstra, self.n_xvector)
+        self.network.set_statistics(*self.statistics)
+        self.network.to(self.device)
+        self.discriminators = Discriminators(config.discriminators).to(self.device)
+        rate = config.training.learning_rate
+        self.optimiser = torch.optim.Adam(self.network.parameters(), rate)
+        self.opponent = torch.optim.Adam(self.discriminators.parameters(), rate)
+        self.spectral = LogPowerLoss()
+        self.distance = SpectralLoss().to(self.device)
+
+    def update(self, step: int, batch: Batch) -> dict[str, float]:
+        """loss: the distance of log power spectra."""
+        self.network.train()
+        right = torch.from_numpy(batch.right).to(self.device)
+        return self.play(self.say(batch, f"step {step}"), right)
+
+    def say(self, batch: Batch, purpose: str) -> Tensor:
+        """Signals (B, n) of a batch, without the last frame of a crop, which begins where the crop
+        ends. purpose: seeds phases and noise."""
+        n_harmonics = self.config.network.harmonics
+        sources = [
+            make_sources(f0[:-1], n_harmonics, make_rng(self.seed, "b1b-source", purpose, str(i)))
+            for i, f0 in enumerate(batch.f0)
+        ]
+        excitation, noise = (np.stack(part) for part in zip(*sources, strict=True))
+        parts = (batch.content[:, :-1], batch.f0[:, :-1], batch.xvectors, excitation, noise)
+        signals: Tensor = self.network(*(torch.from_numpy(x).to(self.device) for x in parts))
+        return signals
+
+    def distance_on(self, batch: Batch) -> float:
+        made = self.say(batch, "validation")
+        right = torch.from_numpy(batch.right).to(self.device)
+        return float(self.distance.log_mel_distance(made, right))
+
+
+def training_frames(
+    audio: TrainingAudio, voices: Voices, n_cepstra: int
+) -> Iterator[tuple[Float32, Float32, Float32]]:
+    """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
+    for speaker, utts in audio.spk2utt.items():
+        for utt in utts:
+            frames = unpack(voices.frames.matrix(utt))
+            content = extract_content(frames.envelope, n_cepstra)
+            yield content.features, frames.f0.astype(np.float32), voices.xvectors[speaker]
+
+
+def train_b1b(
+    config: B1bConfig,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+) -> None:
+    """Train on `audio` and its data in `pool`; writes the files of `train_nsf`."""
+
+    def begin(make: BatchMaker, valid: Batch | None) -> B1bTrainer:
+        statistics = input_statistics(training_frames(make.audio, make.voices, config.cepstra))
+        n_xvector = len(make.voices.xvectors[audio.speakers[0]])
+        return B1bTrainer(config, seed, device, make, valid, n_xvector, statistics)
+
+    run_training(Run(config, audio, pool, out, seed, device), begin)

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Public kNN-VC: WavLM features and the HiFi-GAN that its authors trained on them.
 
 Baas et al. 2023: layer 6 of WavLM-Large (1024 values every 20 ms), cosine distance, the mean of the
@@ -21,15 +20,21 @@ from torch import nn
 from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.devices import check_device
+from steps.learning.weights import check_device, fill_network, load_state
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import FrameIndex, average, spread
-from steps.weights import fill_network, load_state
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
-from utils.jsonfiles import read_json_object
-from utils.tables import StrPath, atomic_write, is_there, read_id_lists, read_map, sort_ids
+from utils.tables import (
+    StrPath,
+    atomic_write,
+    is_there,
+    read_id_lists,
+    read_json_object,
+    read_map,
+    sort_ids,
+)
 
 LAYER = 6
 HOP, WINDOW = 320, 400  # samples of a frame's step and view: 20 and 25 ms
@@ -270,7 +275,7 @@ class WavLMPool:
 
 
 class WavLMConverter:
-    """See `steps.anonymisers.knn_vc.Converter`."""
+    """Converter of speech by the nearest WavLM features of a voice."""
 
     def __init__(
         self, pool: WavLMPool, features: WavLMFeatures, vocoder: Vocoder, k: int, max_frames: int

@@ -1,17 +1,127 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Voices: each speaker has one, and speaks a little differently in every utterance.
+"""Voices of eSpeak NG, a speaker each, and the rooms and microphones that they pass."""
 
-Two normal distributions, as in two-covariance PLDA: a speaker's parameters lie around the mean of
-the gender, and an utterance's around the speaker's own.
-"""
-
+import ctypes
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+import espeakng_loader
 import numpy as np
+from scipy import fft
 
-from steps.synthetic.espeak import ACCENTS
-from utils.arrays import Float64
+from utils.arrays import Float64, Int16
+from utils.cli import UserError
 from utils.seeds import make_rng
+
+# ---- eSpeak NG through ctypes: one speaker a process, voices of our own, samples that repeat.
+#
+# The library and its data come with the package `espeakng-loader`; the system needs nothing.
+# What makes the samples repeat:
+#
+# - the library seeds its noise from the clock, so `espeak_ng_SetRandSeed` is called once after
+#   start;
+# - it keeps state from one utterance to the next, so a process speaks for one speaker only and
+#   always from the speaker's first utterance on (a second `Synthesiser` in one process is an
+#   error).
+
+# Voices must be named by their files: names such as `en-gb` are refused together with a variant.
+ACCENTS = (
+    "gmw/en",
+    "gmw/en-029",
+    "gmw/en-GB-scotland",
+    "gmw/en-GB-x-gbclan",
+    "gmw/en-GB-x-gbcwmd",
+    "gmw/en-GB-x-rp",
+    "gmw/en-US",
+    "gmw/en-US-nyc",
+)
+
+_SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: the callback runs within espeak_Synth
+_DONT_EXIT = 0x8000  # espeakINITIALIZE_DONT_EXIT
+_UTF8 = 1  # espeakCHARS_UTF8
+_BUFFER_MS = 1000
+_RATE = 1  # espeakRATE
+
+_Callback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
+)
+_VARIANT = "own"
+_started = False
+
+
+def _fill_data_folder(folder: Path) -> None:
+    """Links to the package's data, without its hundred variants."""
+    for part in Path(espeakng_loader.get_data_path()).iterdir():
+        if part.name != "voices":
+            (folder / part.name).symlink_to(part)
+    (folder / "voices" / "!v").mkdir(parents=True)
+
+
+class Synthesiser:
+    """Synthesiser eSpeak NG for one speaker: the only one of its process.
+
+    `folder`: empty, with a short path, for the library's data; the caller removes it afterwards.
+    `seed`: of the noise in the voice. Raises UserError where the library does not start.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        global _started
+        if _started:
+            raise RuntimeError("one speaker a process: eSpeak NG keeps state between utterances")
+        _started = True
+        _fill_data_folder(folder)
+        self._variant = folder / "voices" / "!v" / _VARIANT
+        self._library = ctypes.CDLL(espeakng_loader.get_library_path())
+        self.sample_rate = self._start(folder)
+        self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed % 2**31))
+        self._chunks: list[bytes] = []
+        self._callback = _Callback(self._collect)  # kept, or ctypes would free it
+        self._library.espeak_SetSynthCallback(self._callback)
+
+    def _start(self, folder: Path) -> int:
+        library, name = self._library, os.fsencode(folder)
+        rate = int(library.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, name, _DONT_EXIT))
+        # A path that is too long is not refused: the library looks for its data elsewhere.
+        used = ctypes.c_char_p()
+        library.espeak_Info(ctypes.byref(used))
+        if rate <= 0 or used.value != name:
+            raise UserError(
+                f"{folder}: eSpeak NG cannot start from here; "
+                "set TMPDIR to a folder with a short path"
+            )
+        return rate
+
+    def _collect(self, samples: "ctypes._Pointer[ctypes.c_short]", n: int, _events: int) -> int:
+        if samples and n > 0:
+            self._chunks.append(ctypes.string_at(samples, 2 * n))
+        return 0
+
+    def speak(self, text: str, accent: str, variant: str, words_per_minute: int) -> Int16:
+        """Speak: samples (n,) int16 at `sample_rate`.
+
+        `accent`: one of ACCENTS. `variant`: text of a voice file that is laid over it.
+        """
+        self._variant.write_text(variant, encoding="ascii")
+        self._check("espeak_SetVoiceByName", f"{accent}+{_VARIANT}".encode("ascii"))
+        self._check("espeak_SetParameter", _RATE, words_per_minute, 0)
+        self._chunks.clear()
+        data = text.encode("utf-8")
+        size, zero = ctypes.c_size_t(len(data) + 1), ctypes.c_uint(0)
+        self._check("espeak_Synth", data, size, zero, 0, zero, _UTF8, None, None)
+        return np.frombuffer(b"".join(self._chunks), dtype=np.int16)
+
+    def _check(self, name: str, *arguments: object) -> None:
+        function: Callable[..., int] = getattr(self._library, name)
+        status = function(*arguments)
+        if status != 0:
+            raise UserError(f"eSpeak NG: {name} failed with status {status}")
+
+
+# ---- Voices: each speaker has one, and speaks a little differently in every utterance.
+#
+# Two normal distributions, as in two-covariance PLDA: a speaker's parameters lie around the mean of
+# the gender, and an utterance's around the speaker's own.
 
 _N_PEAKS = 9  # formants 0 to 8: 1 to 3 make the vowels, 0 lies below F1, 4 and up colour the voice
 # eSpeak NG's `pitch LOW HIGH`: the median of running speech lies at LOW x 1.27.
@@ -133,3 +243,90 @@ def draw_voice(
     roughness = np.clip(2.0 + draw.normal(_SD_ROUGHNESS), 0.0, 7.0)
     lines.append(f"roughness {round(float(roughness[0]))}")
     return Voice(accent, "\n".join(lines) + "\n", speed)
+
+
+# ---- Path from mouth to file: room, microphone, noise, level. Drawn anew for every utterance.
+#
+# A speaker's utterances share nothing of this, so an evaluator cannot tell a speaker by the room.
+
+_EQ_TERMS = 5
+_PREDELAY = (0.002, 0.010)  # seconds before the first reflections
+_MIN_SNR_DB, _MAX_SNR_DB = 6.0, 50.0  # never none: digital silence upsets recognisers
+_PEAK_LIMIT = 0.9
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Drawn channel. Times in seconds, levels in dB.
+
+    `equaliser` (5,): dB, cosines over log frequency. `noise_slope`: noise power falls as f**-slope.
+    `level_db`: of the whole file, against full scale.
+    """
+
+    reverberation_time: float
+    direct_to_reverberant_db: float
+    equaliser: Float64
+    low_cut_hz: float
+    snr_db: float
+    noise_slope: float
+    level_db: float
+
+
+def draw_channel(rng: np.random.Generator, strength: float) -> Channel:
+    """Draw a channel. `strength`: 0 a close microphone, 1 a poor one across a room."""
+    terms = rng.standard_normal(_EQ_TERMS) / np.sqrt(np.arange(1, _EQ_TERMS + 1))
+    return Channel(
+        reverberation_time=0.12 + strength * rng.uniform(0.05, 0.5),
+        direct_to_reverberant_db=22.0 - 14.0 * strength + 4.0 * rng.standard_normal(),
+        equaliser=4.0 * strength * terms,
+        low_cut_hz=rng.uniform(50.0, 50.0 + 100.0 * strength),
+        snr_db=float(
+            np.clip(38.0 - 20.0 * strength + 4.0 * rng.standard_normal(), _MIN_SNR_DB, _MAX_SNR_DB)
+        ),
+        noise_slope=rng.uniform(0.0, 1.6),
+        level_db=-26.0 + 3.0 * rng.standard_normal(),
+    )
+
+
+def room_response(channel: Channel, rng: np.random.Generator, rate: int) -> Float64:
+    """Impulse response (n,): the direct sound, then noise that falls by 60 dB over its length."""
+    n = int(channel.reverberation_time * rate)
+    start = int(rng.uniform(*_PREDELAY) * rate)
+    tail = rng.standard_normal(n) * 10.0 ** (-3.0 * np.arange(n) / n)
+    tail[:start] = 0.0
+    energy = 10.0 ** (-channel.direct_to_reverberant_db / 10.0)
+    tail *= np.sqrt(energy / np.sum(tail**2))
+    tail[0] = 1.0
+    return tail
+
+
+def microphone_gain(channel: Channel, frequencies: Float64) -> Float64:
+    """Linear gain at each frequency (Hz): the equaliser, and a second-order low cut."""
+    octave = np.log2(np.maximum(frequencies, 50.0) / 50.0) / np.log2(8000.0 / 50.0)
+    orders = np.arange(1, _EQ_TERMS + 1)[:, None]
+    decibel = channel.equaliser @ np.cos(np.pi * orders * octave)
+    ratio = (frequencies / channel.low_cut_hz) ** 2
+    return np.asarray(10.0 ** (decibel / 20.0) * ratio / np.hypot(1.0, ratio))
+
+
+def _rms(samples: Float64) -> float:
+    return float(np.sqrt(np.mean(samples**2)))
+
+
+def apply_channel(
+    samples: Float64, channel: Channel, rng: np.random.Generator, rate: int
+) -> Float64:
+    """Record clean speech with its pauses (n,) as (n,), within +-0.9 of full scale."""
+    room = room_response(channel, rng, rate)
+    n_fft = fft.next_fast_len(len(samples) + len(room), real=True)
+    gain = microphone_gain(channel, fft.rfftfreq(n_fft, 1.0 / rate))
+    speech = fft.irfft(fft.rfft(samples, n_fft) * fft.rfft(room, n_fft) * gain, n_fft)
+    colour = gain * (
+        np.maximum(fft.rfftfreq(n_fft, 1.0 / rate), 20.0) ** (-channel.noise_slope / 2.0)
+    )
+    noise = fft.irfft(fft.rfft(rng.standard_normal(n_fft)) * colour, n_fft)
+    speech, noise = speech[: len(samples)], noise[: len(samples)]
+    noise *= _rms(speech) / _rms(noise) * 10.0 ** (-channel.snr_db / 20.0)
+    recorded = speech + noise
+    recorded *= 10.0 ** (channel.level_db / 20.0) / _rms(recorded)
+    return np.asarray(recorded * min(1.0, _PEAK_LIMIT / float(np.max(np.abs(recorded)))))

@@ -23,16 +23,15 @@ import soundfile
 import torch
 import yaml
 
-from local.protocols.attack_record import Side
+from local.protocols.attackers import Side
 from local.report.frame import METRICS, SPEAKERS, write_frame
 from local.report.gather import gather, tabulate
 from local.report.load import load_results
 from local.report.origin import attacks, settings_of_systems
 from steps.anonymisers.registry import describe_system
 from steps.asr.ctc import CtcRecogniser
-from steps.asr.ctc_config import CtcConfig
+from steps.asr.ctc_training import CtcConfig, Units
 from steps.asr.ctc_training import make_network as make_ctc
-from steps.asr.ctc_units import Units
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
@@ -41,9 +40,8 @@ from steps.learning.settings import read_config
 from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
-from steps.speaker.networks import EncoderNetwork
-from steps.synthesis.nsf import NsfNetwork, NsfSynthesiser
-from steps.synthesis.nsf_config import NsfConfig
+from steps.speaker.network import EncoderNetwork
+from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
 from tests.test_encoders import TINY
 from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
@@ -52,7 +50,8 @@ from tests.waiting import LIMIT
 from utils import stamps
 from utils.archives import ArchiveWriter, ObjectReader, read_counts, read_vectors
 from utils.cli import UserError
-from utils.datadir import load_data_dir, validate_data_dir
+from utils.datachecks import validate_data_dir
+from utils.datadir import load_data_dir
 from utils.settings import parse_settings, read_settings, settings_text
 from utils.trials import read_scores, read_trials
 

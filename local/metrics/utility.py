@@ -1,0 +1,410 @@
+"""What protected speech is good for: words, emotions, prosody and estimated quality."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from local.metrics.intervals import Figures, interval_report, logger
+from steps.asr.language import NORMALISERS, describe_normaliser
+from utils.arrays import Float64
+from utils.cli import UserError
+from utils.tables import StrPath, invert, read_lines, read_map
+
+# ---- Word and character error rates, with intervals over speakers.
+
+_ERRORS = ("substitutions", "insertions", "deletions")
+# First four counts for words and for characters of an utterance; then its other counts.
+_COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _ERRORS))
+_COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Fewest edits from a reference to a hypothesis, in words or characters."""
+
+    substitutions: int
+    insertions: int
+    deletions: int
+
+    @property
+    def total(self) -> int:
+        """Number of all edits."""
+        return self.substitutions + self.insertions + self.deletions
+
+
+def align(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
+    """Fewest errors (Levenshtein 1966), all of the same weight.
+
+    Their total is unique; how it divides up may not be (`a b` to `b c`: two substitutions, or a
+    deletion and an insertion), and is then the library's choice, not always Kaldi's.
+    """
+    from rapidfuzz.distance import Levenshtein  # words alone need it
+
+    tags = [edit.tag for edit in Levenshtein.editops(reference, hypothesis)]
+    return Errors(tags.count("replace"), tags.count("insert"), tags.count("delete"))
+
+
+def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
+    """Lines of Kaldi's compute-wer; n_* of `error_figures`. NaN without words."""
+    words, sentences = counts["n_words"], counts["n_segments"]
+    errors = [counts[f"n_{name}"] for name in ("insertions", "deletions", "substitutions")]
+    wer = 100 * sum(errors) / words if words else math.nan
+    listed = "{} ins, {} del, {} sub".format(*errors)
+    ser = 100 * counts["n_wrong_sentences"] / sentences
+    return [
+        f"%WER {wer:.2f} [ {sum(errors)} / {words}, {listed} ]",
+        f"%SER {ser:.2f} [ {counts['n_wrong_sentences']} / {sentences} ]",
+        f"Scored {sentences} sentences, 0 not present in hyp.",
+    ]
+
+
+def error_figures(
+    reference: Mapping[str, str],
+    hypothesis: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    *,
+    normaliser: str = "english",
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Figures `wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and
+    `cer_...`, `ser`, `normalisation`, counts, and intervals.
+
+    reference, hypothesis, utt2spk: by utterance; all of `reference` are in the others. Texts are
+    normalised before they are compared; normaliser: one of `steps.asr.language.NORMALISERS`. All
+    are fractions: errors over the words (characters, with one blank between two words) of the
+    reference, so `wer` and `cer` may be above 1; `ser` is the share of utterances with an error. A
+    reference without any word has no `wer`: NaN, with a warning.
+    """
+    words_of = NORMALISERS[normaliser]
+    spk2utt = invert({utt: utt2spk[utt] for utt in reference})
+    counts = np.zeros((len(spk2utt), len(_COUNTS)))
+    for number, utts in enumerate(spk2utt.values()):
+        for utt in utts:
+            counts[number] += _count(words_of(reference[utt]), words_of(hypothesis[utt]))
+    total = dict(zip(_COUNTS, (int(n) for n in counts.sum(axis=0)), strict=True))
+    report: dict[str, object] = {
+        **_error_rates(counts.sum(axis=0)),
+        "normalisation": describe_normaliser(normaliser),
+        "n_speakers": len(spk2utt),
+        **{f"n_{name}": n for name, n in total.items()},
+    }
+    if total["words"] == 0:
+        logger.warning("wer is undefined: the reference has no word")
+    elif total["empty_hypotheses"] == total["segments"]:
+        logger.warning(
+            "every hypothesis is empty: the recogniser failed, and its word error rate of 100 % "
+            "says nothing of the speech (docs/words.md)"
+        )
+    if n_bootstrap:
+
+        def evaluate(drawn: Float64) -> Figures:
+            return _error_rates(drawn @ counts)
+
+        report |= interval_report(evaluate, len(spk2utt), n_bootstrap, seed)
+    return report
+
+
+def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
+    """Counts (_COUNTS) of an utterance."""
+    spelt = " ".join(reference)
+    words, letters = align(reference, hypothesis), align(spelt, " ".join(hypothesis))
+    rows = [[e.substitutions, e.insertions, e.deletions] for e in (words, letters)]
+    wrong = int(words.total > 0)
+    return [len(reference), *rows[0], len(spelt), *rows[1], 1, wrong, int(not hypothesis)]
+
+
+def _error_rates(counts: Float64) -> Figures:
+    found = {"ser": float(counts[9] / counts[8])}
+    for name, (length, *errors) in (("wer", counts[:4]), ("cer", counts[4:8])):
+        rates = [float(n / length) if length else math.nan for n in (sum(errors), *errors)]
+        found |= dict(zip((name, *(f"{name}_{part}" for part in _ERRORS)), rates, strict=True))
+    return found
+
+
+# ---- Unweighted average recall of emotions, with intervals over speakers.
+
+
+def count_confusions(
+    reference: Mapping[str, str], recognised: Mapping[str, str], utt2spk: Mapping[str, str]
+) -> tuple[list[str], list[str], list[str], Float64]:
+    """Count confusions: (speakers, true emotions, recognised emotions, counts (S, K, L)).
+
+    Recognised emotions begin with the true ones, in the same order; the others follow.
+    """
+    emotions = sorted(set(reference.values()))
+    said = [*emotions, *sorted({recognised[utt] for utt in reference} - set(emotions))]
+    spk2utt = invert({utt: utt2spk[utt] for utt in reference})
+    counts = np.zeros((len(spk2utt), len(emotions), len(said)))
+    for number, utts in enumerate(spk2utt.values()):
+        for utt in utts:
+            counts[number, emotions.index(reference[utt]), said.index(recognised[utt])] += 1
+    return list(spk2utt), emotions, said, counts
+
+
+def recalls(counts: Float64) -> Float64:
+    """Recall (K,) of each emotion from confusions (K, L), L >= K; NaN where it never occurs."""
+    there = counts.sum(axis=1)
+    right = np.diagonal(counts)
+    each: Float64 = np.full(len(there), math.nan)
+    np.divide(right, there, out=each, where=there > 0)
+    return each
+
+
+def recall_figures(
+    reference: Mapping[str, str],
+    recognised: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+    *,
+    folds: Mapping[str, str] | None = None,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
+
+    reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
+    folds there is `uar_vpc24`, too: the mean over folds of each one's mean recall. The mean of
+    `uar` is over the emotions that occur in `reference`. A single one has no UAR: NaN, with a
+    warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
+    of it; `interval_report` counts these.
+    """
+    speakers, emotions, said, counts = count_confusions(reference, recognised, utt2spk)
+    parts = _count_folds(folds, reference, recognised, utt2spk) if folds else None
+    everybody = np.ones(len(speakers))
+    report: dict[str, object] = {
+        **_recalls(counts.sum(axis=0), emotions),
+        **({} if parts is None else {"uar_vpc24": _over_folds(parts, everybody)}),
+        "chance_uar": 1 / len(emotions) if len(emotions) > 1 else math.nan,
+        "n_speakers": len(speakers),
+        "n_segments": len(reference),
+        "n_emotions": len(emotions),
+        "confusion": {
+            emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
+            for emotion, row in zip(emotions, counts.sum(axis=0), strict=True)
+        },
+    }
+    if len(emotions) < 2:
+        logger.warning("uar is undefined: %s is the only emotion of the reference", emotions[0])
+    if n_bootstrap:
+
+        def evaluate(drawn: Float64) -> Figures:
+            found = _recalls(np.tensordot(drawn, counts, 1), emotions)
+            return found if parts is None else found | {"uar_vpc24": _over_folds(parts, drawn)}
+
+        report |= interval_report(evaluate, len(speakers), n_bootstrap, seed)
+    return report
+
+
+def _count_folds(
+    folds: Mapping[str, str],
+    reference: Mapping[str, str],
+    recognised: Mapping[str, str],
+    utt2spk: Mapping[str, str],
+) -> list[Float64]:
+    """Confusions of each fold (S, K, L), K emotions of the fold, S all speakers."""
+    found = []
+    speakers = list(invert({utt: utt2spk[utt] for utt in reference}))
+    for utts in invert({utt: folds[utt] for utt in reference}).values():
+        own, _, _, counts = count_confusions({u: reference[u] for u in utts}, recognised, utt2spk)
+        every = np.zeros((len(speakers), *counts.shape[1:]))
+        every[[speakers.index(speaker) for speaker in own]] = counts
+        found.append(every)
+    return found
+
+
+def _over_folds(parts: Sequence[Float64], drawn: Float64) -> float:
+    """UAR of VoicePrivacy 2024: the mean over folds of the mean recall of the emotions in a fold; a
+    fold without any speaker of a resample does not count."""
+    each = [recalls(np.tensordot(drawn, counts, 1)) for counts in parts]
+    means = [float(np.nanmean(e)) for e in each if not np.isnan(e).all()]
+    return float(np.mean(means)) if means else math.nan
+
+
+def _recalls(counts: Float64, emotions: Sequence[str]) -> Figures:
+    each = recalls(counts)
+    uar = float(each.mean()) if len(emotions) > 1 else math.nan
+    accuracy = float(np.diagonal(counts).sum() / counts.sum())
+    named = {f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)}
+    return {"uar": uar, "accuracy": accuracy, **named}
+
+
+# ---- Figures of prosody and quality: means over utterances, with intervals over speakers.
+
+KEYS = (  # columns of the table that steps/compare_prosody.py writes
+    "f0_correlation", "voicing_agreement", "duration_change", "level_change", "clipping",
+    "clipping_original", "n_frames", "n_voiced_both", "f0_correlation_vpc22",
+)  # fmt: skip
+VPC22 = len(KEYS) - 1
+# duration_drift: mean size of the change.
+FIGURES = (*KEYS[:6], "duration_drift", "f0_correlation_vpc22")
+
+
+def read_prosody(path: StrPath) -> dict[str, Float64]:
+    """Read utterance -> its figures (9,) in the order of KEYS, NaN where undefined.
+
+    UserError naming file and line for another header, a ragged line, a non-number, an id twice.
+    """
+    found: dict[str, Float64] = {}
+    header = f"# utterance {' '.join(KEYS)}"
+    for number, line in read_lines(path):
+        fields = line.split()
+        if number == 1:
+            if line != header:
+                raise UserError(f"{path}:1: not a table of steps/compare_prosody.py")
+            continue
+        if len(fields) != 1 + len(KEYS):
+            raise UserError(f"{path}:{number}: {len(fields)} fields where {1 + len(KEYS)} are due")
+        if fields[0] in found:
+            raise UserError(f"{path}:{number}: {fields[0]} is listed twice; keep one line for it")
+        try:
+            found[fields[0]] = np.array([_value(word) for word in fields[1:]])
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; make the table again") from error
+    if not found:
+        raise UserError(f"{path}:1: lists no utterance")
+    return found
+
+
+def _value(word: str) -> float:
+    """Number, or NaN for an undefined one (-)."""
+    value = math.nan if word == "-" else float(word)
+    if word != "-" and not math.isfinite(value):
+        raise ValueError(f"{word!r} is not a finite number")
+    return value
+
+
+def prosody_figures(
+    table: Mapping[str, Float64], utt2spk: Mapping[str, str], *, n_bootstrap: int = 0, seed: int = 0
+) -> dict[str, object]:
+    """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers.
+
+    table: of `read_prosody`; utt2spk: of its utterances. An utterance without a defined value does
+    not count in that figure; `n_undefined` counts these. A figure that no utterance defines is NaN,
+    with a warning.
+    """
+    spk2utt = invert({utt: utt2spk[utt] for utt in table})
+    values = {
+        speaker: np.array([[*table[u][:6], abs(table[u][2]), table[u][VPC22]] for u in utts])
+        for speaker, utts in spk2utt.items()
+    }
+    total = np.array([np.nansum(v, axis=0) for v in values.values()])
+    count = np.array([(~np.isnan(v)).sum(axis=0) for v in values.values()])
+
+    names = FIGURES if count[:, -1].any() else FIGURES[:-1]  # the last needs Praat
+
+    def evaluate(drawn: Float64) -> Figures:
+        n = drawn @ count
+        mean = np.divide(drawn @ total, n, out=np.full(len(FIGURES), np.nan), where=n > 0)
+        return dict(zip(names, mean.tolist(), strict=False))
+
+    figures = evaluate(np.ones(len(values)))
+    undefined = dict(zip(names, (len(table) - count.sum(axis=0)).tolist(), strict=False))
+    for name, value in figures.items():
+        if math.isnan(value):
+            logger.warning("%s is undefined: no utterance has it", name)
+    report: dict[str, object] = {
+        **figures,
+        "n_speakers": len(values),
+        "n_segments": len(table),
+        "n_undefined": {name: n for name, n in undefined.items() if n},
+        "f0_correlation_per_speaker": {
+            speaker: total[i, 0] / count[i, 0] if count[i, 0] else math.nan
+            for i, speaker in enumerate(values)
+        },
+    }
+    if n_bootstrap:
+        report |= interval_report(evaluate, len(values), n_bootstrap, seed)
+    return report
+
+
+# ---- Estimated mean opinion scores: means over speakers, and their loss by protection.
+
+Scores = Mapping[str, float | str]  # utterance -> score, or the reason for none
+
+PROBLEMS = ("empty", "short", "silent", "clipped")
+
+
+def read_quality(path: StrPath) -> dict[str, float | str]:
+    """Read table `quality` of steps/estimate_quality.py; UserError for a score outside 1 to 5."""
+    found: dict[str, float | str] = {}
+    for utt, text in read_map(path, rest_of_line=True).items():
+        mark, _, problem = text.partition(" ")
+        if mark == "-" and problem in PROBLEMS:
+            found[utt] = problem
+            continue
+        try:
+            found[utt] = float(text)
+        except ValueError:
+            found[utt] = math.nan
+        if not 1 <= float(found[utt]) <= 5:
+            raise UserError(
+                f"{path}: {utt}: {text!r} is no score from 1 to 5, nor - and one of "
+                f"{', '.join(PROBLEMS)}; estimate it again"
+            )
+    return found
+
+
+def quality_figures(
+    scores: Scores,
+    utt2spk: Mapping[str, str],
+    original: Scores | None = None,
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """`mos`, and with scores of the original speech `mos_original` and `mos_drop`; intervals.
+
+    Each is a mean over speakers of the means of their utterances; intervals are by bootstrap over
+    speakers. mos_original and mos_drop (original less protected) rest on the utterances that have
+    both scores. original: of all utterances of `scores`. An utterance without a score counts in
+    `n_undefined`, by reason; a figure without any speaker is NaN, with a warning.
+    """
+    columns = {"mos": {utt: _number(score) for utt, score in scores.items()}}
+    if original is not None:
+        before = {utt: _number(original[utt]) for utt in scores}
+        drop = {utt: before[utt] - mos for utt, mos in columns["mos"].items()}
+        paired = {utt: math.nan if math.isnan(drop[utt]) else before[utt] for utt in scores}
+        columns |= {"mos_original": paired, "mos_drop": drop}
+    spk2utt = invert({utt: utt2spk[utt] for utt in scores})
+    means = np.array(
+        [[_mean([of[utt] for utt in utts]) for of in columns.values()] for utts in spk2utt.values()]
+    )
+
+    def evaluate(drawn: Float64) -> Figures:
+        weights = drawn[:, None] * ~np.isnan(means)
+        sums, total = np.nansum(drawn[:, None] * means, axis=0), weights.sum(axis=0)
+        mean = np.divide(sums, total, out=np.full(len(columns), np.nan), where=total > 0)
+        return dict(zip(columns, mean.tolist(), strict=True))
+
+    figures = evaluate(np.ones(len(means)))
+    for name, value in figures.items():
+        if math.isnan(value):
+            logger.warning("%s is undefined: no utterance has it", name)
+    report: dict[str, object] = {
+        **figures,
+        "n_speakers": len(means),
+        "n_segments": len(scores),
+        "n_undefined": _reasons(scores),
+        "mos_per_speaker": dict(zip(spk2utt, means[:, 0].tolist(), strict=True)),
+    }
+    if original is not None:
+        report["n_undefined_original"] = _reasons({utt: original[utt] for utt in scores})
+    if n_bootstrap:
+        report |= interval_report(evaluate, len(means), n_bootstrap, seed)
+    return report
+
+
+def _number(score: float | str) -> float:
+    return math.nan if isinstance(score, str) else score
+
+
+def _mean(values: list[float]) -> float:
+    defined = [value for value in values if not math.isnan(value)]
+    return math.fsum(defined) / len(defined) if defined else math.nan
+
+
+def _reasons(scores: Scores) -> dict[str, int]:
+    return dict(sorted(Counter(s for s in scores.values() if isinstance(s, str)).items()))

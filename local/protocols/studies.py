@@ -1,0 +1,310 @@
+"""Protocols of other studies: segments and trials of NIST's, and the aligned attacker."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from utils.arrays import Bool, Float64
+from utils.cli import UserError
+from utils.tables import sort_ids
+from utils.trials import Ids, Trials
+
+# ---- Segments of sessions with a given amount of speech, as in the NIST study.
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Frames start ... stop of a session; nominal: least seconds of speech in it."""
+
+    start: int
+    stop: int
+    nominal: int
+
+
+def deal(speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0) -> list[Segment]:
+    """Cut non-overlapping segments from frame `begin` on, of each nominal duration in turn.
+
+    speech: (T,) frames that hold speech; frame: seconds of one. A segment ends with the frame that
+    completes its speech. The rest goes to the first duration, in turn, that fits.
+    """
+    found, place, turn, tried = [], begin, 0, 0
+    total = np.concatenate(([0], np.cumsum(speech)))
+    while tried < len(nominal):
+        wanted = nominal[turn % len(nominal)]
+        goal = total[min(place, len(speech))] + int(np.ceil(wanted / frame - 1e-9))
+        stop = int(np.searchsorted(total, goal))
+        turn += 1
+        if stop > len(speech):
+            tried += 1
+            continue
+        found.append(Segment(place, stop, wanted))
+        place, tried = stop, 0
+    return found
+
+
+def enough_sessions(spk_of: Mapping[str, str], least: int) -> tuple[list[str], list[str]]:
+    """Sessions of speakers with so many or more, and speakers with fewer. spk_of: by session."""
+    speakers = list(spk_of.values())
+    few = {who for who in speakers if speakers.count(who) < least}
+    return [name for name in sort_ids(spk_of) if spk_of[name] not in few], sort_ids(few)
+
+
+# ---- Trial sets of the NIST study of identity leakage (Seo et al. 2025, 3.1.1, Table 4).
+#
+# Segments are compared with segments, within a gender unless asked otherwise, never one with
+# itself.
+#
+#     trial1  original against protected: does protection hide who speaks?     wanted: EER 50 %
+#     trial2  protected against protected, one profile: is the voice kept?     wanted: EER 0 %
+#     cross   one speaker; target: profile 1 twice, nontarget: profile 1 and 2 wanted: EER 0 %
+#
+# trial1 and the nontargets of cross hold every ordered pair, since its two sides differ; trial2 and
+# the targets of cross hold a pair once. So cross has two nontargets for each target, as in the
+# paper.
+
+PROFILES = ("p1", "p2")
+
+
+@dataclass(frozen=True)
+class SegmentLists:
+    """Three trial sets, and utterance-profile -> speaker for the ids of `cross`."""
+
+    trial1: Trials
+    trial2: Trials
+    cross: Trials
+    cross_utt2spk: dict[str, str]
+
+
+def make_segment_lists(
+    utt2spk: Mapping[str, str],
+    genders: Mapping[str, str] | None = None,
+    sessions: Mapping[str, str] | None = None,
+    groups: Mapping[str, str] | None = None,
+    durations: Mapping[str, str] | None = None,
+) -> SegmentLists:
+    """Make the trial sets of all segments in utt2spk.
+
+    genders: by speaker; only speakers of one gender are compared; None: all. sessions: by segment;
+    segments of one session are not compared. groups: by speaker (such as age), beside the genders;
+    durations: by segment, nominal; only equals are compared. UserError for a segment or speaker
+    that a table lacks, and for a set without targets or without nontargets.
+    """
+    ids = sort_ids(utt2spk)
+    same = _equal([utt2spk[utt] for utt in ids])
+    wanted = ~np.eye(len(ids), dtype=np.bool_)
+    if genders is not None:
+        wanted &= _equal(_column("gender", genders, [utt2spk[utt] for utt in ids]))
+    if sessions is not None:
+        wanted &= ~_equal(_column("session", sessions, ids))
+    if groups is not None:
+        wanted &= _equal(_column("group", groups, [utt2spk[utt] for utt in ids]))
+    if durations is not None:
+        wanted &= _equal(_column("nominal duration", durations, ids))
+    once = np.triu(wanted)
+    first, second = ([f"{utt}-{profile}" for utt in ids] for profile in PROFILES)
+    within = _trials(once & same, first, first, target=True)
+    between = _trials(wanted & same, first, second, target=False)
+    lists = SegmentLists(
+        _both(wanted, same, ids),
+        _both(once, same, ids),
+        _join(within, between),
+        {f"{utt}-{profile}": utt2spk[utt] for utt in ids for profile in PROFILES},
+    )
+    for name in ("trial1", "trial2", "cross"):
+        target = getattr(lists, name).target
+        if not target.any() or target.all():
+            kind = "nontarget" if target.any() else "target"
+            raise UserError(
+                f"{name}: no {kind} trial can be made of {len(ids)} segments of "
+                f"{len(set(utt2spk.values()))} speakers; several segments of several speakers of "
+                "one gender are needed"
+            )
+    return lists
+
+
+def _column(what: str, table: Mapping[str, str], keys: list[str]) -> list[str]:
+    missing = [key for key in keys if key not in table]
+    if missing:
+        raise UserError(f"{missing[0]}: has no {what}; give it one, or leave the table out")
+    return [table[key] for key in keys]
+
+
+def _equal(names: list[str]) -> Bool:
+    codes = Ids.of(names).codes
+    return np.asarray(codes[:, None] == codes, np.bool_)
+
+
+def _trials(wanted: Bool, rows: list[str], columns: list[str], *, target: bool) -> Trials:
+    i, j = np.nonzero(wanted)
+    return Trials(Ids(i, rows), Ids(j, columns), np.full(len(i), target))
+
+
+def _both(wanted: Bool, same: Bool, ids: list[str]) -> Trials:
+    i, j = np.nonzero(wanted)
+    return Trials(Ids(i, ids), Ids(j, ids), same[i, j])
+
+
+def _join(a: Trials, b: Trials) -> Trials:
+    return Trials(
+        Ids.of([*a.enrol, *b.enrol]),
+        Ids.of([*a.trial, *b.trial]),
+        np.concatenate((a.target, b.target)),
+    )
+
+
+# ---- Aligned attacker: a rotation that undoes protection, learnt on pairs of x-vectors.
+#
+# Source: Champion, Thebaud, Le Lan, Larcher and Jouvet, "On the invertibility of a voice privacy
+# system using embedding alignment", ASRU 2021 (public code: x-vector-procrustes). The attacker has
+# some speech before and after protection; they need no knowledge of the system. The map is the
+# orthogonal Procrustes solution between the centred x-vectors of the two sides, in the principal
+# components of each.
+
+FEWEST_PAIRS = 2
+SPACES = ("centred", "original")
+
+logger = logging.getLogger(__name__)
+Vectors = Mapping[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
+Table = dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """Orthogonal map between two spaces of D dimensions, in k principal components of each.
+
+    source_mean, target_mean: (D,); source_basis, target_basis: (D, k) orthonormal columns; matrix:
+    (k, k) orthogonal; n_pairs: number of training pairs.
+    """
+
+    source_mean: Float64
+    target_mean: Float64
+    source_basis: Float64
+    target_basis: Float64
+    matrix: Float64
+    n_pairs: int
+
+    @property
+    def dimensions(self) -> int:
+        """Number k of components."""
+        return len(self.matrix)
+
+    def carry(self, x: Float64) -> Float64:
+        """Map x-vectors (n, D) of the source's space to the target's, less the target's mean."""
+        components = (x - self.source_mean) @ self.source_basis
+        return np.asarray(components @ self.matrix @ self.target_basis.T, np.float64)
+
+    def centre(self, x: Float64) -> Float64:
+        """Project x-vectors (n, D) of the target's space to its components, less its mean."""
+        return np.asarray(
+            (x - self.target_mean) @ self.target_basis @ self.target_basis.T, np.float64
+        )
+
+
+def learn_rotation(source: Float64, target: Float64, dimensions: int | None = None) -> Rotation:
+    """Map of `source` onto `target`, rows paired, (n, D) each, with the least squared error.
+
+    Both are centred. n pairs span n - 1 dimensions at most, and beyond the span of both sides a
+    rotation is arbitrary: so no more principal components are kept, with a warning. dimensions:
+    components to keep; None: all. UserError for fewer than two pairs or a side without any
+    variation.
+    """
+    n, size = source.shape
+    if n < FEWEST_PAIRS:
+        raise UserError(f"{n} pair(s) of x-vectors; a rotation needs {FEWEST_PAIRS} at least")
+    means = source.mean(axis=0), target.mean(axis=0)
+    bases = _components(source - means[0]), _components(target - means[1])
+    rank = min(basis.shape[1] for basis in bases)
+    if rank == 0:
+        raise UserError("all x-vectors of one side of the pairs are equal: there is nothing to map")
+    wanted = size if dimensions is None else dimensions
+    if wanted > rank:
+        logger.warning(
+            "%d pairs span %d of %d dimensions: the rotation is learnt in %d principal components",
+            *(n, rank, size, rank),
+        )
+    k = min(wanted, rank)
+    left, right = bases[0][:, :k], bases[1][:, :k]
+    u, _, vt = np.linalg.svd(((source - means[0]) @ left).T @ ((target - means[1]) @ right))
+    return Rotation(*means, left, right, np.asarray(u @ vt, np.float64), n)
+
+
+def _components(centred: Float64) -> Float64:
+    """Principal components as columns, the strongest first, (D, rank)."""
+    _, size, directions = np.linalg.svd(centred, full_matrices=False)
+    tolerance = max(centred.shape) * np.finfo(np.float32).eps * (size[0] if len(size) else 0.0)
+    return np.asarray(directions[size > tolerance].T, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """X-vectors of the same utterances before and after protection, by utterance; groups: the group
+    of each (its speaker's gender, or one for all); speakers: of each."""
+
+    original: Vectors
+    protected: Vectors
+    groups: Mapping[str, str]
+    speakers: Mapping[str, str]
+
+
+def learn_by_group(
+    pairs: Pairs, *, to_original: bool = True, dimensions: int | None = None
+) -> dict[str, Rotation]:
+    """Rotation for each group of the pairs: from protected x-vectors to original ones, or back."""
+    rotations: dict[str, Rotation] = {}
+    for group in sort_ids(set(pairs.groups.values())):
+        ids = sort_ids(utt for utt, own in pairs.groups.items() if own == group)
+        source, target = _stack(pairs.protected, ids), _stack(pairs.original, ids)
+        if not to_original:
+            source, target = target, source
+        try:
+            rotations[group] = learn_rotation(source, target, dimensions)
+        except UserError as error:
+            raise UserError(f"pairs of group {group}: {error}") from error
+    return rotations
+
+
+def _stack(vectors: Vectors, ids: Sequence[str]) -> Float64:
+    return np.stack([vectors[key] for key in ids]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class AlignedSides:
+    """Both sides of the attack, ready to be compared; x-vectors by id."""
+
+    enrol: dict[str, Float64]
+    trial: dict[str, Float64]
+
+
+def align(
+    rotations: Mapping[str, Rotation],
+    enrol: Vectors,
+    trial: Vectors,
+    groups: Mapping[str, str],
+    *,
+    to_original: bool = True,
+    space: str = "centred",
+) -> AlignedSides:
+    """Carry protected trials to the originals' space (or the original enrolment to the protected).
+
+    enrol: original x-vectors of speakers; trial: protected ones of utterances; groups: of both, by
+    id. space `centred`: both less the mean of the pairs, for the cosine; `original`: as the encoder
+    makes them, for a back end trained on such; the other side is unchanged. UserError names an id
+    whose group has no rotation.
+    """
+
+    def move(vectors: Vectors, *, carried: bool) -> dict[str, Float64]:
+        moved: dict[str, Float64] = {}
+        for key, vector in vectors.items():
+            if groups[key] not in rotations:
+                raise UserError(f"{key}: no pair is of its group, {groups[key]}")
+            rotation, x = rotations[groups[key]], vector[None].astype(np.float64)
+            if space == "original":
+                x = rotation.carry(x) + rotation.target_mean if carried else x
+            else:
+                x = rotation.carry(x) if carried else rotation.centre(x)
+            moved[key] = x[0]
+        return moved
+
+    return AlignedSides(move(enrol, carried=not to_original), move(trial, carried=to_original))

@@ -1,0 +1,250 @@
+"""Systems on WORLD's frames alone: copy synthesis, and the areas of a vocal tract."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Self
+
+import numpy as np
+from scipy.signal import butter, sosfiltfilt
+
+from steps.anonymisers.registry import Description, OutputLevel
+from steps.sources import LEVELS, Key, Run, Source
+from steps.synthesis.f0 import F0Stats, compute_f0_stats, transform_linear
+from steps.synthesis.voices import VoicePool, loud_frames
+from steps.synthesis.world import (
+    F0_RANGE,
+    FRAME_SHIFT,
+    WorldFrames,
+    analyse,
+    analyse_finely,
+    check_f0_range,
+    spectrum_code,
+    synthesise,
+)
+from steps.synthesis.world import spectrum as power_of
+from utils.arrays import Float64
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import Declared, Number, OneOf, Part, Positive
+from utils.tables import StrPath
+
+# ---- WORLD analysis and synthesis without any change: the effect of the vocoder alone.
+#
+# Not a protection. Compare its error rates with those of systems built on WORLD: a part of their
+# rise comes from the vocoder.
+
+
+@dataclass(frozen=True)
+class CopySettings:
+    """Settings of a configuration. f0_range: lowest and highest F0 in Hz. fine: frames as of
+    `synthesiser: bn_*`, `world.analyse_finely`."""
+
+    anonymiser: str
+    fine: bool = False
+    f0_range: tuple[float, float] = F0_RANGE
+    peak: Part = OutputLevel.peak
+
+
+class CopySynthesis(Declared[CopySettings]):
+    """One configured system; see `registry.Anonymiser`."""
+
+    kind = CopySettings
+    level = "const"
+    is_random = False
+
+    def __init__(self, settings: CopySettings, path: StrPath) -> None:
+        """Check the settings of the file `path`; UserError names it and the setting."""
+        check_f0_range(settings.f0_range, f"{path}: f0_range")
+        self.f0_range, self.fine = settings.f0_range, settings.fine
+        self.output = OutputLevel(settings.peak)
+        self.notes: list[str] = []
+
+    @classmethod
+    def make(cls, settings: CopySettings, run: Run) -> Self:
+        return cls(settings, run.path)
+
+    @classmethod
+    def describe(cls, settings: CopySettings, path: StrPath) -> Description:
+        """Needs: nothing but the speech."""
+        return Description(cls(settings, path).level)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included."""
+        return {
+            "anonymiser": "copy_synthesis",
+            "fine": self.fine,
+            "f0_range": self.f0_range,
+            "output": asdict(self.output),
+        }
+
+    def transform(
+        self,
+        wave: Float64,
+        key: Key,  # noqa: ARG002
+        source: Source,  # noqa: ARG002
+    ) -> tuple[Float64, dict[str, object]]:
+        """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
+        frames = (analyse_finely if self.fine else analyse)(wave, self.f0_range)
+        voiced = int(np.count_nonzero(frames.f0))
+        return synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
+
+
+# ---- Speech as the areas of a vocal tract's tubes, pitch, periodicity and loudness
+# (`phortress_like`).
+#
+# An open analogue of PHORTRESS (Seo et al. 2025), which works on articulatory features (SPARC, Cho
+# et al. 2024). Here a frame's features are the log area ratios of a lossless tube, from the
+# reflection coefficients of linear prediction (Wakita 1973) on WORLD's envelope, smoothed as slowly
+# as articulators move. Their mean and range, and those of F0, become those of a fabricated speaker:
+# a sample of the normal distribution of a pool's speakers.
+
+EMPHASIS = 0.97  # of the spectrum before prediction, so that lips and glottis do not count as tube
+LARGEST = 0.999  # of a reflection coefficient
+FRAMES = 400  # analysed frames of a pool speaker, spread evenly
+RANGE = (0.7, 1.4)  # largest factor on a deviation
+_FLOOR = 1e-9  # of autocorrelation at lag 0, so that prediction is stable
+_SMALLEST = 1e-3
+
+
+@dataclass(frozen=True)
+class ArticulationSettings:
+    """sections: of the tube. smoothing: Hz above which articulators do not move. spread: of the
+    fabricated speakers, in deviations of the pool's."""
+
+    anonymiser: str
+    level: Annotated[str, OneOf(*LEVELS)] = "spk"
+    sections: Annotated[int, Number(least=4, most=40)] = 18
+    smoothing: Annotated[float, Number(above=0, below=50, unit="Hz")] = 10.0
+    spread: Positive = 1.0
+    peak: Part = 0.95
+
+
+def log_areas(power: Float64, sections: int) -> Float64:
+    """Log ratios of neighbouring tube areas (T, sections) of power spectra (T, bins).
+
+    log((1 - k) / (1 + k)) of the reflection coefficients k of Levinson's recursion.
+    """
+    bins = np.arange(power.shape[1]) * np.pi / (power.shape[1] - 1)
+    lifted = power * np.abs(1 - EMPHASIS * np.exp(-1j * bins)) ** 2
+    lags = np.fft.irfft(lifted, axis=1)[:, : sections + 1].T
+    k = reflections(lags / np.maximum(lags[0], np.finfo(np.float64).tiny))
+    return -2.0 * np.arctanh(np.clip(k, -LARGEST, LARGEST)).T
+
+
+def reflections(lags: Float64) -> Float64:
+    """Reflection coefficients (p, T) of autocorrelations (p + 1, T), lag 0 first, which is 1."""
+    order = len(lags) - 1
+    a = np.zeros_like(lags)
+    a[0] = 1.0
+    error, found = lags[0] + _FLOOR, np.zeros((order, lags.shape[1]))
+    for i in range(1, order + 1):
+        k = -np.einsum("jt,jt->t", a[:i], lags[i:0:-1]) / error
+        a[: i + 1] += k * a[i::-1].copy()
+        error = np.maximum(error * (1.0 - k * k), _FLOOR)
+        found[i - 1] = k
+    return found
+
+
+def tube_power(areas: Float64, n_bins: int) -> Float64:
+    """Power spectra (T, n_bins), of any level, of the tube with such log area ratios (T, p)."""
+    k = -np.tanh(areas.T / 2.0)
+    a = np.zeros((len(k) + 1, len(areas)))
+    a[0] = 1.0
+    for i in range(1, len(k) + 1):
+        a[: i + 1] += k[i - 1] * a[i::-1].copy()
+    zeros = np.fft.rfft(a.T, 2 * (n_bins - 1), axis=1)
+    bins = np.arange(n_bins) * np.pi / (n_bins - 1)
+    tilt = np.abs(1 - EMPHASIS * np.exp(-1j * bins)) ** 2
+    power: Float64 = 1.0 / np.maximum(np.abs(zeros) ** 2 * tilt, _FLOOR)
+    return power
+
+
+def smoothed(areas: Float64, hz: float) -> Float64:
+    """Tracks (T, p) without fast movements; too short ones are unchanged."""
+    filters = butter(2, hz * FRAME_SHIFT * 2, output="sos")
+    if len(areas) <= 3 * (2 * len(filters) + 1):
+        return areas
+    slow: Float64 = sosfiltfilt(filters, areas, axis=0)
+    return slow
+
+
+class Articulation(Declared[ArticulationSettings]):
+    """One configured system; see `registry.Anonymiser`."""
+
+    kind = ArticulationSettings
+    is_random = True
+
+    def __init__(
+        self, settings: ArticulationSettings, pool: VoicePool, *, seed: int, draw: int
+    ) -> None:
+        """Analyse some frames of all voices of the pool; UserError for fewer than two."""
+        self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
+        self.notes: list[str] = []
+        self._settings, self._seed, self._draw = settings, seed, draw
+        rows = [self._of_voice(pool, name) for name in pool.speakers if pool.f0(name).n]
+        if len(rows) < 2:
+            raise UserError(f"{pool.folder}: two voices or more are needed; make a larger pool")
+        self._people = np.array(rows)
+
+    @classmethod
+    def make(cls, settings: ArticulationSettings, run: Run) -> Self:
+        pool = VoicePool.load(run.folder("pool"))
+        return cls(settings, pool, seed=run.seed, draw=run.draw)
+
+    @classmethod
+    def describe(cls, settings: ArticulationSettings, path: StrPath) -> Description:  # noqa: ARG003
+        """Needs: a pool of voices, to know what speakers are like."""
+        return Description(settings.level, ("pool",), LEVELS)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included, and one sentence (`note`) on the system."""
+        note = (
+            "An open analogue of PHORTRESS (003) on the areas of a vocal tract's tubes; what is "
+            "known of the original and what was guessed stands in docs/analogues.md."
+        )
+        return {**asdict(self._settings), "output": asdict(self.output), "note": note}
+
+    def transform(
+        self,
+        wave: Float64,
+        key: Key,
+        source: Source,  # noqa: ARG002
+    ) -> tuple[Float64, dict[str, object]]:
+        """Protected speech (n,); mean F0 of the fabricated speaker. Silence stays silence."""
+        if not wave.any():
+            return np.zeros(len(wave)), {"pseudo_f0": "-"}
+        mean, sd, f0 = self.fabricated(key)
+        frames = analyse(wave)
+        power = power_of(frames.envelope)
+        areas = smoothed(log_areas(power, self._settings.sections), self._settings.smoothing)
+        loud = loud_frames(frames.envelope)
+        own = areas[loud] if loud.any() else areas
+        factor = np.clip(sd / np.maximum(own.std(axis=0), _SMALLEST), *RANGE)
+        moved = mean + (areas - own.mean(axis=0)) * factor
+        envelope = spectrum_code(tube_power(moved, power.shape[1]))
+        envelope[:, 0] = frames.envelope[:, 0]  # loudness is the source's, silence too
+        contour = transform_linear(frames.f0, compute_f0_stats([frames.f0]), f0)
+        made = WorldFrames(contour, envelope, frames.aperiodicity)
+        return synthesise(made, len(wave)), {"pseudo_f0": round(float(np.exp(f0.mean)), 1)}
+
+    def fabricated(self, key: Key) -> tuple[Float64, Float64, F0Stats]:
+        """Mean and deviation (sections,) of a fabricated speaker's tube, and their F0.
+
+        A sample of the normal distribution with the pool speakers' mean and covariance.
+        """
+        rng = make_rng(self._seed, "articulation", f"draw {self._draw}", *key.parts)
+        people, n = self._people, self._settings.sections
+        weights = rng.standard_normal(len(people)) / np.sqrt(len(people) - 1)
+        centre = people.mean(axis=0)
+        drawn = centre + self._settings.spread * (weights @ (people - centre))
+        none = compute_f0_stats([np.array([1.5, 1.5])])
+        f0 = replace(none, mean=float(drawn[-2]), sd=max(float(np.exp(drawn[-1])), _SMALLEST))
+        return drawn[:n], np.exp(drawn[n : 2 * n]), f0
+
+    def _of_voice(self, pool: VoicePool, name: str) -> Float64:
+        """Statistics (2 sections + 2,): means and log deviations of the tube, and of log F0."""
+        codes, f0 = pool.frames(name).envelope, pool.f0(name)
+        some = codes[np.linspace(0, len(codes) - 1, min(FRAMES, len(codes))).astype(int)]
+        areas = log_areas(power_of(some), self._settings.sections)
+        spread = np.log(np.maximum(areas.std(axis=0), _SMALLEST))
+        pitch = [f0.mean, np.log(max(f0.sd, _SMALLEST))]
+        return np.concatenate((areas.mean(axis=0), spread, pitch))

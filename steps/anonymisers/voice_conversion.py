@@ -1,0 +1,488 @@
+"""Systems like B1: a pseudo x-vector, and the source's words in a voice like it."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Self, cast
+
+import numpy as np
+
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, System, find_kind
+from steps.generators.base import (
+    GENDERS,
+    POLICIES,
+    Generator,
+    add_note,
+    choose_gender,
+    describe_generator,
+    load_generator,
+)
+from steps.generators.pool import PoolGenerator
+from steps.sources import LEVELS, NEEDS, Key, Run, Source
+from steps.synthesis.base import (
+    REMAINS,
+    SOURCE_SHARE,
+    STYLES,
+    ContentChange,
+    F0Map,
+    Ranges,
+    Synthesiser,
+    Target,
+)
+from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
+from steps.synthesis.matching import WorldSynthesiser
+from steps.synthesis.registry import load_synthesiser
+from steps.synthesis.voices import VoicePool
+from utils.arrays import Float64
+from utils.cli import UserError
+from utils.seeds import make_rng
+from utils.settings import (
+    Count,
+    Matching,
+    Number,
+    OneOf,
+    Part,
+    Positive,
+    Share,
+    parse_settings,
+    read_settings,
+)
+from utils.tables import StrPath
+
+# ---- B1: a pseudo x-vector from a pool or a model, and the source's words in a similar voice.
+
+NOTES = {
+    "world": "Offline B1: frames of real pool speakers near the pseudo x-vector are mixed and said "
+    "by the WORLD vocoder; there is no acoustic model and no neural vocoder, so the figures are "
+    "not those of the challenge's B1.",
+    "nsf": "B1 with this project's own neural source-filter synthesiser and x-vectors; the figures "
+    "are not those of the challenge's B1.",
+    "bn": "Speech generated from a recogniser's content, F0 and a pseudo x-vector, as papers 001 "
+    "and 004 describe it, by this project's own network and the WORLD vocoder.",
+}
+CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
+PREDICTED = "predicted"  # F0 by the synthesiser, from the content
+ANY = "any"  # gender: voices of any gender
+R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
+_CACHED = 1024  # pseudo-speakers to keep
+_SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
+_KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
+Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings in a file beside `generator`; None: not given. See docs/b1.md."""
+
+    anonymiser: str
+    synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
+    level: Annotated[str, OneOf(*LEVELS)] | None = None
+    gender: Annotated[str, OneOf(*POLICIES, ANY)] | None = None
+    f0: Annotated[str, OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
+    neighbours: Count | None = None
+    temperature: Positive = TEMPERATURE
+    centred: bool = True
+    k: Count = 4
+    max_frames: Count = 6000
+    source_share: Share = SOURCE_SHARE
+    content_scale: Bend = 0.0
+    content_bend: Bend = 0.0
+    keep: tuple[Annotated[str, OneOf(*REMAINS)], ...] = ()
+    style: Annotated[str, OneOf(*STYLES)] | None = None
+    f0_step: Annotated[float, Number(least=0.01, most=10)] = STEP
+    f0_noise: Annotated[float, Number(least=0, most=10)] = NOISE
+    peak: Part = 0.95
+    content: ContentChange | None = None
+    ranges: Ranges | None = None
+
+    def __post_init__(self) -> None:
+        if self.style and not self.synthesiser.startswith("bn"):
+            raise ValueError(f"style: {self.style}: it is of synthesiser: bn_<name>")
+        if self.content and not self.synthesiser.startswith("bn"):
+            raise ValueError("content: it is of synthesiser: bn_<name>")
+        if self.ranges and (not self.synthesiser.startswith("bn") or self.f0 == "none"):
+            raise ValueError("ranges: it is of synthesiser: bn_<name>, and f0 must not be none")
+        if self.keep and not self.synthesiser.startswith("bn"):
+            raise ValueError(f"keep: {self.keep[0]}: it is of synthesiser: bn_<name>")
+        if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
+            raise ValueError(f"f0: {PREDICTED}: only synthesiser: bn_<name> predicts it")
+        for name in ("content_scale", "content_bend"):
+            if (value := getattr(self, name)) and not self.synthesiser.startswith("nsf"):
+                raise ValueError(f"{name}: {value:g}: it is of synthesiser: nsf_<name>")
+
+
+@dataclass(frozen=True)
+class Pseudo:
+    """Pseudo-speaker, and their columns of pseudo.tsv."""
+
+    target: Target
+    info: dict[str, object]
+
+
+class VoiceConversion:
+    """One configured system; see `registry.Anonymiser`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        generator: Generator,
+        pool: VoicePool,
+        synthesiser: Synthesiser,
+        *,
+        seed: int = 0,
+        draw: int = 0,
+    ) -> None:
+        """Take checked and completed settings (`_complete`); fit the generator to the pool."""
+        self._settings, self._generator, self._pool = settings, generator, pool
+        self._synthesiser, self._seed, self._draw = synthesiser, seed, draw
+        self._genders = _genders(pool)
+        self._centre = pool.xvectors.mean(axis=0) if settings.centred else 0.0
+        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
+            generator.target_genders = (None,) if settings.gender in (None, ANY) else GENDERS
+        generator.fit(pool.xvectors, pool.speakers, self._genders)
+        self.level = str(settings.level)
+        self.output = OutputLevel(peak=settings.peak)
+        self.is_random = (
+            generator.is_random or settings.gender == "random" or _bends(settings)
+            or settings.ranges is not None
+            or (settings.content is not None and settings.content.is_random)
+        )  # fmt: skip
+        self.notes = generator.notes
+        self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
+
+    @staticmethod
+    def parse(values: dict[str, object], path: StrPath) -> "Parsed":
+        return _parse(values, path)
+
+    @classmethod
+    def make(cls, settings: "Parsed", run: Run) -> Self:
+        for need in settings.needs:
+            run.folder(need.split(":")[0])
+        generator = load_generator(
+            settings.generator, run.path, seed=run.seed, draw=run.draw, resources=run.resources
+        )
+        pool = VoicePool.load(run.folder("pool"))
+        synthesiser = _load_synthesiser(settings.own, pool, run)
+        return cls(settings.own, generator, pool, synthesiser, seed=run.seed, draw=run.draw)
+
+    @classmethod
+    def describe(cls, settings: "Parsed", path: StrPath) -> Description:
+        """Level and folders: the pool, and the needs of generator, F0 and synthesiser."""
+        wanted = describe_generator(settings.generator, path)
+        constant = "xvectors" not in wanted and settings.asked in (None, "random", ANY)
+        levels = tuple(name for name in LEVELS if name != "const" or constant)
+        if settings.generator["name"] == CONSTANT:
+            levels = ()
+        return Description(str(settings.own.level), settings.needs, levels)
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults included, and one sentence (`note`) on the system."""
+        return {
+            **asdict(self._settings),
+            "generator": self._generator.settings(),
+            "note": NOTES[self._settings.synthesiser.split("_")[0]],
+        }
+
+    def transform(
+        self, wave: Float64, key: Key, source: Source
+    ) -> tuple[Float64, dict[str, object]]:
+        """Speech in the voice of the key's pseudo-speaker, and columns on them."""
+        pseudo = self.pseudo_speaker(key, source)
+        f0 = self._f0_map(source, pseudo.target)
+        return self._synthesiser.convert(wave, pseudo.target, f0), dict(pseudo.info)
+
+    def pseudo_speaker(self, key: Key, source: Source) -> Pseudo:
+        """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""
+        # Keys separate speakers at all levels but const, where the excluded speakers differ.
+        place = key, source.speaker
+        if place not in self._pseudos:
+            self._pseudos[place] = self._make(key, source)
+            if len(self._pseudos) > _CACHED:
+                self._pseudos.popitem(last=False)
+        return self._pseudos[place]
+
+    def _make(self, key: Key, source: Source) -> Pseudo:
+        exclude = {source.speaker}
+        if self.level == "const" and self._generator.name != CONSTANT:
+            # One vector for all depends on no source; but no source is among their own voices.
+            gender = self._target_gender(key, None)
+            y, drawn = self._generator.generate(key, target_gender=gender)
+        else:
+            gender = self._target_gender(key, source.gender)
+            y, drawn = self._generator.generate(key, source.xvector, source.gender, gender, exclude)
+        voices, weights = self._nearest(y, gender, exclude)
+        f0 = self._f0_stats(drawn, voices, weights)
+        warp, (f0, energy) = self._warp(key), self._ranges(key, f0)
+        content = self._settings.content
+        change = None if content is None else content.make(self._seed, self._draw)
+        named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
+        info = {"pseudo": _digest(y), "target_gender": gender or "-", "voices": named, **drawn}
+        return Pseudo(Target(y, voices, weights, f0, warp, change, energy), info)
+
+    def _ranges(self, key: Key, f0: F0Stats) -> tuple[F0Stats, float]:
+        """Pitch of a pseudo-speaker, and factor of their energy, with their own ranges."""
+        if self._settings.ranges is None:
+            return f0, 1.0
+        rng = make_rng(self._seed, "voice_conversion ranges", f"draw {self._draw}", *key.parts)
+        shift, pitch, energy = self._settings.ranges.draw(rng)
+        return f0.shifted(shift).spread(pitch), energy
+
+    def _warp(self, key: Key) -> Float64 | None:
+        """Change of vocal tract of a pseudo-speaker, so that few formants stay."""
+        if not _bends(self._settings):
+            return None
+        from steps.synthesis.content import draw_warp
+
+        rng = make_rng(self._seed, "voice_conversion content", f"draw {self._draw}", *key.parts)
+        return draw_warp(rng, self._settings.content_scale, self._settings.content_bend)
+
+    def _target_gender(self, key: Key, gender: str | None) -> str | None:
+        """Gender of the target. A coin is tossed once a speaker, even for voices by utterance."""
+        if self._settings.gender in (None, ANY):
+            return None
+        assert self._settings.gender is not None
+        rng = make_rng(
+            self._seed, "voice_conversion gender", f"draw {self._draw}", *key.group_parts
+        )
+        return choose_gender(self._settings.gender, gender, rng)
+
+    def _nearest(
+        self, y: Float64, gender: str | None, exclude: set[str]
+    ) -> tuple[tuple[str, ...], Float64]:
+        """The R pool speakers of the highest cosine with y, and its softmax as weights.
+
+        About the pool's mean: with an encoder whose speakers have much in common a raw cosine is
+        high for everybody, and all weights become equal.
+        """
+        places = [
+            place
+            for place, speaker in enumerate(self._pool.speakers)
+            if speaker not in exclude and gender in (None, self._genders[place])
+        ]
+        if not places:
+            raise UserError(f"{self._pool.folder}: no voice of gender {gender} is left")
+        wanted = self._settings.neighbours
+        assert wanted is not None
+        if len(places) < wanted:
+            of = f" of gender {gender}" if gender else ""
+            add_note(
+                self.notes, f"neighbours: {wanted} asked for, the pool has {len(places)} voices{of}"
+            )
+        return nearest_voices(
+            y - self._centre,
+            [self._pool.speakers[place] for place in places],
+            self._pool.xvectors[places] - self._centre,
+            wanted,
+            self._settings.temperature,
+        )
+
+    def _f0_stats(
+        self, drawn: Mapping[str, object], voices: tuple[str, ...], weights: Float64
+    ) -> F0Stats:
+        """F0 of the generator's averaged speakers (Champion et al. 2021), else of the voices.
+
+        A generator that does not average pool speakers names none.
+        """
+        chosen = [name for name in str(drawn.get("speakers", "")).split(",") if name]
+        if chosen:
+            voices, weights = tuple(chosen), np.full(len(chosen), 1.0 / len(chosen))
+        return mix_f0_stats([self._pool.f0(voice) for voice in voices], weights.tolist())
+
+    def _f0_map(self, source: Source, target: Target) -> F0Map:
+        """Map from the source's contour to the wanted one."""
+        settings = self._settings
+        if settings.f0 not in TRANSFORMS:
+            return lambda contour: contour
+        assert source.f0 is not None  # make required --f0
+        stats, change = source.f0, TRANSFORMS[settings.f0]
+        if settings.f0 == "quantised":
+            change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
+        for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
+            if not n:
+                add_note(self.notes, f"f0: {who} has no voiced frame, so F0 stays the source's")
+        return lambda contour: change(contour, stats, target.f0)
+
+
+def nearest_voices(
+    y: Float64,
+    speakers: Sequence[str],
+    vectors: Float64,
+    n: int,
+    temperature: float,
+) -> tuple[tuple[str, ...], Float64]:
+    """The n of the S speakers whose vectors (S, d) have the highest cosine with y (d,).
+
+    Nearest first, ties in the given order; all where there are fewer than n. Weights (n,): softmax
+    of cosine / temperature.
+    """
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(y)
+    cosines = vectors @ y / np.maximum(lengths, np.finfo(np.float64).tiny)
+    places = np.argsort(-cosines, kind="stable")[:n]
+    weights = np.exp((cosines[places] - cosines[places[0]]) / temperature)
+    return tuple(speakers[place] for place in places), weights / weights.sum()
+
+
+def _digest(y: Float64) -> str:
+    """Short name of a vector, to see who shares a pseudo-speaker."""
+    return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
+
+
+def _bends(settings: Settings) -> bool:
+    return settings.content_scale > 0 or settings.content_bend > 0
+
+
+def _genders(pool: VoicePool) -> tuple[str | None, ...]:
+    """Genders of all speakers; None where the pool does not know it."""
+    known: list[str | None] = []
+    for speaker in pool.speakers:
+        try:
+            known.append(pool.gender(speaker))
+        except UserError:
+            known.append(None)
+    return tuple(known)
+
+
+def _load_synthesiser(settings: Settings, pool: VoicePool, run: Run) -> Synthesiser:
+    if settings.synthesiser == "world":
+        return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
+    options: dict[str, object] = {}
+    if settings.synthesiser.startswith("bn"):
+        options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
+    return load_synthesiser(run.folder("synthesiser"), **options)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """own: settings with all defaults. generator: its settings. asked: wanted gender. needs: see
+    registry.Description."""
+
+    own: Settings
+    generator: dict[str, object]
+    asked: str | None
+    needs: tuple[str, ...]
+
+
+def _parse(values: dict[str, object], path: StrPath) -> Parsed:
+    """Check settings and fill in all defaults, and find the system's needs, without any folder."""
+    if "generator" not in values:
+        raise UserError(f"{path}: generator: is missing")
+    generator = values["generator"]
+    rest = {name: value for name, value in values.items() if name != "generator"}
+    settings = parse_settings(Settings, _styled(rest, path), path)
+    wanted = describe_generator(generator, path)
+    assert isinstance(generator, dict)
+    name = str(generator["name"])
+    asked, settings = settings.gender, _complete(settings, name, path)
+    if settings.level == "const" and "xvectors" in wanted:
+        raise UserError(
+            f"{path}: level: const: one voice for all cannot depend on who speaks, as that of the "
+            f"generator {name} does; choose another level or generator"
+        )
+    # A trained part is named with its training settings.
+    trained = f"generator:{generator.get('trained') or name}"
+    needs = ["pool", *(trained if need == "generator" else need for need in wanted)]
+    needs += ["f0"] * (settings.f0 in TRANSFORMS)
+    needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
+    ordered = sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0]))
+    return Parsed(settings, generator, asked, tuple(ordered))
+
+
+def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
+    """Replace a `style` by the settings that it stands for; UserError where they are given, too."""
+    style = values.get("style")
+    named = STYLES.get(style, {}) if isinstance(style, str) else {}
+    for name in named.keys() & values.keys():
+        raise UserError(f"{path}: {name}: style: {style} says it already; leave one of them out")
+    return {**values, **named}
+
+
+def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
+    """Fill in values that depend on the generator and the level: level, gender, neighbours."""
+    if generator == CONSTANT:  # its pseudo-speaker is real, and their own nearest voice
+        for name, value in (("level", "const"), ("gender", ANY), ("neighbours", 1)):
+            given = getattr(settings, name)
+            if given not in (None, value):
+                raise UserError(
+                    f"{path}: {name}: {given}; with the generator {CONSTANT} all speak with one "
+                    f"real voice; leave {name} out"
+                )
+        return replace(settings, level="const", neighbours=1)
+    level = settings.level or "spk"
+    gender = settings.gender or ("random" if level == "const" else "same")
+    if level == "const" and gender not in ("random", ANY):
+        raise UserError(
+            f"{path}: gender: {gender}: at level const one voice serves all; gender: random draws "
+            f"its gender, and {ANY} looks at none"
+        )
+    return replace(settings, level=level, gender=gender, neighbours=settings.neighbours or R)
+
+
+# ---- Model from steps/export_system.py as a system in a recipe, with its own network and voices.
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+CONF = "system.yaml"
+HELD = ("pool", "synthesiser", "generator")  # possible content of a model's folder
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """model: a folder in models/ by name, or a path. All other settings are its system's own."""
+
+    anonymiser: str
+    model: str
+
+
+def held(folder: Path) -> dict[str, Path]:
+    """Folders that a model has itself: a need (`sources.NEEDS`) -> its folder."""
+    return {need: folder / need for need in HELD if (folder / need).is_dir()}
+
+
+def _open(
+    values: dict[str, object], path: StrPath, folder: Path
+) -> tuple[System, dict[str, object]]:
+    """Kind and settings of a model's system, changed by settings that a file gives beside it."""
+    conf = folder / CONF
+    if not conf.is_file():
+        known = ", ".join(sorted(p.name for p in MODELS.iterdir() if (p / CONF).is_file()))
+        raise UserError(f"{path}: model: {conf} is missing; known models: {known}, or give a path")
+    changed = {k: v for k, v in values.items() if k not in ModelSettings.__annotations__}
+    own = read_settings(conf)
+    for name in STYLES.get(str(changed.get("style")), ()):
+        own.pop(name, None)  # a style may set them
+    settings = {**own, **changed}
+    if settings.get("anonymiser") == values["anonymiser"]:
+        raise UserError(f"{conf}: anonymiser: model: a model cannot be another model")
+    return find_kind(settings, conf), settings
+
+
+class Model:
+    """Construction of the system of a model; see `sources.Kind`."""
+
+    @classmethod
+    def parse(cls, values: dict[str, object], path: StrPath) -> dict[str, object]:
+        """Parse all settings; only the name of the model is checked."""
+        known = {k: v for k, v in values.items() if k in ModelSettings.__annotations__}
+        return {**values, "model": parse_settings(ModelSettings, known, path).model}
+
+    @classmethod
+    def make(cls, settings: dict[str, object], run: Run) -> Anonymiser:
+        """Make with the network and the voices of the folder --model."""
+        folder = run.folder("model")
+        kind, own = _open(settings, run.path, folder)
+        resources = replace(run.resources, **cast(dict[str, Any], held(folder)))
+        made = replace(run, path=folder / CONF, resources=resources)
+        return kind.make(kind.parse(own, made.path), made)
+
+    @classmethod
+    def describe(cls, settings: dict[str, object], path: StrPath) -> Description:
+        """Needs of its system beside the content of its folder."""
+        name = Path(str(settings["model"]))
+        folder = name if len(name.parts) > 1 else MODELS / name  # the form in local/plan/needs.py
+        kind, inner = _open(settings, path, folder)
+        conf, own = folder / CONF, held(folder)
+        found = kind.describe(kind.parse(inner, conf), conf)
+        needs = (need for need in found.needs if need.split(":")[0] not in own)
+        return replace(found, needs=(*needs, f"model:{settings['model']}"))

@@ -1,0 +1,355 @@
+"""Recognisers that come in wheels and need no PyTorch: PocketSphinx and Moonshine."""
+
+import hashlib
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pocketsphinx
+
+from steps.asr.language import GRAMMAR, LEXICON, LM, Language, read_language
+from steps.asr.recognisers import DITHER, LEVEL, PADDING, Asked, Heard, condition
+from steps.audio import SAMPLE_RATE, quietest
+from utils.arrays import Float32, Float64
+from utils.cli import UserError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+# ---- PocketSphinx (Huggins-Daines et al., ICASSP 2006) with the English model of its wheel.
+
+# Protected speech fits the model badly: paths to the end must not be pruned. A second pass through
+# a grammar's lattice finds no end if there are many paths, so there is one pass there.
+WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
+
+
+class PocketSphinx:
+    """Markov models of English phones, and a trigram, a corpus's own model or a grammar."""
+
+    takes = ("lang",)
+
+    @classmethod
+    def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
+        """Without a language, the general one of English is taken."""
+        return cls(Language("general") if asked.lang is None else read_language(asked.lang))
+
+    def __init__(self, language: Language) -> None:
+        pocketsphinx.set_loglevel("FATAL")
+        self.settings: Mapping[str, object] = {
+            "recogniser": "pocketsphinx",
+            "version": version("pocketsphinx"),
+            "language": language.kind,
+            "language_digest": language.digest,
+            "level": LEVEL,
+            "dither": DITHER,
+            "padding_seconds": PADDING,
+            "search": _search(language),
+        }
+        self._decoder = make_decoder(language)
+
+    def recognise(self, utt: str, samples: Float64) -> str:
+        """Words of a signal (n,) at 16 kHz; none for digital silence."""
+        heard = condition(utt, samples)
+        if heard is None:
+            return ""
+        pcm = np.clip(np.rint(heard * 32767), -32768, 32767).astype("<i2")
+        self._decoder.reinit_feat()  # else the result depends on the utterance before
+        self._decoder.start_utt()
+        self._decoder.process_raw(pcm.tobytes(), full_utt=True)  # so the mean is of all of it
+        self._decoder.end_utt()
+        found = self._decoder.hyp()
+        return "" if found is None else str(found.hypstr)
+
+
+def _search(language: Language) -> dict[str, object]:
+    """Options of the search; the general language has too many words for wide beams."""
+    if language.kind == "general":
+        return {}
+    return {**WIDE, "bestpath": language.grammar is None}
+
+
+def make_decoder(language: Language, **more: object) -> pocketsphinx.Decoder:
+    """Decoder of a language. more: options of PocketSphinx. UserError where it refuses it."""
+    model = pocketsphinx.get_model_path
+    options: dict[str, object] = {
+        "hmm": model("en-us/en-us"),
+        "cmn": "batch",
+        **_search(language),
+        **more,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {}
+        for name, text in (
+            (LM, language.lm),
+            (GRAMMAR, language.grammar),
+            (LEXICON, language.lexicon),
+        ):
+            if text is not None:
+                paths[name] = str(Path(folder) / name)
+                Path(paths[name]).write_text(text, encoding="utf-8")
+        options["dict"] = paths.get(LEXICON) or model("en-us/cmudict-en-us.dict")
+        options["lm"] = paths.get(LM)
+        if language.kind == "general":
+            options["lm"] = model("en-us/en-us.lm.bin")
+        if GRAMMAR in paths:
+            options["jsgf"] = paths[GRAMMAR]
+        try:
+            return pocketsphinx.Decoder(**options)
+        except (RuntimeError, ValueError) as error:
+            raise UserError(
+                f"pocketsphinx: does not take the {language.kind} language ({error}); are all "
+                "words of a grammar in the dictionary, and its phones those of CMUdict?"
+            ) from error
+
+
+# ---- Moonshine (Jeffries et al., arXiv:2410.15608): a small network for English, on one core.
+#
+# The weights of its size *tiny* come in the wheel of moonshine-voice, which is not imported (it
+# needs a microphone library). Other sizes and languages: a folder with the same three files.
+
+PACKAGE, VERSION, ASSETS = "moonshine-voice", "0.0.49", "moonshine_voice/assets/tiny-en"
+DIGESTS = {  # sha256 of the files in the wheel
+    "encoder_model.ort": "94e90a4654fc45cdfedb77c4c08e1739f48862998e58fada384b25118134f221",
+    "decoder_model_merged.ort": "cf524c4862d36e9e5ab032eddc73637efd822d70e868ac575cf1a46e1e4708a0",
+    "tokenizer.bin": "6884b35fd6377d4c4d32336a0bc152f36b64d1e45b6503683cdc238250a8472d",
+}
+ENCODER, DECODER, TOKENS = DIGESTS
+START, END = 1, 2  # tokens
+LONGEST = 30.0  # seconds; the longest training utterance
+FRAME = 384  # samples from one frame of the encoder to the next: 24 ms
+FIELD = 895  # samples in a frame; the first frame's middle is sample 447
+TOKENS_A_SECOND = 6.5  # English; the authors take twice as many for other scripts
+REPEATS = 3  # from so many repeats on, the decoder has run away
+_PAUSE = 0.2  # seconds to measure the level of a pause
+_CONTROL = re.compile(rb"<unk>|<<ST_\d+>>|</?s>")
+
+
+@dataclass(frozen=True)
+class Model:
+    """Three files of a model, and the sha256 of each; `folder` is None for the wheel's."""
+
+    paths: Mapping[str, Path]
+    digests: Mapping[str, str]
+    folder: Path | None
+
+    def session(self, name: str) -> "onnxruntime.InferenceSession":
+        """Open one of its graphs, on one thread. UserError where it is none."""
+        import onnxruntime  # PocketSphinx needs none
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors; users need no remarks on graphs
+        try:
+            return onnxruntime.InferenceSession(
+                self.paths[name], options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # of classes without names in onnxruntime
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"{self.paths[name]}: onnxruntime does not load it: {reason}"
+            ) from error
+
+
+def find_model(folder: Path | None = None) -> Model:
+    """Model of the installed wheel, or of a folder. UserError names a missing part and the remedy;
+    the wheel's files must be the tested ones, by their digests."""
+    base = _installed() if folder is None else folder
+    paths = {name: base / name for name in DIGESTS}
+    for path in paths.values():
+        if not path.is_file():
+            mend = "give a folder that has it" if folder else f"install {PACKAGE}=={VERSION} again"
+            raise UserError(f"{path}: is missing; {mend}")
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    for name, digest in digests.items():
+        if folder is None and digest != DIGESTS[name]:
+            raise UserError(
+                f"{paths[name]}: is not the file of {PACKAGE} {VERSION} (sha256 {digest[:16]}); "
+                "install that version again, or name a folder: --asr moonshine:<folder>"
+            )
+    return Model(paths, digests, folder)
+
+
+def _installed() -> Path:
+    try:
+        return Path(str(distribution(PACKAGE).locate_file(ASSETS)))
+    except PackageNotFoundError as error:
+        raise UserError(
+            f"moonshine: the package {PACKAGE} {VERSION} is not installed; utils/setup.sh does it "
+            "where there is a wheel (Linux on x86-64, glibc 2.34 or later). Elsewhere give a "
+            f"folder with {', '.join(DIGESTS)} (--asr moonshine:<folder>), or --asr pocketsphinx"
+        ) from error
+
+
+class MoonshineEncoder:
+    """Encoder of the recogniser: a vector of 288 values (in *tiny*) every 24 ms."""
+
+    def __init__(self, model: Model) -> None:
+        self._session = model.session(ENCODER)
+
+    def __call__(self, samples: Float64) -> Float32:
+        """Frames (T, 288) of a signal (n,) at 16 kHz, of at most LONGEST.
+
+        T = (n - FIELD) // FRAME + 1; frame t begins at sample FRAME t. ValueError: n < FIELD.
+        """
+        if len(samples) < FIELD:
+            raise ValueError(f"{len(samples)} samples; a frame takes {FIELD}")
+        values = np.asarray(samples, dtype=np.float32)[None]
+        given = {"input_values": values, "attention_mask": np.ones(values.shape, np.int64)}
+        frames: Float32 = self._session.run(None, given)[0][0]
+        return frames
+
+
+class _Decoder:
+    """Decoder that writes tokens one by one, each time the likeliest, with caches of its state."""
+
+    def __init__(self, model: Model) -> None:
+        self._session = model.session(DECODER)
+        caches = [i for i in self._session.get_inputs() if i.name.startswith("past_key_values.")]
+        if not caches:
+            raise UserError(f"{model.paths[DECODER]}: has no caches (past_key_values.*)")
+        self._empty = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32) for i in caches}
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def __call__(self, frames: Float32, n_samples: int, limit: int) -> tuple[list[int], bool]:
+        """Decode at most `limit` tokens without the end's, and whether the end was reached.
+
+        Caches go from one step to the next without a copy; those of the frames are made once.
+        """
+        bound = self._session.io_binding()
+        token, go_on = np.array([[START]], np.int64), np.array([False])
+        mask = np.ones((1, n_samples), np.int64)  # of samples: the graph makes its own of frames
+        fixed = {"encoder_hidden_states": frames[None], "encoder_attention_mask": mask}
+        given = {"input_ids": token, "use_cache_branch": go_on, **fixed, **self._empty}
+        for name, value in given.items():
+            bound.bind_cpu_input(name, value)
+        tokens: list[int] = []
+        while True:
+            for name in self._outputs:
+                bound.bind_output(name, "cpu")
+            self._session.run_with_iobinding(bound)
+            made = dict(zip(self._outputs, bound.get_outputs(), strict=True))
+            best = int(made.pop("logits").numpy()[0, -1].argmax())
+            if best == END:
+                return tokens, True
+            if len(tokens) == limit:
+                return tokens, False
+            tokens.append(best)
+            for name, value in made.items():
+                if not go_on[0] or ".decoder." in name:
+                    bound.bind_ortvalue_input(name.replace("present", "past_key_values"), value)
+            token[0, 0], go_on[0] = best, True  # both are bound, not copied
+
+
+class Moonshine:
+    """Recogniser, independent of earlier utterances."""
+
+    takes = ("model",)
+
+    @classmethod
+    def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
+        """See recognisers.Kind; it runs on the processor."""
+        return cls(asked.model)
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """folder: of another size or language. UserError where files are missing or invalid."""
+        self._model = find_model(folder)
+        self._encode, self._decode = MoonshineEncoder(self._model), _Decoder(self._model)
+        self._rate = TOKENS_A_SECOND * (1 if folder is None else 2)
+        self.settings: Mapping[str, object] = {
+            "recogniser": "moonshine",
+            "model": str(folder or f"{PACKAGE} {VERSION}"),
+            "digests": {name: digest[:16] for name, digest in self._model.digests.items()},
+            "onnxruntime": version("onnxruntime"),
+            "tokens_a_second": self._rate,
+            "longest_seconds": LONGEST,
+            "level": LEVEL,
+            "dither": DITHER,
+            "padding_seconds": PADDING,
+        }
+
+    @cached_property
+    def _tokens(self) -> list[bytes]:
+        path = self._model.paths[TOKENS]
+        return read_tokens(path.read_bytes(), path)
+
+    def recognise(self, utt: str, samples: Float64) -> Heard:
+        """Words of a signal (n,) at 16 kHz, in normal spelling; none for digital silence.
+
+        A hypothesis without an end is cut, with a note. seconds: `encoder`, `decoder`.
+        """
+        signal = condition(utt, samples)
+        seconds, words, notes = {"encoder": 0.0, "decoder": 0.0}, [], []
+        for piece in () if signal is None else cut_at_pauses(signal, LONGEST):
+            started = time.perf_counter()
+            frames = self._encode(piece)
+            between = time.perf_counter()
+            limit = int(np.ceil(self._rate * len(piece) / SAMPLE_RATE))
+            tokens, ended = self._decode(frames, len(piece), limit)
+            seconds["encoder"] += between - started
+            seconds["decoder"] += time.perf_counter() - between
+            if not ended:
+                tokens, repeats = cut_repeats(tokens)
+                what = f"a phrase {repeats} times over, cut to one" if repeats else "cut there"
+                notes.append(f"no end within {limit} tokens: {what}")
+            words.append(self._write(tokens))
+        return Heard(" ".join(words), "; ".join(notes), seconds)
+
+    def _write(self, tokens: list[int]) -> str:
+        joined = b"".join(_CONTROL.sub(b"", self._tokens[token]) for token in tokens)
+        return joined.decode("utf-8", "replace").replace("▁", " ").strip()
+
+
+def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
+    """Pieces of a signal (n,) at 16 kHz of at most `longest` seconds, cut where it is quietest.
+
+    A cut lies in the second half of the allowed length, and leaves a second at least.
+    """
+    most, width = round(longest * SAMPLE_RATE), round(_PAUSE * SAMPLE_RATE)
+    while len(samples) > most:
+        begin, end = most // 2, min(most, len(samples) - SAMPLE_RATE)
+        cut = quietest(samples, begin, end, width)
+        yield samples[:cut]
+        samples = samples[cut:]
+    yield samples
+
+
+def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
+    """Cut tokens that end in one phrase REPEATS times or more to one, with the number of repeats;
+    else return them, and 0.
+
+    >>> cut_repeats([7, 1, 2, 1, 2, 1, 2, 1])
+    ([7, 1, 2], 3)
+    """
+    best, repeats = len(tokens), 0
+    for period in range(1, len(tokens) // REPEATS + 1):
+        same = 0
+        while same < len(tokens) - period and tokens[-1 - same] == tokens[-1 - same - period]:
+            same += 1
+        if same >= (REPEATS - 1) * period and len(tokens) - same < best:
+            best, repeats = len(tokens) - same, same // period + 1
+    return tokens[:best], repeats
+
+
+def read_tokens(data: bytes, path: Path) -> list[bytes]:
+    """Bytes of each token; each follows its length, of one byte or, from 128 on, two.
+
+    UserError where `data`, of the file `path`, is no such table.
+    """
+    tokens, at = [], 0
+    while at < len(data):
+        length, at = data[at], at + 1
+        if length >= 128 and at < len(data):
+            length, at = data[at] * 128 + length - 128, at + 1
+        tokens.append(data[at : at + length])
+        at += length
+    if at > len(data) or len(tokens) <= END:
+        raise UserError(f"{path}: is no table of tokens as {PACKAGE} has it")
+    return tokens

@@ -1,0 +1,119 @@
+"""DistillMOS: listeners' opinion of the quality of speech, estimated from the signal alone.
+
+Stahl and Gamper, "Distillation and Pruning for Scalable Self-Supervised Representation-Based Speech
+Quality Assessment", ICASSP 2025. Its network takes 7.68 s: longer speech is cut to its middle,
+shorter speech is padded with zeros, as its authors do.
+"""
+
+import contextlib
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from steps.audio import SAMPLE_RATE, EmptyAudioError, read_audio
+from utils.arrays import Float64
+from utils.cli import LossError, UserError
+from utils.tables import StrPath, write_map
+
+WINDOW = 122880  # samples of the network's window, 7.68 s
+SHORTEST = 0.2  # seconds; less is no syllable
+SILENT = -60.0  # dB of full scale: nothing is heard where no frame of 20 ms reaches this level
+CLIPPED = 0.01  # share of samples at full scale from which on a file counts as clipped
+_FULL_SCALE = 32767 / 32768
+_FRAME = SAMPLE_RATE // 50
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Quality of an utterance. mos: estimated mean opinion score, 1 (bad) to 5 (excellent), NaN
+    where undefined; problem: the reason (empty, short, silent, clipped)."""
+
+    mos: float
+    problem: str = ""
+
+
+def middle(wave: Float64) -> Float64:
+    """Part of a signal (n,) at 16 kHz that is assessed: at most WINDOW samples."""
+    start = max(0, (len(wave) - WINDOW) // 2)
+    return wave[start : start + WINDOW]
+
+
+def problem_of(wave: Float64) -> str:
+    """Reason why the assessed part of (n,) at 16 kHz, full scale 1, has no score; or empty.
+
+    empty: no samples; short: under 0.2 s; silent: no frame of 20 ms reaches -60 dB of full scale;
+    clipped: at least 1 % of the samples are at the full scale of 16 bit.
+    """
+    if not len(wave):
+        return "empty"
+    if len(wave) < SHORTEST * SAMPLE_RATE:
+        return "short"
+    frames = wave[: len(wave) // _FRAME * _FRAME].reshape(-1, _FRAME)
+    if np.mean(frames**2, axis=1).max() < 10 ** (SILENT / 10):
+        return "silent"
+    return "clipped" if np.mean(np.abs(wave) >= _FULL_SCALE) >= CLIPPED else ""
+
+
+def load_estimator() -> Callable[[Float64], Quality]:
+    """DistillMOS with the weights of its package: from a signal (n,) at 16 kHz to its quality.
+
+    One signal at a time, so that no score depends on other signals.
+    """
+    import torch
+    from distillmos import ConvTransformerSQAModel
+
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints the place of its weights
+        network = ConvTransformerSQAModel().eval()
+
+    def estimate(wave: Float64) -> Quality:
+        heard = middle(wave)
+        if problem := problem_of(heard):
+            return Quality(math.nan, problem)
+        with torch.inference_mode():
+            return Quality(network(torch.from_numpy(heard).float()[None]).item())
+
+    return estimate
+
+
+def estimate_all(
+    wav: Mapping[str, str],
+    allow_loss: int,
+    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
+) -> tuple[dict[str, Quality], dict[str, str]]:
+    """Assess audio files (utterance -> file); returns qualities, and reasons for unreadable ones.
+
+    LossError for more than `allow_loss` of these. progress: wraps the utterances.
+    """
+    estimate = load_estimator()
+    found, skipped = {}, {}
+    for utt in progress(wav):
+        try:
+            found[utt] = estimate(read_audio(utt, wav[utt]).samples)
+        except EmptyAudioError:
+            found[utt] = Quality(math.nan, "empty")
+        except UserError as error:
+            skipped[utt] = " ".join(str(error).split())
+    if len(skipped) > allow_loss:
+        raise LossError(
+            f"{len(skipped)} of {len(wav)} utterances lost, {allow_loss} allowed (--allow-loss); "
+            f"the first: {next(iter(skipped.values()))}"
+        )
+    return found, skipped
+
+
+def write_quality(
+    folder: StrPath, found: Mapping[str, Quality], skipped: Mapping[str, str]
+) -> None:
+    """Write `quality` to the folder, `<utterance> <score>` a line, or `<utterance> - <reason>`."""
+    if not found:
+        raise UserError(f"{folder}: there is nothing to write; no utterance could be read")
+    notes = Path(folder) / "skipped.txt"
+    notes.unlink(missing_ok=True)
+    if skipped:
+        write_map(notes, skipped)
+    lines = {u: f"- {q.problem}" if q.problem else f"{q.mos:.6g}" for u, q in found.items()}
+    write_map(Path(folder) / "quality", lines)

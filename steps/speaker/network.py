@@ -1,0 +1,468 @@
+"""The networks of speaker encoders, their layers, pooling, and models of the hub in front."""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN, AttentiveStatisticsPooling
+from speechbrain.lobes.models.ECAPA_TDNN import Classifier as CosineClassifier
+from speechbrain.lobes.models.Xvector import Classifier as SoftmaxClassifier
+from speechbrain.lobes.models.Xvector import Xvector
+from speechbrain.nnet.CNN import Conv1d
+from speechbrain.nnet.losses import AdditiveAngularMargin, LogSoftmaxWrapper
+from speechbrain.nnet.normalization import BatchNorm1d
+from speechbrain.nnet.pooling import StatisticsPooling
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steps.learning.weights import digest_of, load_transformer
+from steps.speaker.config import STRUCTURES, EncoderConfig, FeatureConfig
+from steps.speaker.features import subtract_mean
+from utils.registry import load
+
+# ---- Faster versions of layers in SpeechBrain's networks, for a processor.
+#
+# They have the same parameters and, up to rounding, the same results: convolutions of a single
+# frame, batch normalisation in training, and attentive pooling.
+
+_LARGE = 200_000  # numbers from which on a normalisation is worth more calls
+
+
+class FrameConv(nn.Conv1d):
+    """Convolution of one frame, computed as a matrix product, which is faster on a processor."""
+
+    @classmethod
+    def of(cls, conv: nn.Conv1d) -> "FrameConv":
+        """Make with the parameters of `conv`."""
+        made = cls(conv.in_channels, conv.out_channels, 1, device="meta")
+        made.weight, made.bias = conv.weight, conv.bias
+        return made
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Output (B, C', T) of (B, C, T)."""
+        if x.device.type != "cpu":
+            return super().forward(x)
+        assert self.bias is not None
+        if x.shape[2] == 1:
+            return functional.linear(x[:, :, 0], self.weight[:, :, 0], self.bias)[:, :, None]
+        return torch.baddbmm(self.bias[:, None], self.weight[:, :, 0].expand(len(x), -1, -1), x)
+
+
+class _Normalise(torch.autograd.Function):
+    """PyTorch's batch normalisation (B, C, T) with given mean and variance of the batch, (C,).
+
+    PyTorch's own version takes four times as long in training, most of it for these two.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        eps: float,
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight, mean, (variance + eps).rsqrt())
+        ctx.eps = eps
+        return functional.batch_norm(x, mean, variance, weight, bias, False, eps=eps)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean, scale = ctx.saved_tensors
+        found = torch.ops.aten.native_batch_norm_backward(
+            gradients[0], x, weight, None, None, mean, scale, True, ctx.eps, [True, True, True]
+        )
+        return *found, None, None, None
+
+
+class FastBatchNorm(nn.BatchNorm1d):
+    """Batch normalisation with mean and variance from each row's sums, added up in float64."""
+
+    @classmethod
+    def of(cls, norm: nn.BatchNorm1d) -> "FastBatchNorm":
+        """Make with the parameters and running figures of `norm`."""
+        made = cls.__new__(cls)
+        made.__dict__.update(norm.__dict__)
+        return made
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise (B, C, T) or (B, C)."""
+        large = x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() >= _LARGE
+        if not self.training or x.ndim != 3 or not large:
+            return super().forward(x)
+        with torch.no_grad():
+            count = x.shape[0] * x.shape[2]
+            mean = x.sum(dim=2).sum(dim=0, dtype=torch.float64) / count
+            squares = torch.linalg.vector_norm(x, dim=2).double().square().sum(dim=0) / count
+            variance = (squares - mean.square()).clamp(0)
+            assert self.running_mean is not None and self.running_var is not None
+            assert self.num_batches_tracked is not None and self.momentum is not None
+            unbiased = variance * count / max(1, count - 1)
+            self.running_mean.lerp_(mean.float(), self.momentum)
+            self.running_var.lerp_(unbiased.float(), self.momentum)
+            self.num_batches_tracked += 1
+        given = (self.weight, self.bias, mean.float(), variance.float(), self.eps)
+        normal: Tensor = _Normalise.apply(x, *given)  # type: ignore[no-untyped-call]
+        return normal
+
+
+class _Statistics(torch.autograd.Function):
+    """Mean and deviation over time of x (B, C, T), weighted by the softmax of `heard`; (B, 2C).
+
+    heard: (B, C, T), or (B, 1, T) for weights that all channels share. The derivatives are by hand:
+    a batch is larger than a processor's cache, so passes over it cost more than their arithmetic,
+    and here there are few, utterance by utterance. Weights that channels share have no slope.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, heard: Tensor, eps: float) -> Tensor:
+        if ctx.needs_input_grad[1] and heard.shape != x.shape:
+            raise ValueError("weights that channels share have no slope here")
+        weights = heard.softmax(dim=2)
+        mean, spread = (x.new_empty(*x.shape[:2], 1) for _ in range(2))
+        for x_, weights_, mean_, spread_ in _pieces(x, weights, mean, spread):
+            mean_[:] = (weights_ * x_).sum(dim=2, keepdim=True)
+            centred = x_ - mean_
+            spread_[:] = centred.square_().mul_(weights_).sum(dim=2, keepdim=True)
+        deviation = spread.clamp(eps).sqrt()
+        ctx.save_for_backward(x, weights, mean, spread, deviation)
+        ctx.eps = eps
+        return torch.cat((mean, deviation), dim=1)[:, :, 0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:  # type: ignore[override]
+        x, weights, mean, spread, deviation = ctx.saved_tensors
+        of_mean, of_deviation = gradients[0][:, :, None].chunk(2, dim=1)
+        of_spread = of_deviation / (2 * deviation) * (spread > ctx.eps)
+        of_x = torch.empty_like(x)
+        of_heard = torch.empty_like(weights) if ctx.needs_input_grad[1] else None
+        whole = (x, weights, mean, spread, of_mean, of_spread, of_x)
+        for piece in _pieces(*whole, *([] if of_heard is None else [of_heard])):
+            x_, weights_, mean_, spread_, of_mean_, of_spread_, of_x_, *of_heard_ = piece
+            centred = x_ - mean_
+            weighted = centred * weights_
+            torch.mul(of_mean_, weights_, out=of_x_).addcmul_(weighted, 2 * of_spread_)
+            if of_heard_:
+                torch.mul(of_mean_, weighted, out=of_heard_[0])
+                weighted.mul_(centred).addcmul_(weights_, spread_, value=-1)
+                of_heard_[0].addcmul_(weighted, of_spread_)
+        return of_x, of_heard, None
+
+
+def _pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Views of the utterances of a batch on a processor, elsewhere the whole batch."""
+    if tensors[0].device.type != "cpu":
+        return iter([tensors])
+    return zip(*(torch.split(tensor, 1) for tensor in tensors), strict=True)
+
+
+class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
+    """Mean and deviation weighted by attention, whose input has the plain ones of the utterance.
+
+    These are the same at each frame, so the first layer's output for them is computed once, and not
+    for each frame.
+    """
+
+    @classmethod
+    def of(cls, pooling: AttentiveStatisticsPooling) -> "AttentivePooling":
+        """Make with the layers of `pooling`."""
+        made = cls.__new__(cls)
+        made.__dict__.update(pooling.__dict__)
+        return made
+
+    def forward(self, x: Tensor, **_: None) -> Tensor:
+        """Pooled (B, 2C, 1) of (B, C, T), all of a length."""
+        alike = torch.zeros(len(x), 1, x.shape[2], device=x.device)
+        context = self._statistics(x, alike)
+        tdnn, conv = self.tdnn, self.tdnn.conv.conv
+        each, *both = conv.weight[:, :, 0].split(x.shape[1], dim=1)
+        once = functional.linear(context, torch.cat(both, dim=1), conv.bias)
+        heard = torch.baddbmm(once[:, :, None], each.expand(len(x), -1, -1), x)
+        heard = self.conv(self.tanh(tdnn.dropout(tdnn.norm(tdnn.activation(heard)))))
+        return self._statistics(x, heard)[:, :, None]
+
+    def _statistics(self, x: Tensor, heard: Tensor) -> Tensor:
+        """(B, 2C)"""
+        pooled: Tensor = _Statistics.apply(x.float(), heard.float(), self.eps)  # type: ignore[no-untyped-call]
+        return pooled
+
+
+# ---- Pooling of frames by their precision (xi-vector; Lee, Wang and Koshinaka 2021).
+#
+# Each frame t gives an estimate h_t of the speaker and a log precision l_t, both per dimension.
+# With a Gaussian prior (m_p, l_p), learned, the speaker is Gaussian given the frames:
+#
+#     a_t = exp(l_t) / (exp(l_p) + sum_s exp(l_s)),   a_p = exp(l_p) / (the same)
+#     mean phi = sum_t a_t h_t + a_p m_p,   precision exp(l_p) + sum_t exp(l_t)
+#
+# Frames with little information (noise, pauses) get a low precision and weigh little. Liu et al.
+# 2025 take the mean as the speaker's vector; their generator PSD also uses the single frames.
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """mean: (B, D). log_precision: (B, D), natural logarithm; the variance is exp(-it).
+
+    deviation: (B, D), square root of sum_t a_t h_t^2 + a_p m_p^2 - phi^2: the spread of the frames.
+    """
+
+    mean: Tensor
+    log_precision: Tensor
+    deviation: Tensor
+
+
+def pool_frames(
+    frames: Tensor,
+    log_precision: Tensor,
+    prior_mean: Tensor,
+    prior_log_precision: Tensor,
+) -> Posterior:
+    """Posterior of (B, D, T) frames and log precisions under a prior (D,), (D,)."""
+    shape = (len(frames), -1, 1)
+    logits = torch.cat([log_precision, prior_log_precision[:, None].expand(shape)], dim=2)
+    values = torch.cat([frames, prior_mean[:, None].expand(shape)], dim=2)
+    weights = torch.softmax(logits, dim=2)
+    mean = (weights * values).sum(dim=2)
+    # Around the mean, not as a difference of squares, which cancels.
+    spread = (weights * (values - mean[:, :, None]).square()).sum(dim=2)
+    deviation = spread.clamp_min(1e-12).sqrt()  # the root has no gradient at 0
+    return Posterior(mean, torch.logsumexp(logits, dim=2), deviation)
+
+
+class XiPooling(nn.Module):
+    """Layer from frame features (B, C, T) to the speaker's posterior, D dimensions.
+
+    A linear map C -> D gives h_t. l_t = 2 log softplus(W2 BN(ReLU(W1 h_t + b1)) + b2), `hidden`
+    units. The prior starts at mean 0 and log precision 0, so a short utterance is drawn towards it.
+    """
+
+    def __init__(self, channels: int, size: int, hidden: int = 256) -> None:
+        super().__init__()
+        self.estimate = nn.Conv1d(channels, size, 1)
+        self.inward = nn.Conv1d(size, hidden, 1)
+        self.norm = nn.BatchNorm1d(hidden)
+        self.outward = nn.Conv1d(hidden, size, 1)
+        self.prior_mean = nn.Parameter(torch.zeros(size))
+        self.prior_log_precision = nn.Parameter(torch.zeros(size))
+
+    def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Means h_t and log precisions l_t, both (B, D, T), of (B, C, T)."""
+        means = self.estimate(features)
+        hidden = self.norm(functional.relu(self.inward(means)))
+        # In bfloat16 the sums over frames would be off by a percent.
+        wide = self.prior_mean.dtype
+        # The floor keeps the logarithm finite where softplus underflows: a precision of 1e-12.
+        positive = functional.softplus(self.outward(hidden).to(wide)).clamp_min(1e-6)
+        return means.to(wide), 2.0 * positive.log()
+
+    def forward(self, features: Tensor) -> Posterior:
+        means, log_precision = self.frame_gaussians(features)
+        return pool_frames(means, log_precision, self.prior_mean, self.prior_log_precision)
+
+
+# ---- Hidden layers of WavLM, HuBERT or wav2vec 2.0 in front of a speaker encoder.
+#
+# A learnt weighted mean of the model's layers takes the place of filter banks, as in the attacker
+# of VoicePrivacy 2026. The model comes from the Hugging Face hub, or from a folder in its form. A
+# frozen model is not saved with the encoder, but identified by a digest.
+
+
+class HubFront(nn.Module):
+    """Frames (B, T, width), one every 20 ms, of samples (B, n) at 16 kHz."""
+
+    def __init__(self, config: FeatureConfig) -> None:
+        super().__init__()
+        model = load_transformer(config.model)
+        model.config.layerdrop, model.config.apply_spec_augment = 0.0, False  # in training
+        self.width = int(model.config.hidden_size)
+        self.mean = config.mean
+        self.name = config.model
+        # Large models expect speech of mean 0 and variance 1, and say so (do_normalize).
+        self.normalised = getattr(model.config, "feat_extract_norm", "") == "layer"
+        self.weights = nn.Parameter(torch.zeros(int(model.config.num_hidden_layers)))
+        self.part = config.fine_tune
+        self.learns = self.part > 0
+        if self.learns:
+            self.model = model
+            model.feature_extractor._freeze_parameters()
+        else:
+            self._left = (model.requires_grad_(requires_grad=False),)  # no part of saved weights
+            own = torch.tensor(list(digest_of(model)), dtype=torch.uint8)
+            self.register_buffer("digest", own.clone())
+            self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
+                lambda *_: self._check(own)
+            )
+
+    def parameters_of_model(self) -> list[nn.Parameter]:
+        """Parameters that learn more slowly than the rest; none if the model is frozen."""
+        return [p for p in self.model.parameters() if p.requires_grad] if self.learns else []
+
+    def _check(self, own: Tensor) -> None:
+        """Raise a ValueError if a saved encoder had other weights in front of it."""
+        if not torch.equal(self.get_buffer("digest").cpu(), own):
+            raise ValueError(f"features.model: {self.name} has other weights than it had then")
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """All signals of a batch have the same length."""
+        model = self.model if self.learns else self._left[0].to(samples.device)
+        if self.normalised:
+            samples = nn.functional.layer_norm(samples, samples.shape[-1:])
+        with torch.set_grad_enabled(self.learns and torch.is_grad_enabled()):
+            layers = torch.stack(model(samples, output_hidden_states=True).hidden_states[1:])
+        frames = torch.einsum("l,lbtd->btd", torch.softmax(self.weights, 0), layers)
+        return subtract_mean(frames, self.mean)
+
+
+# ---- Encoder networks (SpeechBrain's ECAPA-TDNN and x-vector TDNN) and their training heads.
+#
+# SpeechBrain's statistics pooling adds random noise to an embedding; here it adds none. Other parts
+# are replaced for speed (steps/speaker/network.py).
+
+MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
+
+
+class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
+    """Mean and standard deviation without the noise that SpeechBrain adds to the mean."""
+
+    def _get_gauss_noise(self, shape_of_tensor: Any, device: Any = "cpu") -> Tensor:
+        return torch.zeros(shape_of_tensor, device=device)
+
+
+class _XiHead(nn.Module):
+    """Pooling in place of ECAPA's attention and later layers: the posterior mean is the vector."""
+
+    def __init__(self, channels: int, size: int, hidden: int) -> None:
+        super().__init__()
+        self.pooling = XiPooling(channels, size, hidden)
+        self.features: Tensor | None = None  # (B, C, T) of the last call, when `keep` is set
+        self.keep = False
+
+    def forward(self, x: Tensor, **_: None) -> Tensor:
+        """Pool (B, C, T), all of a length, to (B, E, 1)."""
+        self.features = x if self.keep else None
+        mean: Tensor = self.pooling(x).mean
+        return mean.unsqueeze(2)
+
+
+class EncoderNetwork(nn.Module):
+    """Network from features (B, T, D), of kind hub samples (B, n), to embeddings (B, E)."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.front: HubFront | None = None
+        if config.features.kind == "hub":
+            self.front = HubFront(config.features)
+            features = dataclasses.replace(config.features, bins=self.front.width)
+            config = dataclasses.replace(config, features=features)
+        self.body: nn.Module = load(STRUCTURES[config.encoder])(config)
+        self.final_norm: nn.Module = nn.Identity()
+        if config.network.final_norm:
+            self.final_norm = nn.BatchNorm1d(config.network.embedding, affine=False)
+        for module in self.body.modules():
+            if isinstance(module, Conv1d) and module.kernel_size == 1:
+                module.conv = FrameConv.of(module.conv)
+            elif isinstance(module, BatchNorm1d):
+                module.norm = FastBatchNorm.of(module.norm)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """All utterances of a batch have the same length."""
+        if self.front is not None:
+            features = self.front(features)
+        embeddings: Tensor = self.final_norm(self.body(features).squeeze(1))
+        return embeddings
+
+    @property
+    def has_frame_gaussians(self) -> bool:
+        """Whether the pooling is xi."""
+        return isinstance(getattr(self.body, "asp", None), _XiHead)
+
+    def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Estimates of the speaker by each frame, in the space of the embeddings (xi pooling only).
+
+        Features (B, T, D) -> means and variances (B, T, E), for networks in eval mode.
+        """
+        head = getattr(self.body, "asp", None)
+        if not isinstance(head, _XiHead):
+            raise ValueError("this network has no xi pooling")
+        head.keep = True
+        self(features)
+        head.keep = False
+        assert head.features is not None
+        means, log_precision = head.pooling.frame_gaussians(head.features)
+        head.features = None
+        means, variances = means.transpose(1, 2), torch.exp(-log_precision).transpose(1, 2)
+        if isinstance(self.final_norm, nn.BatchNorm1d):
+            shape = means.shape
+            means = self.final_norm(means.flatten(0, 1)).view(shape)
+            assert self.final_norm.running_var is not None
+            variances = variances / (self.final_norm.running_var + self.final_norm.eps)
+        return means, variances
+
+
+def make_ecapa(config: EncoderConfig) -> nn.Module:
+    """ECAPA-TDNN with attentive or xi pooling."""
+    network = config.network
+    body: nn.Module = ECAPA_TDNN(
+        config.features.bins,
+        lin_neurons=network.embedding,
+        channels=list(network.channels),
+        kernel_sizes=list(network.kernel_sizes),
+        dilations=list(network.dilations),
+        attention_channels=network.attention_channels,
+        res2net_scale=network.res2net_scale,
+        se_channels=network.se_channels,
+        groups=[1] * len(network.channels),
+    )
+    if network.pooling == "xi":
+        body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
+        body.asp_bn, body.fc = nn.Identity(), nn.Identity()
+    else:
+        body.asp = AttentivePooling.of(body.asp)
+    return body
+
+
+def make_xvector(config: EncoderConfig) -> nn.Module:
+    """X-vector TDNN."""
+    network = config.network
+    tdnn: Any = Xvector(
+        tdnn_blocks=len(network.channels),
+        tdnn_channels=list(network.channels),
+        tdnn_kernel_sizes=list(network.kernel_sizes),
+        tdnn_dilations=list(network.dilations),
+        lin_neurons=network.embedding,
+        in_channels=config.features.bins,
+    )
+    tdnn.blocks = nn.ModuleList(
+        _QuietPooling() if isinstance(block, StatisticsPooling) else block for block in tdnn.blocks
+    )
+    body: nn.Module = tdnn
+    return body
+
+
+class TrainingHead(nn.Module):
+    """Loss of embeddings (B, E) and classes (B,). Only used in training."""
+
+    def __init__(self, config: EncoderConfig, n_classes: int) -> None:
+        super().__init__()
+        self.training_config = config.training
+        size = config.network.embedding
+        self.classifier: nn.Module
+        if config.training.loss == "aam":
+            self.classifier = CosineClassifier(size, lin_neurons=size, out_neurons=n_classes)
+        else:
+            self.classifier = SoftmaxClassifier(
+                input_shape=[None, None, size], lin_neurons=size, out_neurons=n_classes
+            )
+
+    def forward(self, embeddings: Tensor, classes: Tensor, margin: float) -> Tensor:
+        """Set `margin`: radian, of the additive angular margin at this step."""
+        outputs: Tensor = self.classifier(embeddings.unsqueeze(1))
+        if self.training_config.loss == "softmax":
+            return functional.nll_loss(outputs.squeeze(1), classes)
+        loss = LogSoftmaxWrapper(AdditiveAngularMargin(margin, self.training_config.scale))
+        value: Tensor = loss(outputs, classes.unsqueeze(1))
+        return value

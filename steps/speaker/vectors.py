@@ -1,0 +1,348 @@
+"""Statistics of x-vectors: means of speakers, LDA, and two-covariance PLDA as in Kaldi."""
+
+import logging
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from utils.archives import ObjectReader, read_vectors
+from utils.arrays import Float32, Float64
+from utils.cli import LossError, UserError
+from utils.datadir import DataDir
+from utils.tables import StrPath, atomic_write, is_there, read_bytes, read_map, sort_ids
+
+# ---- Speaker x-vectors: the plain mean of a speaker's utterances, before any centring or scaling.
+
+
+def read_xvectors(folder: StrPath, name: str = "xvector") -> dict[str, Float32]:
+    """Path of `<name>.scp` in a folder of x-vectors; UserError names the program that makes it."""
+    return read_vectors(_find_scp(folder, name))
+
+
+def open_xvectors(folder: StrPath) -> ObjectReader:
+    """Open `xvector.scp` of a folder, to read vectors one by one."""
+    return ObjectReader(_find_scp(folder, "xvector"))
+
+
+def _find_scp(folder: StrPath, name: str) -> Path:
+    path = Path(folder) / f"{name}.scp"
+    if not path.is_file():
+        program = "average_xvectors.py" if name == "spk_xvector" else "extract_xvectors.py"
+        raise UserError(f"{path}: is missing; make it with steps/{program}")
+    return path
+
+
+def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
+    """Read utt2spk of the x-vectors in a folder: its own if it has chunks, else the data's.
+
+    Speakers of chunks must be speakers of the data.
+    """
+    path = Path(folder) / "utt2spk"
+    if not is_there(path):
+        return data.utt2spk
+    utt2spk = read_map(path)
+    if foreign := sorted(set(utt2spk.values()) - set(data.utt2spk.values())):
+        raise UserError(f"{path}: {foreign[0]} is no speaker of {data.path}; make the folder again")
+    return utt2spk
+
+
+def check_complete(
+    vectors: Mapping[str, Float32] | ObjectReader,
+    utt2spk: Mapping[str, str],
+    where: StrPath,
+    allow_loss: int,
+) -> None:
+    """Check that each x-vector has a speaker, and at most `allow_loss` utterances lack one."""
+    if unknown := [utt for utt in vectors if utt not in utt2spk]:
+        raise UserError(
+            f"{where}: {len(unknown)} x-vectors of utterances without a speaker in utt2spk, the "
+            f"first {unknown[0]}"
+        )
+    missing = [utt for utt in utt2spk if utt not in vectors]
+    if len(missing) > allow_loss:
+        raise LossError(
+            f"{where}: {len(missing)} of {len(utt2spk)} utterances have no x-vector "
+            f"({' '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}); "
+            f"--allow-loss is {allow_loss}"
+        )
+
+
+def average_by_speaker(
+    vectors: Iterable[tuple[str, Float32]], utt2spk: Mapping[str, str]
+) -> tuple[dict[str, Float32], dict[str, int]]:
+    """Mean (in float64) and number of the x-vectors of each speaker: (spk -> (d,), spk -> n).
+
+    vectors: (utterance, (d,)), which are added one by one as they come: in C order, as an .scp of
+    this project has them, the same x-vectors give the same bytes. As Kaldi's ivector-mean: nothing
+    is centred or scaled first. The order matters: averaging vectors of length 1 gives other scores.
+
+    >>> vectors = {"a-1": np.ones(1), "a-2": np.zeros(1)}
+    >>> mean, count = average_by_speaker(vectors.items(), {"a-1": "a", "a-2": "a"})
+    >>> float(mean["a"][0]), count
+    (0.5, {'a': 2})
+    """
+    sums: dict[str, Float64] = {}
+    counts: dict[str, int] = {}
+    for utt, vector in vectors:
+        speaker = utt2spk[utt]
+        if speaker in sums:
+            sums[speaker] += vector
+        else:
+            sums[speaker] = vector.astype(np.float64)
+        counts[speaker] = counts.get(speaker, 0) + 1
+    speakers = sort_ids(sums)
+    means = {speaker: (sums[speaker] / counts[speaker]).astype(np.float32) for speaker in speakers}
+    return means, {speaker: counts[speaker] for speaker in speakers}
+
+
+# ---- Linear discriminant analysis as Kaldi's ivector-compute-lda (--total-covariance-factor=0).
+
+COVARIANCE_FLOOR = 1e-6  # of the largest eigenvalue, as Kaldi's --covariance-floor
+
+
+def class_statistics(
+    vectors: Float64, classes: npt.NDArray[np.int64]
+) -> tuple[Float64, Float64, Float64]:
+    """Class means (S, D), class sizes (S,) and the scatter around the means (D, D).
+
+    vectors: (N, D); classes: (N,) from 0 to S - 1, each with at least one vector.
+    """
+    counts = np.bincount(classes).astype(np.float64)
+    sums = np.zeros((len(counts), vectors.shape[1]))
+    np.add.at(sums, classes, vectors)
+    means = sums / counts[:, None]
+    deviations = vectors - means[classes]
+    return means, counts, deviations.T @ deviations
+
+
+def whitening(covariance: Float64, floor: float = COVARIANCE_FLOOR) -> Float64:
+    """Whitening T (D, D), T C T' = I; eigenvalues below `floor` times the largest are raised.
+
+    ZeroDivisionError where nothing varies.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    if not values[-1] > 0:
+        raise ZeroDivisionError("all x-vectors of each speaker are equal")
+    values = np.maximum(values, floor * values[-1])
+    transform: Float64 = (vectors / np.sqrt(values)).T
+    return transform
+
+
+def clamp_dimension(wanted: int, n_features: int, n_speakers: int, n_vectors: int) -> int:
+    """Largest dimension up to `wanted` that the data support; warns when it is smaller.
+
+    Between speakers there are S - 1 directions, and within them N - S degrees of freedom.
+    """
+    possible = min(wanted, n_features, n_speakers - 1, n_vectors - n_speakers)
+    if possible < wanted:
+        logging.warning(
+            "LDA: %d dimensions instead of %d (vectors of %d, %d speakers, %d x-vectors)",
+            possible,
+            wanted,
+            n_features,
+            n_speakers,
+            n_vectors,
+        )
+    return possible
+
+
+def train_lda(vectors: Float64, classes: npt.NDArray[np.int64], dim: int) -> Float64:
+    """Transform (dim, D): within-class covariance I, most spread between classes first.
+
+    vectors: (N, D), centred.
+    """
+    _, _, scatter = class_statistics(vectors, classes)
+    within = scatter / len(vectors)
+    total = vectors.T @ vectors / len(vectors)
+    white = whitening(within)
+    values, directions = np.linalg.eigh(white @ (total - within) @ white.T)
+    order = np.argsort(-values, kind="stable")[:dim]
+    return directions[:, order].T @ white
+
+
+# ---- Two-covariance PLDA as Kaldi's (plda.cc; Ioffe 2006): training, scores, and its file.
+#
+# A vector is x = m + A (y + e), y ~ N(0, Psi) the same for all of a speaker's vectors, e ~ N(0, I)
+# new for each, Psi diagonal. `transform` is the inverse of A, so that u = transform (x - m).
+
+N_ITERATIONS = 10  # Kaldi's --num-em-iters
+
+
+@dataclass(frozen=True)
+class Plda:
+    """mean: (d,); transform: (d, d); psi: (d,) between-speaker variances, largest first."""
+
+    mean: Float64
+    transform: Float64
+    psi: Float64
+
+    def project(self, vectors: Float64, counts: Float64) -> Float64:
+        """Project to u (n, d), scaled to the mean length of a mean of `counts` (n,) vectors.
+
+        As Kaldi's TransformIvector with --normalize-length=true: the sum over the dimensions of
+        u^2 / (psi + 1/n) becomes d.
+        """
+        u = (vectors - self.mean) @ self.transform.T
+        expected = self.psi + 1.0 / counts[:, None]
+        scaled: Float64 = u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
+        return scaled
+
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
+        """(n, 2d + 1) of means of `counts` vectors; left @ right.T are log-likelihood ratios."""
+        return enrolment_terms(self.psi, self.project(vectors, counts), counts)
+
+    def right(self, vectors: Float64) -> Float64:
+        """(n, 2d + 1) of single vectors, see `left`."""
+        return trial_terms(self.project(vectors, np.ones(len(vectors))))
+
+
+def enrolment_terms(psi: Float64, u: Float64, counts: Float64) -> Float64:
+    """Coefficients (n, 2d + 1) of the log-likelihood ratio as a quadratic function of the trial v.
+
+    After n vectors of mean u (n, d) the speaker's next is N(m, V), m = n psi u / (n psi + 1) and
+    V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The coefficients of v, v^2 and 1 in
+    log N(v; m, V) - log N(v; 0, 1 + psi) stand side by side; `trial_terms` has v, v^2 and 1.
+    """
+    n = counts[:, None]
+    mean = n * psi / (n * psi + 1) * u
+    variance = 1 + psi / (n * psi + 1)
+    stranger = 1 + psi
+    constant = -0.5 * np.sum(np.log(variance / stranger) + mean**2 / variance, axis=1)
+    return np.hstack([mean / variance, -0.5 * (1 / variance - 1 / stranger), constant[:, None]])
+
+
+def trial_terms(v: Float64) -> Float64:
+    """Terms (n, 2d + 1): v, v^2 and 1, see `enrolment_terms`. v: (n, d)."""
+    return np.hstack([v, v**2, np.ones((len(v), 1))])
+
+
+def short_enrolment_terms(psi: Float64, u: Float64, counts: Float64, kinds: Float64) -> Float64:
+    """(n, d + 1 + K): `enrolment_terms` where counts take only the K values `kinds`.
+
+    The coefficients of v^2 depend on the count alone, so that sum over the dimensions is one number
+    for each trial and count, which `short_trial_terms` has; here a 1 picks that of the count.
+    """
+    terms, d = enrolment_terms(psi, u, counts), len(psi)
+    return np.hstack([terms[:, :d], terms[:, -1:], counts[:, None] == kinds])
+
+
+def short_trial_terms(psi: Float64, v: Float64, kinds: Float64) -> Float64:
+    """(m, d + 1 + K), see `short_enrolment_terms`. v: (m, d); kinds: (K,) counts, each once."""
+    square = enrolment_terms(psi, np.zeros((len(kinds), len(psi))), kinds)[:, len(psi) : -1]
+    return np.hstack([v, np.ones((len(v), 1)), v**2 @ square.T])
+
+
+def train_plda(
+    vectors: Float64, classes: npt.NDArray[np.int64], n_iterations: int = N_ITERATIONS
+) -> Plda:
+    """Train by expectation-maximisation from unit covariances, as Kaldi's PldaEstimator.
+
+    vectors: (N, d); classes: (N,) from 0 to S - 1. Every speaker counts once in the mean and in
+    the between-speaker covariance, however many vectors it has.
+    """
+    means, counts, scatter = class_statistics(vectors, classes)
+    mean = means.mean(axis=0)
+    deviations = means - mean
+    within = between = np.eye(vectors.shape[1])
+    for _ in range(n_iterations):
+        within, between = _iterate(within, between, deviations, counts, scatter)
+    return _diagonalise(mean, within, between)
+
+
+def _iterate(
+    within: Float64, between: Float64, deviations: Float64, counts: Float64, scatter: Float64
+) -> tuple[Float64, Float64]:
+    """Take one step: the new (within, between) from the posterior of each speaker's y."""
+    n_speakers = len(counts)
+    within_inverse, between_inverse = np.linalg.inv(within), np.linalg.inv(between)
+    within_sum, between_sum = scatter.copy(), np.zeros_like(scatter)
+    for n in np.unique(counts):  # the posterior covariance depends on n only
+        m = deviations[counts == n]
+        covariance = np.linalg.inv(between_inverse + n * within_inverse)
+        y = m @ (n * within_inverse) @ covariance
+        between_sum += len(m) * covariance + y.T @ y
+        within_sum += n * (len(m) * covariance + (m - y).T @ (m - y))
+    # Degrees of freedom: N - S of the scatter, S of the class means.
+    return within_sum / counts.sum(), between_sum / n_speakers
+
+
+def _diagonalise(mean: Float64, within: Float64, between: Float64) -> Plda:
+    """Whiten the within-speaker covariance and rotate the between-speaker one to a diagonal."""
+    white = np.linalg.inv(np.linalg.cholesky(within))
+    psi, rotation = np.linalg.eigh(white @ between @ white.T)
+    order = np.argsort(-psi, kind="stable")
+    return Plda(mean, rotation[:, order].T @ white, np.maximum(psi[order], 0.0))
+
+
+def write_plda(path: StrPath, plda: Plda) -> None:
+    """Write Kaldi's binary object (doubles), atomically."""
+    with atomic_write(path, "wb") as stream:
+        stream.write(b"\0B<Plda> ")
+        for array in (plda.mean, plda.transform, plda.psi):
+            stream.write(b"DV " if array.ndim == 1 else b"DM ")
+            for size in array.shape:
+                stream.write(struct.pack("<bi", 4, size))
+            stream.write(np.ascontiguousarray(array, dtype="<f8").tobytes())
+        stream.write(b"</Plda> ")
+
+
+def read_plda(path: StrPath) -> Plda:
+    """Read Kaldi's object, binary (single or double) or text; UserError for anything else."""
+    data = read_bytes(path)
+    try:
+        plda = Plda(*(_parse_binary(data) if data.startswith(b"\0B") else _parse_text(data)))
+        d = len(plda.mean)
+        if plda.transform.shape != (d, d) or plda.psi.shape != (d,) or d == 0:
+            raise ValueError("sizes do not agree")
+    except (ValueError, struct.error) as error:
+        raise UserError(f"{path}: not a Kaldi PLDA object, or damaged ({error})") from error
+    if not all(np.isfinite(a).all() for a in (plda.mean, plda.transform, plda.psi)):
+        raise UserError(f"{path}: holds a value that is not a finite number; train it again")
+    return plda
+
+
+def _parse_binary(data: bytes) -> tuple[Float64, Float64, Float64]:
+    place = _skip(data, 2, b"<Plda> ")
+    mean, place = _parse_array(data, place, 1)
+    transform, place = _parse_array(data, place, 2)
+    psi, place = _parse_array(data, place, 1)
+    _skip(data, place, b"</Plda> ")
+    return mean, transform, psi
+
+
+def _skip(data: bytes, place: int, token: bytes) -> int:
+    if data[place : place + len(token)] != token:
+        raise ValueError(f"no {token.decode().strip()} at byte {place}")
+    return place + len(token)
+
+
+def _parse_array(data: bytes, place: int, ndim: int) -> tuple[Float64, int]:
+    tag = data[place : place + 3]
+    kinds = {b"F": "<f4", b"D": "<f8"}
+    if tag[:1] not in kinds or tag[1:] != (b"V " if ndim == 1 else b"M "):
+        raise ValueError(f"no array at byte {place}")
+    place += 3
+    shape = [struct.unpack_from("<xi", data, place + 5 * axis)[0] for axis in range(ndim)]
+    place += 5 * ndim
+    kind = np.dtype(kinds[tag[:1]])
+    n_values = int(np.prod(shape))
+    array = np.frombuffer(data, kind, n_values, place).reshape(shape).astype(np.float64)
+    return array, place + n_values * kind.itemsize
+
+
+def _parse_text(data: bytes) -> tuple[Float64, Float64, Float64]:
+    text = data.decode("ascii").strip()
+    if not (text.startswith("<Plda>") and text.endswith("</Plda>")):
+        raise ValueError("no <Plda> ... </Plda>")
+    parts = [part.split("[") for part in text[6:-7].split("]")]
+    if len(parts) != 4 or any(len(part) != 2 or part[0].strip() for part in parts[:3]):
+        raise ValueError("three arrays in brackets are expected")
+    if parts[3][0].strip():
+        raise ValueError("something stands after the third array")
+    rows = [[float(x) for x in row.split()] for row in parts[1][1].splitlines() if row.strip()]
+    vectors = [np.array([float(x) for x in parts[i][1].split()]) for i in (0, 2)]
+    return vectors[0], np.array(rows), vectors[1]

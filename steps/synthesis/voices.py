@@ -1,0 +1,357 @@
+"""Target voices: the pool that they are read from, and how it is made."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from steps.content.extractors import at_frames
+from steps.learning.audio import load_training_audio
+from steps.speaker.vectors import read_xvectors
+from steps.synthesis.content import Finder, PlainContent, Stored, write_contents
+from steps.synthesis.f0 import F0Stats, read_f0_stats, speaker_f0_stats, write_f0_stats
+from steps.synthesis.world import HOP, silent_frames, unpack
+from utils.archives import ArchiveWriter, ObjectReader
+from utils.arrays import Float64
+from utils.cli import LossError, UserError, progress
+from utils.datadir import DataDir
+from utils.tables import (
+    StrPath,
+    is_there,
+    read_id_lists,
+    read_map,
+    replacing,
+    sort_ids,
+    write_id_lists,
+    write_map,
+)
+
+# ---- Target voices: speakers with their WORLD frames, x-vectors and F0 statistics, read when
+# needed.
+#
+# A pool is a folder that steps/make_voice_pool.py made. Memory grows with the speech of one speaker
+# (0.9 kB a frame, twice while it is read), not of the pool: the speakers used last are kept while
+# their frames together are few.
+
+PACKED = "voices.safetensors"  # of a pool to hand on: no frames
+MATCH_COEFFICIENTS = slice(1, 25)  # of the envelope code
+MATCH_OFFSETS = (-3, 0, 3)  # frames
+QUIET_SHARE = 0.15  # of each utterance's frames
+_CACHED_FRAMES = 50_000  # of all speakers that are kept, except the last
+_SMALLEST_SD = 1e-6
+_CONTENT_BY = "make it with steps/make_voice_pool.py --add-content"
+
+
+@dataclass(frozen=True)
+class PoolFrames:
+    """Frames of a voice: envelope (M, 40) raw codes, match (M, d) vectors to find them by."""
+
+    envelope: Float64
+    match: npt.NDArray[np.floating]
+
+
+class VoicePool:
+    """Speakers of a pool. Open it with `VoicePool.load`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        spk2utt: dict[str, list[str]],
+        xvectors: Float64,
+        f0: dict[str, F0Stats],
+        genders: dict[str, str],
+        content: Stored | None = None,
+    ) -> None:
+        """Tables of a pool, already read; xvectors (S, d) in C order of the speakers. content:
+        matches frames in place of their envelopes."""
+        self.folder = folder
+        self.speakers = tuple(sort_ids(spk2utt))
+        self._spk2utt, self._xvectors, self._f0, self._genders = spk2utt, xvectors, f0, genders
+        self._content = content
+        self._cache: OrderedDict[str, PoolFrames] = OrderedDict()
+
+    @classmethod
+    def load(cls, folder: StrPath, content: str = "") -> "VoicePool":
+        """Open the pool in a folder; UserError for a missing file, and for speakers that one file
+        lacks. content: of extractors.EXTRACTORS, to match frames by it."""
+        path = Path(folder)
+        if is_there(path / PACKED):
+            return cls(path, *_unpack(path / PACKED))
+        for name in ("spk2utt", "world.scp"):
+            if not (path / name).is_file():
+                raise UserError(f"{path / name}: is missing; make it with steps/make_voice_pool.py")
+        spk2utt = read_id_lists(path / "spk2utt")
+        xvectors = read_xvectors(path, "spk_xvector")
+        f0 = read_f0_stats(path)
+        for name, table in (("spk_xvector.scp", xvectors), ("spk_f0.scp", f0)):
+            if missing := [speaker for speaker in spk2utt if speaker not in table]:
+                raise UserError(
+                    f"{path / name}: speaker {missing[0]} of {path / 'spk2utt'} is not in it; "
+                    "make the pool again"
+                )
+        stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
+        genders = path / "spk2gender"
+        known = read_map(genders) if is_there(genders) else {}
+        if not content:
+            return cls(path, spk2utt, stack, f0, known)
+        utts = (utt for utts in spk2utt.values() for utt in utts)
+        stored = Stored(path, PlainContent(content), 0, utts, _CONTENT_BY)
+        return cls(path, spk2utt, stack, f0, known, stored)
+
+    @cached_property
+    def _world(self) -> ObjectReader:
+        return ObjectReader(self.folder / "world.scp")
+
+    @property
+    def xvectors(self) -> Float64:
+        """Means (S, d) of the speakers, neither centred nor scaled, in the order of `speakers`."""
+        return self._xvectors
+
+    def gender(self, speaker: str) -> str:
+        """Gender F or m, in lower case; UserError where the pool does not know it."""
+        if speaker not in self._genders:
+            raise UserError(
+                f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
+                "choose voices without regard to gender"
+            )
+        return self._genders[speaker]
+
+    def f0(self, speaker: str) -> F0Stats:
+        """Log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
+        self._utterances(speaker)
+        return self._f0[speaker]
+
+    def frames(self, speaker: str) -> PoolFrames:
+        """All frames of a speaker except the quiet ones (`loud_frames`), utterances in C order.
+
+        UserError for an unknown speaker, an utterance without frames, a voice of silence only.
+        """
+        if speaker in self._cache:
+            self._cache.move_to_end(speaker)
+            return self._cache[speaker]
+        parts = [self._read(utt) for utt in self._utterances(speaker)]
+        if not parts:
+            raise UserError(
+                f"{self.folder}: its voices are x-vectors only; frames of a voice need a pool of "
+                "steps/make_voice_pool.py"
+            )
+        frames = PoolFrames(
+            np.concatenate([part.envelope for part in parts]),
+            np.concatenate([part.match for part in parts]),
+        )
+        if not len(frames.envelope):
+            raise UserError(
+                f"{self.folder / 'world.scp'}: all frames of {speaker} are silent; leave the "
+                "speaker out of the pool"
+            )
+        self._cache[speaker] = frames
+        while len(self._cache) > 1 and self._n_cached() > _CACHED_FRAMES:
+            self._cache.popitem(last=False)
+        return frames
+
+    def check_content(self, digest: str) -> None:
+        """Check that the pool's content is from weights of this digest; UserError otherwise."""
+        found = self._content.of.digest if self._content is not None else "none"
+        if found != digest:
+            raise UserError(
+                f"{self.folder}: its content is of other weights ({found}) than are here "
+                f"({digest}); make the pool again"
+            )
+
+    def _n_cached(self) -> int:
+        return sum(len(frames.envelope) for frames in self._cache.values())
+
+    def _utterances(self, speaker: str) -> list[str]:
+        if speaker not in self._spk2utt:
+            raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
+        return sort_ids(self._spk2utt[speaker])
+
+    def _read(self, utt: str) -> PoolFrames:
+        matrix = self._world.matrix(utt)
+        try:
+            envelope = unpack(matrix).envelope
+        except UserError as error:
+            raise UserError(f"{self.folder / 'world.scp'}: {utt}: {error}") from error
+        loud = loud_frames(envelope)
+        if self._content is None:
+            return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
+        heard = self._content(utt, warped=False)
+        return PoolFrames(
+            envelope[loud], at_frames(heard, self._content.of, len(envelope), HOP)[loud]
+        )
+
+
+def write_packed(
+    path: Path,
+    xvectors: Mapping[str, Float64],
+    f0: Mapping[str, F0Stats],
+    genders: Mapping[str, str],
+) -> None:
+    """Write x-vectors, F0 statistics and genders of voices to one file, in half precision."""
+    names = sort_ids(xvectors)
+    statistics = [[f0[name].n, f0[name].mean, f0[name].sd, *f0[name].quantiles] for name in names]
+    told = {"names": "\n".join(names), "genders": "\n".join(genders.get(n, "") for n in names)}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "xvectors": np.stack([xvectors[name] for name in names]).astype(np.float16),
+        "f0": np.array(statistics).astype(np.float32),
+    }
+    with replacing(path) as beside:
+        save_file(arrays, beside, told)
+        beside.chmod(0o644)  # such files are readable for their owner alone
+
+
+def _unpack(
+    path: Path,
+) -> tuple[dict[str, list[str]], Float64, dict[str, F0Stats], dict[str, str]]:
+    """Tables of VoicePool from a file of `write_packed`; UserError for another file."""
+    try:
+        with safe_open(path, "numpy") as stream:
+            told = stream.metadata()
+            xvectors = stream.get_tensor("xvectors").astype(np.float64)
+            rows = stream.get_tensor("f0").astype(np.float64)
+        names, genders = told["names"].split("\n"), told["genders"].split("\n")
+        found = zip(names, genders, rows, xvectors, strict=True)
+        f0 = {
+            name: F0Stats(int(row[0]), float(row[1]), float(row[2]), row[3:])
+            for name, _, row, _ in found
+        }
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: holds no voices ({error}); make it again") from error
+    known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
+    order = [names.index(name) for name in sort_ids(names)]
+    return {name: [] for name in names}, xvectors[order], f0, known
+
+
+def match_vectors(envelope: Float64) -> Float64:
+    """Vectors (T, 72) to compare frames by, from the codes (T, 40) of one utterance.
+
+    Coefficients 1-24, each with mean 0 and variance 1 within the utterance, of frames t-3, t and
+    t+3 (beyond the ends: the first and the last). Sources and pool are treated alike, each by
+    utterance. Digital silence does not count in mean and variance, for its codes are far from all
+    others. A coefficient that does not vary becomes 0.
+    """
+    part = envelope[:, MATCH_COEFFICIENTS].astype(np.float64)
+    sound = part[~silent_frames(envelope)]
+    sound = sound if len(sound) else part
+    normal = (part - sound.mean(axis=0)) / np.maximum(sound.std(axis=0), _SMALLEST_SD)
+    places = np.arange(len(normal))
+    return np.hstack([normal[np.clip(places + o, 0, len(normal) - 1)] for o in MATCH_OFFSETS])
+
+
+def loud_frames(envelope: Float64) -> npt.NDArray[np.intp]:
+    """Indices, ascending, of an utterance's frames that may serve as targets.
+
+    Excluded are the 15 % of lowest energy (coefficient 0; the number rounded down, earlier frames
+    first among equals), and digital silence.
+    """
+    order = np.argsort(envelope[:, 0], kind="stable")
+    kept = np.sort(order[int(QUIET_SHARE * len(order)) :])
+    return kept[~silent_frames(envelope)[kept]]
+
+
+# ---- Making the folder that `VoicePool` opens; one utterance in memory at a time.
+
+
+@dataclass
+class _Frames:
+    """Reader of F0 contours of WORLD frames that counts the usable target frames by utterance."""
+
+    world: ObjectReader
+    n_loud: dict[str, int]
+
+    def contour(self, utt: str) -> npt.NDArray[np.float64]:
+        try:
+            frames = unpack(self.world.matrix(utt))
+        except UserError as error:
+            where = f"{self.world.path}: {utt}"
+            raise UserError(str(error) if where in str(error) else f"{where}: {error}") from error
+        self.n_loud[utt] = len(loud_frames(frames.envelope))
+        return frames.f0
+
+
+@dataclass(frozen=True)
+class PoolCounts:
+    """Contents of a pool; lost: utterances without frames, and speakers who have no others."""
+
+    n_utterances: int
+    n_speakers: int
+    n_frames: int
+    n_lost: int
+    n_lost_speakers: int
+
+    def summary(self) -> str:
+        """Counts in one line."""
+        return (
+            f"read {self.n_utterances} utterances / written {self.n_speakers} voices, "
+            f"{self.n_frames} frames that are not quiet / skipped {self.n_lost} utterances, "
+            f"{self.n_lost_speakers} voices"
+        )
+
+
+def make_voice_pool(
+    world: Path, data: DataDir, xvectors: Path, out: Path, allow_loss: int
+) -> PoolCounts:
+    """Write the pool (steps/make_voice_pool.py says which files); spk2utt last.
+
+    LossError for more than `allow_loss` utterances without frames; UserError for a speaker without
+    an x-vector or with silent frames only, and where no speaker is left.
+    """
+    scp = world / "world.scp"
+    if not scp.is_file():
+        raise UserError(f"{scp}: is missing; make it with steps/extract_world.py")
+    frames = _Frames(ObjectReader(scp), {})
+    lost = [utt for utt in data.utt2spk if utt not in frames.world]
+    if len(lost) > allow_loss or len(lost) == len(data.utt2spk):
+        raise LossError(
+            f"{scp}: {len(lost)} of {len(data.utt2spk)} utterances of {data.path} are not in it "
+            f"(the first: {lost[0]}); --allow-loss is {allow_loss}"
+        )
+    present = {spk: [u for u in utts if u in frames.world] for spk, utts in data.spk2utt.items()}
+    spk2utt = {spk: utts for spk, utts in present.items() if utts}
+    vectors = read_xvectors(xvectors, "spk_xvector")
+    if missing := [spk for spk in spk2utt if spk not in vectors]:
+        raise UserError(f"{xvectors / 'spk_xvector.scp'}: speaker {missing[0]} is not in it")
+    stats = speaker_f0_stats(spk2utt, frames.contour)
+    for spk, utts in spk2utt.items():
+        if not sum(frames.n_loud[utt] for utt in utts):
+            raise UserError(f"{scp}: all frames of {spk} are silent; leave the speaker out")
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "spk2utt").unlink(missing_ok=True)  # until the rest is whole again
+    write_f0_stats(out, stats)
+    with ArchiveWriter(out / "spk_xvector") as writer:
+        for spk in spk2utt:
+            writer.write(spk, vectors[spk])
+    _write_tables(scp, data, spk2utt, out)
+    n_frames = sum(frames.n_loud.values())
+    return PoolCounts(
+        len(frames.n_loud), len(spk2utt), n_frames, len(lost), len(present) - len(spk2utt)
+    )
+
+
+def add_content(data: DataDir, out: Path, name: str, device: str) -> None:
+    """Add the content of all utterances to a pool, by an extractor's name."""
+    utt2spk = read_map(out / "utt2spk")
+    assert data.wav is not None
+    audio = load_training_audio(data.wav, utt2spk, cache_gb=0.0, minimum_seconds=0.0)
+    finder = Finder(audio, PlainContent(name), 0, device)
+    write_contents(finder, audio.lengths, out, PlainContent(name), 0, progress("content"))
+
+
+def _write_tables(scp: Path, data: DataDir, spk2utt: dict[str, list[str]], out: Path) -> None:
+    if out.resolve() != scp.parent.resolve():
+        entries = read_map(scp, rest_of_line=True)
+        write_map(out / "world.scp", {u: entries[u] for utts in spk2utt.values() for u in utts})
+    genders = data.spk2gender or {}
+    (out / "spk2gender").unlink(missing_ok=True)
+    if known := {spk: genders[spk] for spk in spk2utt if spk in genders}:
+        write_map(out / "spk2gender", known)
+    write_map(out / "utt2spk", {utt: spk for spk, utts in spk2utt.items() for utt in utts})
+    write_id_lists(out / "spk2utt", spk2utt)
