@@ -94,14 +94,21 @@ def _pooled(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=results.metrics.columns).assign(split=ALL)
 
 
-def most_linkable(results: Results) -> dict[str, dict[str, float]]:
-    """System -> person -> linkability by the attacker and evaluator who link them most surely."""
-    found: dict[str, dict[str, float]] = {}
-    for row in where(results.speakers, metric="linkability").itertuples():
-        if math.isfinite(row.value):
-            own = found.setdefault(row.system, {})
-            own[row.speaker] = max(row.value, own.get(row.speaker, -math.inf))
-    return found
+def most_linkable(results: Results) -> dict[str, dict[str, tuple[float, float]]]:
+    """System -> person -> linkability by the attacker and evaluator who link them most surely, and
+    by the same evaluator without protection (NaN where that was not measured)."""
+    rows = where(results.speakers, metric="linkability")
+    bare = {
+        (row.evaluator, row.split, row.speaker): row.value
+        for row in where(rows, system="original").itertuples()
+    }
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for row in rows.itertuples():
+        own = found.setdefault(row.system, {})
+        if row.value > own.get(row.speaker, (-math.inf,))[0]:
+            before = bare.get((row.evaluator, row.split, row.speaker), math.nan)
+            own[row.speaker] = row.value, before
+    return {system: own for system, own in found.items() if own}
 
 
 def people(results: Results) -> Drawing | None:
@@ -114,18 +121,18 @@ def people(results: Results) -> Drawing | None:
         2.9, "each person's worst attacker", "people, the most recognisable first",
         "linkability (1: linked for sure)", grid="y", ylim=(0, 1.03),
     )  # fmt: skip
-    if "original" in found:
-        y = sorted(found["original"].values(), reverse=True)
-        axes.plot(np.arange(1, len(y) + 1), y, ":", color=draw.SOFT, label="unprotected speech")
     said = []
     for i, system in systems:
         own = found[system]
-        names = sorted(own, key=lambda name: (-own[name], name))
-        axes.plot(np.arange(1, len(names) + 1), [own[name] for name in names], linestyle="none",
-                  markersize=4, label=draw.label(system), **draw.look(i))  # fmt: skip
-        sure = sum(value > 0.5 for value in own.values())
-        worst = ", ".join(f"{name} {number(own[name])}" for name in names[:3])
+        names = sorted(own, key=lambda name: (-own[name][0], name))
+        x = np.arange(1, len(names) + 1)
+        axes.plot(x, [own[name][1] for name in names], "_", color=draw.SOFT, markersize=4)
+        axes.plot(x, [own[name][0] for name in names], linestyle="none", markersize=4,
+                  label=draw.label(system), **draw.look(i))  # fmt: skip
+        sure = sum(value > 0.5 for value, _ in own.values())
+        worst = ", ".join(f"{name} {number(own[name][0])}" for name in names[:3])
         said.append(f"{system} leaves {sure} of {len(own)} people above 0.5; worst: {worst}")
+    axes.plot([], [], "_", color=draw.SOFT, label="unprotected, by the same evaluator")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     draw.legend(canvas)
