@@ -50,7 +50,7 @@ def attackers(results: Results) -> Drawing | None:
         return None
     canvas, axes = draw.new(
         1.1 + 0.36 * len(judged), "the strongest attacker", grid="x", xlim=(0, 51),
-        ylim=(len(judged) - 0.5, -0.5), x="EER (%); grey: without protection",
+        ylim=(len(judged) - 0.5, -0.5), x="EER (%)",
     )  # fmt: skip
     said = []
     for y, (i, system, own, attack) in enumerate(judged):
@@ -67,6 +67,8 @@ def attackers(results: Results) -> Drawing | None:
         range(len(judged)), [f"{draw.label(system)}, {own.group}" for _, system, own, _ in judged]
     )
     axes.axvline(50, color=draw.SOFT, linewidth=0.8, linestyle=":")
+    axes.plot([], [], "|", color=draw.SOFT, label="unprotected, by the same evaluator")
+    draw.legend(canvas, 1)
     alt = f"EERs, folded at 50 %: {'; '.join(said)}. Bars: 95 % intervals over people."
     return Drawing(canvas, draw.slug("eer", "first"), "What an attacker can do", alt)
 
