@@ -234,6 +234,6 @@ def test_an_unknown_system_is_named(tmp_path: Path) -> None:
     """Refused before anything is made; tests/test_plan.py has what else is."""
     make_corpus_folder(tmp_path)
     done = run_recipe(tmp_path, "--systems", "b3", status=2)
-    assert done.stderr.endswith("conf/systems/b3.yaml is missing; there are: b2.yaml b2r.yaml\n")
+    assert done.stderr.endswith("conf/systems/b3.yaml is missing; the nearest names are: b2, b2r\n")
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
     assert not (tmp_path / "data").exists()

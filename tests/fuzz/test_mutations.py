@@ -155,23 +155,20 @@ def of_archives(root: Path) -> Iterator[Target]:
         for utt in list(vectors)[:5]:
             writer.write(utt, vectors[utt])
             frames.write(utt, rng.normal(size=(3, 4)))
-    for stem, read in (
-        ("xvector", read_vectors),
-        ("frames", read_frames),
-    ):
+    whole = root / "xvector.ark"
+    yield Target(whole, "archive", lambda: read_vectors(whole))
+
+    def read_frames(path: Path) -> list[object]:
+        reader = ObjectReader(path)
+        return [reader.matrix(key) for key in list(vectors)[:5]]
+
+    for stem, read in (("xvector", read_vectors), ("frames", read_frames)):
         ark, scp = root / f"{stem}.ark", root / f"{stem}.scp"
-        yield Target(ark, "archive", lambda read=read, scp=scp: read(scp))
         yield Target(ark, "binary", lambda read=read, scp=scp: read(scp), ("noise",))
         yield Target(scp, "table", lambda read=read, scp=scp: read(scp), ("stranger", "row less"))
     write_backend(root / "backend", train_backend(vectors, utt2spk, 3))
     for name, kind in (("mean.vec", "text"), ("transform.mat", "binary"), ("plda", "binary")):
         yield Target(root / "backend" / name, kind, lambda: load_backend(str(root / "backend")))
-
-
-def read_frames(path: Path) -> list[object]:
-    """All matrices of an .scp."""
-    reader = ObjectReader(path)
-    return [reader.matrix(key) for key in reader]
 
 
 def of_settings(root: Path) -> Iterator[Target]:
