@@ -160,7 +160,7 @@ def of_archives(root: Path) -> Iterator[Target]:
 
     def read_frames(path: Path) -> list[object]:
         reader = ObjectReader(path)
-        return [reader.matrix(key) for key in list(vectors)[:5]]
+        return [reader.matrix(key) for key in (*reader, *list(vectors)[:5])]
 
     for stem, read in (("xvector", read_vectors), ("frames", read_frames)):
         ark, scp = root / f"{stem}.ark", root / f"{stem}.scp"
