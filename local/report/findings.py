@@ -322,8 +322,8 @@ def not_measured(results: Results) -> list[str]:
         said.append(f"{len(undefined)} figures are not defined on this data{what}; see the tables.")
     if len(results.metrics) and not results.targets():
         said.append(
-            "Linkability by target voice (paper 001, Fig. 3): it takes at least three systems "
-            "const_NN, which convert all speech to one voice each; the radar is drawn over "
+            "Linkability by target voice (Champion et al. 2021, Fig. 3): it takes at least three "
+            "systems const_NN, which convert all speech to one voice each; the radar is drawn over "
             "speakers only."
         )
     return said

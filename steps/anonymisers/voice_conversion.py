@@ -60,8 +60,8 @@ NOTES = {
     "not those of the challenge's B1.",
     "nsf": "B1 with this project's own neural source-filter synthesiser and x-vectors; the figures "
     "are not those of the challenge's B1.",
-    "bn": "Speech generated from a recogniser's content, F0 and a pseudo x-vector, as papers 001 "
-    "and 004 describe it, by this project's own network and the WORLD vocoder.",
+    "bn": "Speech generated from a recogniser's content, F0 and a pseudo x-vector, as in Champion "
+    "et al. 2021 and Liu et al. 2025, by this project's own network and the WORLD vocoder.",
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 PREDICTED = "predicted"  # F0 by the synthesiser, from the content
