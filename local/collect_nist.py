@@ -4,7 +4,7 @@
 FOLDERs hold metrics.json, .../<system>/<list>.<evaluator>/<condition>/<split>, with the lists
 trial1_p<profile>, trial2_p<profile>, cross, leakage_p<profile>, and trial2 of the system original.
 OUT gets metrics.csv (one figure a row), run.json (where they came from, for keep_results.py) and
-RESULTS.md, laid out as 003's Tables 5 to 8, whose figures stand beside.
+RESULTS.md, laid out as the paper's Tables 5 to 8, with the printed figures beside.
 """
 
 import argparse

@@ -7,7 +7,7 @@
   figures      adds the parts and writes the figures as JSON, each with bounds of its exact value
   run          all three, one part after the other
 
-and EER and D_ECE against the number of speakers (004, Fig. 9), as egs/TEMPLATE/large.sh does:
+and EER and D_ECE against the number of speakers (Liu et al. 2025, Fig. 9), as in large.sh:
 
   populations  draws populations of speakers, simulated or real, and plans all pairs of each
   curve        adds the parts of all populations of a system

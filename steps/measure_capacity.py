@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure how many pseudo-speakers can be told apart (004, Fig. 11).
+"""Measure how many pseudo-speakers can be told apart (Liu et al. 2025, Fig. 11).
 
 OUT is a table: for growing numbers of vectors the mean cosine over all pairs, the smallest and
 largest, and, with --threshold, the share of pairs above it, that is, of pseudo-speakers that an
@@ -53,7 +53,7 @@ def main(
     voices: Annotated[Path, "What gives the vectors (see above)"],
     out: OutFile, *,
     sizes: Annotated[
-        tuple[int, ...], "The numbers of vectors, ascending (004: up to 2000000)", "N",
+        tuple[int, ...], "The numbers of vectors, ascending (Liu et al. 2025: to 2000000)", "N",
     ] = (100, 1000, 10000),
     threshold: Annotated[
         str | None, "The cosine from which on two voices count as one, such as an evaluator's at "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what a pseudo-speaker costs (004, Table III).
+"""Measure what a pseudo-speaker costs (Liu et al. 2025, Table III).
 
 CONF is the YAML file of a system with a `generator`, OUT a JSON file: CPU time of this process (one
 thread) over --vectors pseudo-speakers that are asked for one by one, each with a key of its own and
