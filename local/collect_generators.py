@@ -2,8 +2,8 @@
 """Put together what was measured of the generators of pseudo-speakers.
 
 OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of Liu et al. 2025),
-capacity.pdf and capacity.svg (their Fig. 11), and run.json (command, commit, versions). THRESHOLD is
-the file of local/find_threshold.py, REAL a folder with the capacity.tsv of real speakers.
+capacity.pdf and capacity.svg (their Fig. 11), and run.json (command, commit, versions). THRESHOLD
+is the file of local/find_threshold.py, REAL a folder with the capacity.tsv of real speakers.
 Generators without --attacked are "not run".
 """
 

@@ -2,7 +2,7 @@
 """Write RESULTS.md of the white-box study (Champion et al. 2021) into a folder of results.
 
 RESULTS is a folder that local/collect_results.py made of the study's figures. The tables are means
-and standard deviations over constant targets, beside the paper's; then each target and each speaker.
+and standard deviations over constant targets, beside the paper's; then each target and speaker.
 """
 
 import argparse
