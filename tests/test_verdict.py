@@ -17,7 +17,7 @@ NAMED = {"named": 1.0, "chance": 1 / 11, "people": 11.0}
 
 
 def attack(eer: float, low: float, high: float, bare: Value = KNOWN, **more: object) -> Attack:
-    given = {"people": 20.0, "controlled": True} | more
+    given = {"people": 20.0, "controlled": True, "named": 0.05, "chance": 0.05} | more
     return Attack("ignorant", "e/cosine", Value(eer, low, high), bare, **given)  # type: ignore[arg-type]
 
 
@@ -49,6 +49,14 @@ CASES = {
     "few people with target trials of many in the list (were counted)": (
         [attack(0.49, 0.45, 0.53, people=8.0)],
         Level.UNSHOWN, "but fewer than 10 people have target trials",
+    ),
+    "people with target trials are not known of one of two attacks": (
+        [attack(0.49, 0.45, 0.53), attack(0.49, 0.45, 0.53, people=math.nan)],
+        Level.UNSHOWN, "but fewer than 10 people have target trials",
+    ),
+    "nobody tried to name people": (
+        [attack(0.49, 0.45, 0.53, named=math.nan)],
+        Level.UNSHOWN, "but nobody tried to name people",
     ),
     "an EER that is not defined (had no row)": (
         [attack(math.nan, math.nan, math.nan)], Level.UNJUDGED, "no EER is defined",

@@ -167,15 +167,17 @@ def _known(low: float) -> float:
 
 def _hidden(judges: Sequence[Attack], naming: Sequence[Attack], worst_person: float) -> Verdict:
     """The best verdict, or why it cannot be given."""
-    lowest, people = _lowest(judges), min(a.people for a in judges)
+    lowest = _lowest(judges)
     if naming and min(a.p_named for a in naming) < LEVEL:
         most = min(naming, key=lambda a: a.p_named)
         return Verdict(Level.UNSHOWN, f"but {_say_named(most)}, which may be chance", lowest)
     if worst_person > LINKED:
         said = f"but the worst-protected person has a linkability of {number(worst_person)}"
         return Verdict(Level.UNSHOWN, said, lowest)
-    if not people >= FEWEST:
+    if not all(a.people >= FEWEST for a in judges):
         return Verdict(Level.UNSHOWN, f"but fewer than {FEWEST} people have target trials", lowest)
+    if not naming:
+        return Verdict(Level.UNSHOWN, "but nobody tried to name people", lowest)
     if not any(a.controlled for a in judges):
         said = "but no control shows that these attackers find people whose voices change"
         return Verdict(Level.UNSHOWN, said, lowest)
