@@ -206,9 +206,10 @@ RULES = (
     f"the EER is below {percent(MOSTLY, 0)}, below {percent(OFTEN, 0)}, or higher; or people are "
     f"named more often than by chance: more than {percent(NAMED_OFTEN, 0)} of them is often.",
     f"{WORDS[Level.HIDDEN]}: the interval of every evaluator's EER is above {percent(MARGIN, 0)}, "
-    f"attackers tried to name people and did no better than chance, no person's linkability is above {number(LINKED, 1)}, at "
-    f"least {FEWEST} people with target trials were attacked, and a control has shown that an "
-    "attacker finds people whose voices change. No attacker has such a control yet.",
+    "attackers tried to name people and did no better than chance, no person's linkability is "
+    f"above {number(LINKED, 1)}, at least {FEWEST} people with target trials were attacked, and a "
+    "control has shown that an attacker finds people whose voices change. No attacker has such a "
+    "control yet.",
     f"{WORDS[Level.UNSHOWN]}: anything else. It says what may still be possible.",
     "Naming is tested against guessing (binomial, corrected for the number of attackers). The cell "
     "names the attacker and evaluator that decide, with the same evaluator's EER without "
