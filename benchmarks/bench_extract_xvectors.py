@@ -26,10 +26,10 @@ import soundfile
 import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import NetworkEncoder, extract
 from steps.speaker.network import EncoderNetwork
+from steps.training.settings import read_config
 from utils.cli import keep_freed_memory
 
 CONF = ROOT / "egs/TEMPLATE/conf/encoders/ecapa_mini.yaml"

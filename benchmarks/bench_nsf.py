@@ -21,12 +21,12 @@ sys.path[0] = str(ROOT)
 import numpy as np
 
 from steps.audio import read_audio
-from steps.learning.settings import read_config
 from steps.synthesis.base import Target
 from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser, pulse_train
 from steps.synthesis.world import extract_f0
+from steps.training.settings import read_config
 from utils.arrays import Float64
 
 GOAL, RUNS, N_FILES, N_XVECTOR = 0.02, 5, 12, 256

@@ -26,8 +26,8 @@ import numpy as np
 import soundfile
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig, fine_tuned
+from steps.training.settings import read_config
 from utils.archives import ArchiveWriter
 from utils.tables import write_map
 

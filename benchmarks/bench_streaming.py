@@ -23,9 +23,9 @@ import numpy as np
 from benchmarks.bench_mcadams import load_speech
 from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.audio import SAMPLE_RATE
-from steps.folders.job import load_system
-from steps.folders.stream import Live, make_live
 from steps.sources import Key, Source
+from steps.standalone.job import load_system
+from steps.standalone.stream import Live, make_live
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.world import extract_f0
 from utils.arrays import Float64

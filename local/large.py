@@ -93,8 +93,8 @@ def _prepare(
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     """Read x-vectors and make a plan."""
-    from steps.large import tiles
-    from steps.large.plans import make_plan, read_sides
+    from steps.populations import tiles
+    from steps.populations.plans import make_plan, read_sides
     from steps.speaker.backends import load_normalised
 
     scorer = load_normalised(backend, asnorm)
@@ -133,7 +133,7 @@ def _count(
 def _count_parts(
     folder: Path, numbers: Sequence[int], parts: int, device: str, every: float
 ) -> None:
-    from steps.large.plans import count_part, load_plan, part_path
+    from steps.populations.plans import count_part, load_plan, part_path
 
     plan = load_plan(folder)
     for number in numbers:
@@ -153,7 +153,7 @@ def _figures(plan: Plan, out: OutFile, *, parts: Parts = 1, bootstrap: Bootstrap
     """Add the parts of a plan and write the figures."""
     from local.metrics.large import report, widest
     from local.options import write_figures
-    from steps.large.plans import read_total
+    from steps.populations.plans import read_total
 
     total = read_total(plan, parts)
     made: dict[str, Any] = report(total, n_bootstrap=bootstrap, seed=total.plan.info["seed"])
@@ -221,9 +221,16 @@ def _populations(
     stopped run goes on when the same command is given again: plans that are whole are not made
     anew.
     """
-    from steps.large.plans import make_plan
-    from steps.large.populations import Real, Recipe, Simulated, fit_sources, read_real, write_table
-    from steps.large.tiles import Bins
+    from steps.populations.plans import make_plan
+    from steps.populations.populations import (
+        Real,
+        Recipe,
+        Simulated,
+        fit_sources,
+        read_real,
+        write_table,
+    )
+    from steps.populations.tiles import Bins
     from steps.speaker.backends import load_normalised
 
     speakers = [size for size, _ in sizes]
@@ -268,8 +275,8 @@ def _curve(
     """
     from local.metrics.large import report
     from local.report.large import Point
-    from steps.large.plans import read_total
-    from steps.large.populations import Row, read_table, write_table
+    from steps.populations.plans import read_total
+    from steps.populations.populations import Row, read_table, write_table
 
     if not bootstrap:
         raise UserError("--bootstrap: from 1 on")

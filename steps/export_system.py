@@ -36,7 +36,7 @@ def main(
     ] = None,
     seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from steps.folders.export import export_system
+    from steps.standalone.export import export_system
 
     near = export_system(
         conf, synthesiser, pool, out,

@@ -24,8 +24,8 @@ from utils.options import DataFolder, OutFolder, Seed
 def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu"
 ) -> None:
-    from steps.learning.settings import read_config
     from steps.synthesis.registry import find_content_structure
+    from steps.training.settings import read_config
     from utils.cli import progress
     from utils.datadir import load_data_dir
     from utils.registry import load
@@ -33,9 +33,9 @@ def main(
     config = read_config(load(find_content_structure(conf).config), conf)
     data = load_data_dir(data_dir)
 
-    from steps.learning.audio import load_training_audio
-    from steps.learning.weights import check_device
     from steps.synthesis.content import Finder, write_contents
+    from steps.training.audio import load_training_audio
+    from steps.training.weights import check_device
 
     check_device(device)
     audio = load_training_audio(data.wav, data.utt2spk, cache_gb=0.0, minimum_seconds=0.5)

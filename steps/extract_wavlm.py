@@ -40,9 +40,9 @@ def main(
         raise UserError(f"{data_dir / 'spk2gender'}: is missing; targets are drawn by gender")
     if is_there(out / "world.scp"):
         raise UserError(f"{out}: holds a pool of WORLD frames; take another folder")
-    from steps.learning.weights import check_device
     from steps.synthesis.wavlm import WAVLM_URL, WEIGHTS, WavLMFeatures, fetch, trim
     from steps.synthesis.world import measure_all
+    from steps.training.weights import check_device
 
     check_device(device)
     file = fetch("--wavlm", wavlm, WAVLM_URL, None)

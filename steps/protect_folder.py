@@ -64,7 +64,7 @@ def main(
     ] = "mix",
 ) -> None:  # fmt: skip
     _return_large_arrays()
-    from steps.folders.job import (
+    from steps.standalone.job import (
         Journal,
         Work,
         draw_key,
@@ -76,7 +76,7 @@ def main(
         read_speakers,
         unfinished,
     )
-    from steps.folders.stream import Recording
+    from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")

@@ -42,9 +42,9 @@ def main(
     ] = 1.0,
 ) -> None:  # fmt: skip
     from steps.audio import SAMPLE_RATE
-    from steps.folders.job import draw_key, key_number, load_system, read_key
-    from steps.folders.stream import make_live, open_pipe, to_bytes
     from steps.sources import Key
+    from steps.standalone.job import draw_key, key_number, load_system, read_key
+    from steps.standalone.stream import make_live, open_pipe, to_bytes
 
     if key is not None and key_file is not None:
         raise UserError("--key and --key-file: give one of them")

@@ -38,8 +38,8 @@ def main(
         Path | None, "The folder of the encoder that is fine-tuned (see above)", "MODEL",
     ] = None,
 ) -> None:  # fmt: skip
-    from steps.learning.settings import read_config, with_steps
     from steps.speaker.config import EncoderConfig, fine_tuned
+    from steps.training.settings import read_config, with_steps
     from utils.cli import keep_freed_memory
     from utils.datadir import check_unseen, load_data_dir, read_training_speakers
 
@@ -60,8 +60,8 @@ def main(
             logging.warning("%s: no spklist: whom it learnt from is not known", init_from)
         check_unseen(before or [], init_from, not_speakers_of)
 
-    from steps.learning.audio import load_training_audio
     from steps.speaker.training import train_encoder
+    from steps.training.audio import load_training_audio
 
     audio = load_training_audio(
         data.wav,

@@ -28,7 +28,7 @@ def main(
     steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     from steps.asr.ctc_training import CtcConfig
-    from steps.learning.settings import read_config, with_steps
+    from steps.training.settings import read_config, with_steps
     from utils.cli import keep_freed_memory
     from utils.datadir import check_unseen, load_data_dir
 
@@ -41,7 +41,7 @@ def main(
     check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
     from steps.asr.ctc_training import Material, train_ctc
-    from steps.learning.audio import load_training_audio
+    from steps.training.audio import load_training_audio
 
     audio = load_training_audio(
         data.wav,

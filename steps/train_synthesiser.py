@@ -43,8 +43,8 @@ def main(
     ] = None,
     not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.learning.settings import read_config
     from steps.synthesis.registry import STRUCTURES, find_content_structure, find_structure
+    from steps.training.settings import read_config
     from utils.cli import keep_freed_memory
     from utils.datadir import check_unseen, load_data_dir, write_training_speakers
     from utils.registry import load
@@ -60,7 +60,7 @@ def main(
     data = load_data_dir(data_dir)
     check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
-    from steps.learning.audio import load_training_audio
+    from steps.training.audio import load_training_audio
 
     audio = load_training_audio(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5

@@ -9,11 +9,11 @@ import pytest
 import soundfile
 import torch
 
-from steps.learning.audio import TrainingAudio, load_training_audio
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import analyse, pack
+from steps.training.audio import TrainingAudio, load_training_audio
 from utils.archives import ArchiveWriter
 from utils.arrays import Float64
 from utils.tables import read_map, write_id_lists, write_map

@@ -28,13 +28,13 @@ from steps.generators import training as trained
 from steps.generators.identity import identity_vectors
 from steps.generators.pool import PoolGenerator
 from steps.generators.training import GeneratorLoop, GeneratorTrainer, make_training_vectors
-from steps.learning.loop import descend
-from steps.learning.settings import read_config
 from steps.sources import Key, Resources, Run, Source
 from steps.speaker import backends, config, encoders
 from steps.speaker.config import EncoderConfig
 from steps.speaker.network import EncoderNetwork
 from steps.synthesis import registry as synthesisers
+from steps.training.loop import descend
+from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
 from tests.refusals import refuses
 from tests.test_compute_metrics import write_lists

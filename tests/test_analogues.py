@@ -11,7 +11,7 @@ from test_nsf import pool
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.vocoder import Articulation, log_areas, reflections, smoothed, tube_power
 from steps.sources import Key, Resources, Source
-from steps.synthesis import bn
+from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import ContentChange, Ranges, draw_noise, gaussian_sd
 from steps.synthesis.f0 import compute_f0_stats
@@ -115,7 +115,7 @@ def network(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     out = tmp_path_factory.mktemp("network")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (bn, bn_content):
+        for module in (bottleneck, bn_content):
             patch.setattr(module, "load_extractor", lambda name, device="cpu": Bands())
         train(pool, out, settings(60))
     return out
@@ -181,7 +181,7 @@ def test_a_fabricated_speaker_keeps_their_tube(
 def test_energy_s_range_is_wider_or_narrower(with_f0: Path, network: Path) -> None:
     from dataclasses import replace
 
-    synthesiser = bn.BnSynthesiser.load(network, keep=("energy",))
+    synthesiser = bottleneck.BnSynthesiser.load(network, keep=("energy",))
     wave = voice(1.5, 120, 550)
     spreads = []
     for factor in (0.5, 1.0, 1.5):

@@ -16,9 +16,9 @@ from local.report import select, tables
 from local.report.words import absent
 from steps import anonymise, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
-from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
+from steps.training.settings import read_config
 from tests.making import write_archive
 from tests.refusals import refuses
 from tests.report_rows import Figure, frame

@@ -12,7 +12,6 @@ import torch
 import yaml
 from test_nsf import keep
 
-from steps.learning.settings import read_config
 from steps.synthesis.b1b import (
     B1bConfig,
     B1bNetwork,
@@ -40,6 +39,7 @@ from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.training import B1bTrainer, BatchMaker, Voices, train_b1b
 from steps.synthesis.world import analyse
 from steps.train_synthesiser import main
+from steps.training.settings import read_config
 from tests import making
 from tests.making import RATE, assert_same_network, audio_of, voice, write_pool
 from tests.refusals import refuses

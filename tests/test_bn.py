@@ -22,15 +22,14 @@ from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.content.units import UnitSettings, load_ear, make_units
 from steps.export_system import main as export_system
-from steps.folders.export import averages, make_voices
 from steps.generators.training import TrainingVectors, train_generator
-from steps.learning.settings import read_config
 from steps.protect_folder import main as protect_folder
 from steps.speaker.vectors import read_xvectors
-from steps.synthesis import bn, bn_training
+from steps.standalone.export import averages, make_voices
+from steps.synthesis import bottleneck, bottleneck_training
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import Target
-from steps.synthesis.bn import (
+from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
     BnNetwork,
@@ -49,6 +48,7 @@ from steps.synthesis.f0 import (
 from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
+from steps.training.settings import read_config
 from tests.making import RATE, assert_same_network, audio_of, stopped_at, voice
 from tests.refusals import refuses
 from utils.cli import UserError
@@ -76,7 +76,7 @@ class Bands:
 
 @pytest.fixture(autouse=True)
 def no_recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (bn, bn_content):
+    for module in (bottleneck, bn_content):
         monkeypatch.setattr(module, "load_extractor", lambda name, device="cpu": Bands())
 
 
@@ -88,7 +88,7 @@ def settings(steps: int = 12) -> BnConfig:
 
 
 def train(pool: Path, out: Path, config: BnConfig, seed: int = 0, onto: Path | None = None) -> None:
-    bn_training.train_bn(config, audio_of(pool), pool, out, seed=seed, onto=onto)
+    bottleneck_training.train_bn(config, audio_of(pool), pool, out, seed=seed, onto=onto)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_stopped_training_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
     train(pool, tmp_path / "whole", settings())
-    with stopped_at(8, bn_training.BnTrainer):
+    with stopped_at(8, bottleneck_training.BnTrainer):
         train(pool, tmp_path / "stopped", settings())
     train(pool, tmp_path / "stopped", settings())
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")
@@ -263,7 +263,7 @@ def test_it_speaks_in_frames_of_5_ms_with_the_source_s_voicing(
         spoken.append(frames)
         return np.ones(n_samples)
 
-    monkeypatch.setattr(bn, "synthesise", listen)
+    monkeypatch.setattr(bottleneck, "synthesise", listen)
     wave = np.concatenate((voice(0.5, 120, 550), np.zeros(4000), voice(0.5, 120, 550)))
     contour = analyse(wave).f0
     wanted = np.where(contour > 0, np.linspace(150, 250, len(contour)), 0.0)
@@ -473,7 +473,7 @@ def test_content_of_other_weights_is_refused(
 ) -> None:
     other = Bands()
     other.digest = "others"
-    monkeypatch.setattr(bn, "load_extractor", lambda name, device="cpu": other)
+    monkeypatch.setattr(bottleneck, "load_extractor", lambda name, device="cpu": other)
     refuses("other weights", load_synthesiser, trained)
 
 

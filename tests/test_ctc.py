@@ -28,10 +28,10 @@ from steps.asr.ctc_training import (
 )
 from steps.asr.language import Language, read_source, trigram
 from steps.decode import main as decode
-from steps.learning.audio import TrainingAudio
-from steps.learning.settings import read_config
 from steps.make_lang import main as make_lang
 from steps.train_recogniser import main as train
+from steps.training.audio import TrainingAudio
+from steps.training.settings import read_config
 from tests.making import assert_same_network, stopped_at
 from tests.recipes import link_recipe, run_recipe
 from utils.cli import UserError

@@ -17,9 +17,6 @@ import yaml
 
 from steps import extract_xvectors, train_encoder
 from steps.audio import keep_speech
-from steps.learning.audio import TrainingAudio, hold_out, load_training_audio
-from steps.learning.loop import Prefetcher, count_parameters, learning_rate
-from steps.learning.settings import read_config
 from steps.speaker import encoders
 from steps.speaker import network as layers
 from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
@@ -41,6 +38,9 @@ from steps.speaker.training import (
     make_validation_set,
     margin,
 )
+from steps.training.audio import TrainingAudio, hold_out, load_training_audio
+from steps.training.loop import Prefetcher, count_parameters, learning_rate
+from steps.training.settings import read_config
 from tests.making import assert_same_network, stopped_at
 from tests.refusals import refuses
 from tests.waiting import ended, wait_for

@@ -11,9 +11,9 @@ from test_nsf import pool
 
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
 from steps.content.units import load_ear, read_weights
-from steps.synthesis import bn_hearing, bn_training
-from steps.synthesis.bn import BnConfig, BnHearing
-from steps.synthesis.bn_hearing import WorldVoice, metric_of
+from steps.synthesis import bottleneck_hearing, bottleneck_training
+from steps.synthesis.bottleneck import BnConfig, BnHearing
+from steps.synthesis.bottleneck_hearing import WorldVoice, metric_of
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from tests.making import assert_same_network, stopped_at, voice
@@ -40,7 +40,7 @@ def heard(steps: int = 12, weight: float = 3.0) -> BnConfig:
 
 @pytest.fixture(autouse=True)
 def no_ear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bn_hearing, "load_ear", lambda name, device: BandsEar())
+    monkeypatch.setattr(bottleneck_hearing, "load_ear", lambda name, device: BandsEar())
 
 
 @needs_wheel
@@ -119,14 +119,14 @@ def test_what_a_change_of_voice_does_counts_less() -> None:
 def test_words_that_others_say_are_heard_better(
     pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainers: list[bn_training.BnTrainer] = []
-    plain = bn_training.BnTrainer.prepare
+    trainers: list[bottleneck_training.BnTrainer] = []
+    plain = bottleneck_training.BnTrainer.prepare
 
-    def prepare(self: bn_training.BnTrainer) -> None:
+    def prepare(self: bottleneck_training.BnTrainer) -> None:
         trainers.append(self)
         plain(self)
 
-    monkeypatch.setattr(bn_training.BnTrainer, "prepare", prepare)
+    monkeypatch.setattr(bottleneck_training.BnTrainer, "prepare", prepare)
     for weight in (10.0, 0.0):
         train(pool, tmp_path / str(weight), heard(80, weight))
     by_ear, deaf = trainers
@@ -144,7 +144,7 @@ def test_words_that_others_say_are_heard_better(
 @pytest.mark.slow
 def test_a_stopped_training_by_ear_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
     train(pool, tmp_path / "whole", heard())
-    with stopped_at(8, bn_training.BnTrainer):
+    with stopped_at(8, bottleneck_training.BnTrainer):
         train(pool, tmp_path / "stopped", heard())
     train(pool, tmp_path / "stopped", heard())
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")

@@ -10,9 +10,7 @@ from test_bn import Bands, no_recogniser, target
 from test_nsf import N_XVECTOR, pool
 
 from steps.content.units import UnitSettings
-from steps.learning.audio import hold_out
-from steps.learning.settings import read_config
-from steps.synthesis import bn_training, hifigan
+from steps.synthesis import bottleneck_training, hifigan
 from steps.synthesis.b1b import DiscriminatorConfig
 from steps.synthesis.hifigan import (
     Hifigan,
@@ -23,6 +21,8 @@ from steps.synthesis.hifigan import (
     train_hifigan,
 )
 from steps.synthesis.registry import load_synthesiser
+from steps.training.audio import hold_out
+from steps.training.settings import read_config
 from tests.making import audio_of, voice
 from tests.refusals import refuses
 from utils.cli import UserError
@@ -44,7 +44,7 @@ def settings(steps: int) -> HifiganConfig:
 
 @pytest.fixture
 def trained(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(bn_training, "hold_out", partial(hold_out, share=0.4))
+    monkeypatch.setattr(bottleneck_training, "hold_out", partial(hold_out, share=0.4))
     train_hifigan(settings(12), audio_of(pool), pool, tmp_path, seed=0)
     return tmp_path
 

@@ -9,11 +9,11 @@ import yaml
 from conftest import MakeDataDir
 
 from steps import extract_xvectors, train_encoder
-from steps.learning.settings import read_config
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import TooShortError, load_encoder
 from steps.speaker.network import EncoderNetwork
 from steps.speaker.training import make_optimiser
+from steps.training.settings import read_config
 from tests.refusals import refuses
 from utils.archives import read_vectors
 from utils.cli import UserError

@@ -32,9 +32,7 @@ from steps.generators.frames import PsdSettings, read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.import_xvectors import find_archive
-from steps.large import plans as large
-from steps.learning.settings import read_config
-from steps.learning.weights import fill_network, load_state
+from steps.populations import plans as large
 from steps.speaker.backends import CosineBackend
 from steps.speaker.config import EncoderConfig
 from steps.speaker.vectors import speakers_of
@@ -43,6 +41,8 @@ from steps.synthesis.b1b import B1bConfig
 from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
+from steps.training.settings import read_config
+from steps.training.weights import fill_network, load_state
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir

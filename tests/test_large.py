@@ -15,8 +15,8 @@ from local.large import main
 from local.metrics import large
 from local.metrics.large import bounds, figures, occupied, report
 from local.metrics.verification import find_speakers, prepare, verification
-from steps.large.plans import Side, count_part, load_plan, make_plan, merge_parts
-from steps.large.tiles import NONTARGET, TARGET, Bins, Counts
+from steps.populations.plans import Side, count_part, load_plan, make_plan, merge_parts
+from steps.populations.tiles import NONTARGET, TARGET, Bins, Counts
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
@@ -287,7 +287,7 @@ def test_a_killed_part_goes_on(written: list[str], tmp_path: Path) -> None:
     script = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from steps.large.plans import count_part, load_plan\n"
+        "from steps.populations.plans import count_part, load_plan\n"
         "plan = load_plan(Path(sys.argv[1]))\n"
         "def slowly(cells):\n"
         "    for cell in cells:\n"

@@ -10,7 +10,13 @@ import pytest
 from local import large
 from local.report.large import Point, read_points
 from steps.generators.sampling import load_sampler
-from steps.large.populations import Recipe, Simulated, fit_population, fit_sources, make_population
+from steps.populations.populations import (
+    Recipe,
+    Simulated,
+    fit_population,
+    fit_sources,
+    make_population,
+)
 from steps.sources import Resources
 from tests.test_generators_recipe import words, write_sources
 from utils.cli import UserError

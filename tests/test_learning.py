@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steps.learning.loop import Trainer, Training, descend, save_atomically, train
-from steps.learning.settings import LoopSettings, identity
+from steps.training.loop import Trainer, Training, descend, save_atomically, train
+from steps.training.settings import LoopSettings, identity
 from tests.making import assert_same_network
 from tests.refusals import refuses
 from utils.cli import UserError

@@ -11,8 +11,8 @@ import pytest
 
 from steps.anonymisers.mcadams import HOP, McAdams, Settings, transform
 from steps.anonymisers.registry import AsItIs, OutputLevel
-from steps.folders.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
 from steps.sources import Key, Source
+from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
 from tests.making import voice
 from tests.refusals import refuses
 from utils.arrays import Float64

@@ -13,8 +13,6 @@ import yaml
 from conftest import RunProgram
 
 from steps.content.units import quantise
-from steps.learning.audio import load_training_audio
-from steps.learning.settings import read_config
 from steps.synthesis.content import (
     analyse_content,
     draw_warp,
@@ -35,6 +33,8 @@ from steps.synthesis.trained import (
 )
 from steps.synthesis.training import Adversary, BatchMaker, NsfTrainer, Voices, train_nsf
 from steps.synthesis.world import analyse, extract_f0
+from steps.training.audio import load_training_audio
+from steps.training.settings import read_config
 from tests import making
 from tests.making import RATE, assert_same_network, audio_of, voice, write_pool
 from tests.refusals import refuses

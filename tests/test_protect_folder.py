@@ -7,8 +7,8 @@ import pytest
 import soundfile
 
 from steps.anonymisers.mcadams import transform
-from steps.folders.stream import Recording, convert_stream, pieces
 from steps.protect_folder import main
+from steps.standalone.stream import Recording, convert_stream, pieces
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
 
@@ -134,7 +134,7 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
 def test_a_run_that_was_killed_goes_on(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from steps.folders import job
+    from steps.standalone import job
 
     out, n_written = tmp_path / "out", 0
     plain = job.Work._write

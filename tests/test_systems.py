@@ -8,7 +8,7 @@ import pytest
 
 from steps.anonymise import main as anonymise
 from steps.anonymisers.registry import describe_system
-from steps.folders.job import load_system
+from steps.standalone.job import load_system
 from utils import stamps
 from utils.cli import UserError
 from utils.digests import ABSENT, digest_file, digest_json

@@ -11,10 +11,10 @@ from torch import Tensor
 from steps.audio import read_audio
 from steps.extract_frames import main
 from steps.generators.frames import read_frames
-from steps.learning.loop import save_atomically
 from steps.speaker.config import EncoderConfig, NetworkConfig, TrainingConfig
 from steps.speaker.encoders import load_encoder
 from steps.speaker.network import EncoderNetwork, Posterior, XiPooling, pool_frames
+from steps.training.loop import save_atomically
 from tests.refusals import refuses
 from utils.settings import to_plain, write_settings
 

@@ -16,7 +16,7 @@ from local.report.papers import of_table
 from local.report.study import Study, count_along, panels, save_panels
 from local.report.tables import Table
 from local.report.words import markdown_table
-from steps.large.populations import Row, columns, read_table
+from steps.populations.populations import Row, columns, read_table
 
 REAL, ORIGINAL = "real", "original"
 

@@ -26,9 +26,9 @@ from steps.asr.ctc_training import (
 from steps.asr.engines import make_decoder
 from steps.asr.language import Language, read_language, spelt_words
 from steps.asr.recognisers import Asked
-from steps.learning.settings import read_config
-from steps.learning.weights import check_device, fill_network, load_state
 from steps.speaker.features import Features
+from steps.training.settings import read_config
+from steps.training.weights import check_device, fill_network, load_state
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import read_settings

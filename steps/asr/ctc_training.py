@@ -26,12 +26,12 @@ from torch.nn import functional
 from steps.asr.language import normalise
 from steps.asr.recognisers import PADDING, condition
 from steps.audio import SAMPLE_RATE
-from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.loop import Trainer, descend, train
-from steps.learning.settings import RampSettings, identity
-from steps.learning.weights import check_device
 from steps.speaker.config import AugmentConfig, FeatureConfig
 from steps.speaker.features import Features, augment, change_speed, mask_features
+from steps.training.audio import TrainingAudio, hold_out
+from steps.training.loop import Trainer, descend, train
+from steps.training.settings import RampSettings, identity
+from steps.training.weights import check_device
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng

@@ -9,7 +9,7 @@ import torch
 
 from steps.asr.recognisers import Asked, Recogniser
 from steps.audio import SAMPLE_RATE
-from steps.learning.weights import (
+from steps.training.weights import (
     check_device,
     load_hub_model,
     load_transformer,

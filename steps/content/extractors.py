@@ -78,7 +78,7 @@ class Hub:
 
     def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
         """Raise a UserError if it is unavailable, or has too few layers."""
-        from steps.learning.weights import digest_of, load_transformer  # Moonshine needs no PyTorch
+        from steps.training.weights import digest_of, load_transformer  # Moonshine needs no PyTorch
 
         self.model = load_transformer(model).to(device)
         n_layers = int(self.model.config.num_hidden_layers)

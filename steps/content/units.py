@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from steps.content.extractors import Hub
-from steps.learning.weights import fill_network
+from steps.training.weights import fill_network
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.registry import find

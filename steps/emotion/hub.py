@@ -13,7 +13,7 @@ import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.emotion.result import Asked, Recognised
-from steps.learning.weights import (
+from steps.training.weights import (
     check_device,
     load_hub_model,
     load_transformer,

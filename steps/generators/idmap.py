@@ -28,8 +28,8 @@ from steps.generators.training import (
     single,
 )
 from steps.generators.wgan import critic_loss, make_networks
-from steps.learning.loop import descend
-from steps.learning.weights import fill_network, saved_vector
+from steps.training.loop import descend
+from steps.training.weights import fill_network, saved_vector
 from utils.arrays import Float32, Float64, Int64
 from utils.seeds import derive_seed, make_rng
 from utils.settings import (

@@ -23,7 +23,7 @@ from steps.generators.idmap import (
     to_numpy,
 )
 from steps.generators.training import Calibration, TrainingVectors, affine, single
-from steps.learning.loop import descend
+from steps.training.loop import descend
 from utils.arrays import Float32, Int64
 from utils.seeds import make_rng
 from utils.settings import LARGEST, Count, Number, OneOf, Size

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from steps.generators.base import units
 from steps.generators.identity import END
-from steps.learning.loop import Trainer, train
-from steps.learning.settings import LoopSettings, identity
-from steps.learning.weights import check_device, load_state
+from steps.training.loop import Trainer, train
+from steps.training.settings import LoopSettings, identity
+from steps.training.weights import check_device, load_state
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.registry import choose, load

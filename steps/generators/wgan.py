@@ -22,8 +22,8 @@ from steps.generators.training import (
     GeneratorTrainer,
     TrainingVectors,
 )
-from steps.learning.loop import descend
-from steps.learning.weights import fill_network, saved_vector
+from steps.training.loop import descend
+from steps.training.weights import fill_network, saved_vector
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng

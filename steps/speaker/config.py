@@ -8,7 +8,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from steps.learning.settings import RampSettings
+from steps.training.settings import RampSettings
 from utils.settings import (
     Ascending,
     Count,

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import torch
 
 from steps.audio import SAMPLE_RATE, keep_speech, read_audio
-from steps.learning.settings import read_config
-from steps.learning.weights import check_device, fill_network, load_hub_model, load_state
 from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
 from steps.speaker.network import MINIMUM_FRAMES, EncoderNetwork
+from steps.training.settings import read_config
+from steps.training.weights import check_device, fill_network, load_hub_model, load_state
 from utils.archives import ArchiveWriter
 from utils.arrays import Float32
 from utils.cli import LossError, UserError

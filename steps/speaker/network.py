@@ -17,9 +17,9 @@ from speechbrain.nnet.pooling import StatisticsPooling
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.learning.weights import digest_of, load_transformer
 from steps.speaker.config import STRUCTURES, EncoderConfig, FeatureConfig
 from steps.speaker.features import subtract_mean
+from steps.training.weights import digest_of, load_transformer
 from utils.registry import load
 
 # ---- Faster versions of layers in SpeechBrain's networks, for a processor.

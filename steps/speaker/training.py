@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
-from steps.learning.settings import identity
-from steps.learning.weights import check_device, choose_precision
 from steps.speaker.config import EncoderConfig, TrainingConfig
 from steps.speaker.encoders import NetworkEncoder, load_network
 from steps.speaker.features import Features, augment, change_speed, mask_features
 from steps.speaker.network import EncoderNetwork, TrainingHead
+from steps.training.audio import TrainingAudio, hold_out
+from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
+from steps.training.settings import identity
+from steps.training.weights import check_device, choose_precision
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.datadir import write_training_speakers
@@ -178,7 +178,7 @@ def equal_error_rate(scores: npt.NDArray[np.float64], target: npt.NDArray[np.boo
     return float((miss[best] + false_alarm[best]) / 2)
 
 
-# ---- Training of a speaker encoder, as the loop of steps/learning needs it.
+# ---- Training of a speaker encoder, as the loop of steps/training needs it.
 
 
 def margin(config: TrainingConfig, step: int) -> float:

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.settings import AudioSettings, read_config
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import Bend, TrainedSynthesiser
 from steps.synthesis.world import CODE_DIM, HOP
+from steps.training.settings import AudioSettings, read_config
 from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
 from utils.settings import LARGEST, Count, Long, Natural, NotNegative, Number, OneOf, Positive, Size

@@ -13,7 +13,6 @@ import pyworld
 
 from steps.audio import SAMPLE_RATE
 from steps.content.extractors import Frames, load_extractor
-from steps.learning.audio import TrainingAudio
 from steps.synthesis.f0 import HIGHEST_HZ
 from steps.synthesis.world import (
     CODE_DIM,
@@ -28,6 +27,7 @@ from steps.synthesis.world import (
     synthesise,
     unpack,
 )
+from steps.training.audio import TrainingAudio
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.loop import descend
 from steps.synthesis.b1b import DiscriminatorConfig
+from steps.training.loop import descend
 
 # ---- Rough perceptual distance of two signals as a loss: spectra of several resolutions.
 #

@@ -13,11 +13,8 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from steps.content.units import UnitSettings
-from steps.learning.audio import TrainingAudio
-from steps.learning.loop import learning_rate, set_rate
-from steps.learning.settings import CropSeconds
 from steps.synthesis.b1b import DiscriminatorConfig
-from steps.synthesis.bn import (
+from steps.synthesis.bottleneck import (
     BnAugmentation,
     BnSynthesiser,
     BnTraining,
@@ -26,9 +23,17 @@ from steps.synthesis.bn import (
     Dilation,
     Source,
 )
-from steps.synthesis.bn_training import MELODY_WEIGHT, ContentTrainer, Crops, train_on_content
+from steps.synthesis.bottleneck_training import (
+    MELODY_WEIGHT,
+    ContentTrainer,
+    Crops,
+    train_on_content,
+)
 from steps.synthesis.gan import Adversarial, Discriminators, SpectralLoss
 from steps.synthesis.world import HOP
+from steps.training.audio import TrainingAudio
+from steps.training.loop import learning_rate, set_rate
+from steps.training.settings import CropSeconds
 from utils.arrays import Float64
 from utils.seeds import derive_seed
 from utils.settings import Long, NotNegative, Number, OddSize, Positive

@@ -34,9 +34,9 @@ STRUCTURES = {
         "steps.synthesis.training:train_b1b",
     ),
     "bn": Structure(
-        "steps.synthesis.bn:BnSynthesiser",
-        "steps.synthesis.bn:BnConfig",
-        "steps.synthesis.bn_training:train_bn",
+        "steps.synthesis.bottleneck:BnSynthesiser",
+        "steps.synthesis.bottleneck:BnConfig",
+        "steps.synthesis.bottleneck_training:train_bn",
         on_content=True,
     ),
     "bn_hifigan": Structure(

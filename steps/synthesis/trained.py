@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
 from steps.content.units import quantise
-from steps.learning.settings import CropSeconds, RampSettings, read_config
-from steps.learning.weights import fill_network, load_state
 from steps.synthesis.base import F0Map, Target
 from steps.synthesis.content import Content, analyse_content, extract_content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import CODE_DIM, HOP
+from steps.training.settings import CropSeconds, RampSettings, read_config
+from steps.training.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng

@@ -12,10 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
-from steps.learning.settings import identity
-from steps.learning.weights import check_device
 from steps.speaker.vectors import read_xvectors
 from steps.synthesis.b1b import B1bConfig, B1bNetwork, input_statistics, make_sources
 from steps.synthesis.content import draw_warp, extract_content
@@ -29,6 +25,10 @@ from steps.synthesis.trained import (
     unit_length,
 )
 from steps.synthesis.world import HOP, unpack
+from steps.training.audio import TrainingAudio, hold_out
+from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
+from steps.training.settings import identity
+from steps.training.weights import check_device
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
 from utils.cli import UserError

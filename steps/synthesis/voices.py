@@ -13,11 +13,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from steps.content.extractors import at_frames
-from steps.learning.audio import load_training_audio
 from steps.speaker.vectors import read_xvectors
 from steps.synthesis.content import Finder, PlainContent, Stored, write_contents
 from steps.synthesis.f0 import F0Stats, read_f0_stats, speaker_f0_stats, write_f0_stats
 from steps.synthesis.world import HOP, silent_frames, unpack
+from steps.training.audio import load_training_audio
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Float64
 from utils.cli import LossError, UserError, progress

@@ -20,9 +20,9 @@ from torch import nn
 from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
-from steps.learning.weights import check_device, fill_network, load_state
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import FrameIndex, average, spread
+from steps.training.weights import check_device, fill_network, load_state
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
 from utils.cli import UserError

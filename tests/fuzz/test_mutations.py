@@ -35,13 +35,13 @@ from steps.asr.ctc_training import make_network as make_ctc
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
-from steps.large import plans as large
-from steps.learning.settings import read_config
+from steps.populations import plans as large
 from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
 from steps.speaker.network import EncoderNetwork
 from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
+from steps.training.settings import read_config
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
 from tests.test_encoders import TINY
 from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors

@@ -18,8 +18,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from steps.learning.settings import LoopSettings
-from steps.learning.weights import load_state
+from steps.training.settings import LoopSettings
+from steps.training.weights import load_state
 from utils.cli import UserError
 from utils.settings import write_settings
 from utils.tables import atomic_write, write_timed

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.generators.sampling import Sampler, generate_one
-from steps.large.plans import Side
+from steps.populations.plans import Side
 from steps.sources import Key, Source
 from steps.speaker.backends import read_segments
 from steps.speaker.vectors import class_statistics
@@ -209,7 +209,7 @@ def _key(level: str, where: tuple[str, ...], speaker: str, utterance: str) -> Ke
 # 9).
 #
 # OUT/populations.tsv has a row for each, OUT/plans/<speakers>.<number> the plan of all its pairs
-# (`steps.large.plans`).
+# (`steps.populations.plans`).
 
 Sources = Sequence[tuple[Path, Path]]  # folder of x-vectors, data directory
 NONE = "-"  # for original speech, which has no pseudo-speakers

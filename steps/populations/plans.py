@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from steps.large.tiles import (
+from steps.populations.tiles import (
     Bins,
     Cell,
     Counts,

@@ -14,8 +14,8 @@ import soundfile
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.voice_conversion import CONF, HELD, held
 from steps.audio import SAMPLE_RATE
-from steps.folders.stream import Recording, convert_stream
 from steps.sources import Key, Resources, Source
+from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.cli import UserError

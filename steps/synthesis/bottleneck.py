@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from steps.content.extractors import ContentExtractor, at_frames, load_extractor
 from steps.content.units import UnitSettings, make_units
-from steps.learning.settings import CropSeconds, RampSettings, read_config
 from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
@@ -28,6 +27,7 @@ from steps.synthesis.world import (
     extract_f0,
     synthesise,
 )
+from steps.training.settings import CropSeconds, RampSettings, read_config
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 from utils.settings import (
@@ -98,7 +98,7 @@ class BnShaping:
 @dataclass(frozen=True)
 class BnHearing:
     """Learning by ear, in the last steps: others say the words, and the content's encoder measures
-    how much of them is left (bn_hearing.py).
+    how much of them is left (bottleneck_hearing.py).
 
     weight: of that in the loss; 0: not used. steps: their number among training.steps. batch,
     crop_seconds: for the speech that others say.

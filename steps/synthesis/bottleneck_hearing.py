@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
 from steps.content.units import load_ear
-from steps.synthesis.bn import BnEnvelope, ContentNetwork, fine_f0, shaped
+from steps.synthesis.bottleneck import BnEnvelope, ContentNetwork, fine_f0, shaped
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, spectrum

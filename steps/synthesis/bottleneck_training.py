@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from steps.content.extractors import at_frames
-from steps.learning.audio import TrainingAudio, hold_out
-from steps.learning.loop import Trainer, descend, learning_rate, set_rate, train
-from steps.learning.settings import identity, read_config
-from steps.learning.weights import check_device, fill_network, load_state
-from steps.synthesis.bn import N_OUT, BnConfig, BnEnvelope, ContentNetwork, mean_level
-from steps.synthesis.bn_hearing import Ear, HeardMaker
+from steps.synthesis.bottleneck import N_OUT, BnConfig, BnEnvelope, ContentNetwork, mean_level
+from steps.synthesis.bottleneck_hearing import Ear, HeardMaker
 from steps.synthesis.content import Contents, open_contents
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.trained import FULL_LEVEL, trained_files
 from steps.synthesis.training import Voices, speakers_in_turn
 from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, WorldFrames, unpack
+from steps.training.audio import TrainingAudio, hold_out
+from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
+from steps.training.settings import identity, read_config
+from steps.training.weights import check_device, fill_network, load_state
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
