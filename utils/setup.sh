@@ -47,20 +47,34 @@ if [[ ${#stale[@]} -eq 0 ]]; then
 fi
 
 [[ -x .venv/bin/python ]] || "$python" -m venv .venv
+pip=(.venv/bin/python -m pip --disable-pip-version-check)
+# uv installs in seconds what takes pip minutes. It reads no pip.conf, so it is told where pip would look.
+index=${PIP_INDEX_URL:-$("${pip[@]}" config get global.index-url 2>/dev/null || true)}
+if "${pip[@]}" install --quiet -c constraints.txt uv >.venv/.uv.log 2>&1; then
+  installer=(.venv/bin/uv pip install --python .venv/bin/python --native-tls ${index:+--default-index "$index"})
+else
+  installer=("${pip[@]}" install)
+fi
+try_install() { "${installer[@]}" --quiet -c constraints.txt "$@"; }
+install() {
+  try_install "$@" && return
+  [[ ${installer[0]} == */uv ]] || die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"
+  echo "setup: uv failed (the messages above say where); pip tries"
+  installer=("${pip[@]}" install)
+  install "$@"
+}
 arguments=() installed=()
 for file in "${stale[@]}"; do
   [[ -z ${lost[$file]:-} ]] || continue
   installed+=("$file")
   [[ $file == "$resemblyzer" ]] || arguments+=(-r "$file")
 done
-pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$@"; }
-echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries, a minute or two)"
-no_pip() { die "pip failed; the messages above say where. Is a package index reachable (pip config list)?"; }
-[[ ${#arguments[@]} -eq 0 ]] || pip_install "${arguments[@]}" || no_pip
-[[ " ${stale[*]} " != *" $resemblyzer "* ]] || pip_install --no-deps -r "$resemblyzer" || no_pip
+echo "setup: installing ${stale[*]} into .venv (about 5 GB with PyTorch's CUDA libraries)"
+[[ ${#arguments[@]} -eq 0 ]] || install "${arguments[@]}"
+[[ " ${stale[*]} " != *" $resemblyzer "* ]] || install --no-deps -r "$resemblyzer"
 for file in "${stale[@]}"; do
   [[ -n ${lost[$file]:-} ]] || continue
-  if why=$(pip_install --only-binary :all: -r "$file" 2>&1); then
+  if why=$(try_install --only-binary :all: -r "$file" 2>&1); then
     installed+=("$file")
   else
     echo "setup: ${lost[$file]}; all else is (${why##*$'\n'})"
