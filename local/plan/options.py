@@ -285,7 +285,7 @@ def find_encoder(word: str) -> Encoder:
     if not (settings or known or Path(word, "encoder.yaml").is_file()):
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
-            f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, "
+            f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
             "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
             f"{there}"
         )

@@ -20,7 +20,7 @@ ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "hub:", "given:")  # encoders with nothing to train here
+NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")  # encoders with nothing to train here
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from utils.tables import write_map
 # |---|---|---|
 # | a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
 # | `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
+# | `pyannote` | pretrained x-vectors, comes in Moonshine's package | 512 |
 # | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -36,6 +37,7 @@ MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 # Values for <...>, and the device, are arguments.
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
+    "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:TrainedEncoder",
 }
@@ -188,7 +190,7 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
         if not (folder / part).is_file():
             raise UserError(
                 f"{folder}: no {part} there; an encoder is a folder that steps/train_encoder.py "
-                "finished, resemblyzer, or hub:<model>"
+                "finished, resemblyzer, pyannote, or hub:<model>"
             )
     config = read_config(EncoderConfig, folder / "encoder.yaml")
     network = EncoderNetwork(config)
