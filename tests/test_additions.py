@@ -33,6 +33,7 @@ from steps.generators.training import (
     Calibration,
     GeneratorLoop,
     GeneratorTrainer,
+    IndexModel,
     make_training_vectors,
 )
 from steps.sources import SourceSpeaker, VoiceKey
@@ -95,42 +96,33 @@ class ToyTraining(GeneratorLoop):
 class ToySettings:
     generator: str
     training: ToyTraining
+    network: None = None
 
 
 class Mean(nn.Module):
-    """All indices are near the mean speaker."""
-
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, settings: object, dimension: int) -> None:
         super().__init__()
         self.mean, self.calibration = nn.Parameter(torch.zeros(dimension)), Calibration(dimension)
 
 
-class Everybody:
-    n_seen, norm_limits = 0, (0.1, 2.0)
+class Everybody(IndexModel):
+    """All indices are near the mean speaker."""
 
-    def __init__(self, network: Mean) -> None:
-        self.mean, self.dimension = network.mean.detach().numpy(), len(network.mean)
-        self.calibrate = network.calibration.in_use()
-
-    def vectors(self, indices: np.ndarray) -> np.ndarray:
+    def block(self, indices: np.ndarray) -> np.ndarray:
         return self.mean + 0.03 * identity_vectors(indices, self.dimension, "gaussian")
+
+    def __init__(self, settings: object, network: Mean, n_seen: int) -> None:
+        super().__init__(settings, network, 0)
+        self.mean = network.mean.detach().numpy()
 
 
 class ToyTrainer(GeneratorTrainer):
-    kind = ToySettings
+    kind, network_class, model_class = ToySettings, Mean, Everybody
 
     def __init__(self, settings: ToySettings, data: Any, **how: Any) -> None:
         super().__init__(settings, data, **how)
-        self.network = self.make_network(settings, data.dimension)
+        self.network = Mean(None, data.dimension)
         self.optimiser = torch.optim.Adam(self.network.parameters(), self.plan.learning_rate)
-
-    @staticmethod
-    def make_network(settings: ToySettings, dimension: int) -> Mean:
-        return Mean(dimension)
-
-    @staticmethod
-    def make_model(settings: ToySettings, network: Mean, n_speakers: int) -> Everybody:
-        return Everybody(network)
 
     def in_use(self) -> Mean:
         return copy.deepcopy(self.network)

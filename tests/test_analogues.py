@@ -8,7 +8,7 @@ import pytest
 from test_bn import no_recogniser, settings, target, train
 from test_nsf import pool
 
-from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
+from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.anonymisers.vocoder import Articulation, log_areas, reflections, smoothed, tube_power
 from steps.sources import Resources, SourceSpeaker, VoiceKey
 from steps.synthesis import bottleneck
@@ -16,13 +16,10 @@ from steps.synthesis import content as bn_content
 from steps.synthesis.base import ContentChange, Ranges, draw_noise, gaussian_sd
 from steps.synthesis.f0 import compute_f0_stats
 from tests.making import voice
-from tests.refusals import refuses
 from utils.arrays import Float64
-from utils.cli import UserError
 from utils.seeds import Draws
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
-NAMES = ("voxlet_like", "rasp_like", "shadow_like", "phortress_like")
 __all__ = ["no_recogniser", "pool"]  # fixtures
 RASP = (
     "f0: linear\nkeep: [energy]\ncontent: {step: 1.0}\n"
@@ -190,38 +187,3 @@ def test_energy_s_range_is_wider_or_narrower(with_f0: Path, network: Path) -> No
         power = (made[: len(made) // 400 * 400].reshape(-1, 400) ** 2).mean(axis=1)
         spreads.append(float(np.log(power + 1e-8)[5:-5].std()))
     assert spreads == sorted(spreads) and spreads[2] > 1.5 * spreads[0]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_analogues_of_the_recipe(name: str) -> None:
-    needs = describe_system(SYSTEMS / f"{name}.yaml").needs
-    wanted = {
-        "voxlet_like": ("model:bn",),
-        "rasp_like": ("f0", "model:bn"),
-        "shadow_like": ("pool", "xvectors", "backend", "f0", "synthesiser:bn_vq"),
-        "phortress_like": ("pool",),
-    }
-    assert needs == wanted[name]
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("content: {noise: laplace}\nf0: linear\n", "content.noise: laplace: its epsilon holds"),
-        ("content: {clip: 2, noise: pink}\n", "content.noise: 'pink'"),
-        ("content: {clip: 2, noise: laplace, epsilon: 0}\n", "content.epsilon: 0"),
-        ("ranges: {pitch: [2.0, 0.5]}\nf0: linear\n", "ranges.pitch: .*the lower end first"),
-        ("ranges: {pitch_shift: 0.1}\n", "ranges: it is of synthesiser: bn_<name>, and f0"),
-        ("anonymiser: articulation\nsections: 3\n", "sections: 3"),
-        ("anonymiser: articulation\nsmoothing: 50\n", "smoothing: 50"),
-    ],
-)
-def test_bad_settings_are_one_line(
-    body: str, message: str, with_f0: Path, network: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=message) as raised:
-        load(tmp_path / "c.yaml", body, with_f0, network)
-    assert "\n" not in str(raised.value)
-    world = "anonymiser: voice_conversion\ngenerator: {name: random}\ncontent: {step: 1}\n"
-    (tmp_path / "d.yaml").write_text(world)
-    refuses("content: it is of synthesiser: bn_", describe_system, tmp_path / "d.yaml")

@@ -50,7 +50,7 @@ def mlp(**network: object) -> MlpModel:
     settings = parse_settings(MlpNetworkSettings, {**SMALL, **network}, "x")
     made = MlpNetwork(settings, 16)
     _stir(made)
-    return MlpModel(settings, made, 12)
+    return MlpModel(MlpSettings("x", settings), made, 12)
 
 
 def diff(**network: object) -> DiffModel:
@@ -113,7 +113,7 @@ def test_the_folded_mlp_is_the_network_in_evaluation_mode() -> None:
     network = MlpNetwork(settings, 16)
     _stir(network)
     indices = np.arange(20, 27, dtype=np.int64)
-    got = MlpModel(settings, network, 12).vectors(indices)
+    got = MlpModel(MlpSettings("x", settings), network, 12).vectors(indices)
     e = torch.from_numpy(identity_vectors(indices, 24, "gaussian"))
     with torch.no_grad():
         fixed = network.conditioner.fixed.expand(7, 1, -1)

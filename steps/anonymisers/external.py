@@ -51,12 +51,8 @@ def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
 
     UserError for a missing folder, one without audio, and a duplicate utterance.
     """
-    found: dict[str, str] = {}
-    for name, path in find_names(folder, suffix).items():
-        utt = name.removesuffix(suffix) if suffix else name
-        if found.setdefault(utt, path) != path:
-            raise UserError(f"{folder}: {utt} is there twice: {found[utt]} and {path}; remove one")
-    return found
+    named = find_names(folder, suffix).items()
+    return _once(folder, ((name.removesuffix(suffix), path) for name, path in named))
 
 
 def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
@@ -64,14 +60,20 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
     (libri_test_enrolls_anon), others are not searched."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; it holds the speech of an external system")
+    found = _once(folder, _named(folder, suffix))
+    if not found:
+        raise UserError(f"{folder}: holds neither audio nor a wav.scp")
+    return found
+
+
+def _once(folder: Path, named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Audio by name. UserError for a name that is there twice."""
     found: dict[str, str] = {}
-    for name, path in _named(folder, suffix):
+    for name, path in named:
         if found.setdefault(name, path) != path:
             raise UserError(
                 f"{folder}: {name} is there twice: {found[name]} and {path}; remove one"
             )
-    if not found:
-        raise UserError(f"{folder}: holds neither audio nor a wav.scp")
     return found
 
 

@@ -4,10 +4,9 @@ Baas et al. 2023 (the conversion), Seo et al. 2025 (eight profiles a speaker, th
 baseline). The latter's profiles are not published in full; see docs/voice_conversion.md.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -15,11 +14,15 @@ from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
 from steps.generators.base import POLICIES, choose_gender
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.base import SOURCE_SHARE
-from steps.synthesis.f0 import TRANSFORMS, F0Stats
+from steps.synthesis.f0 import TRANSFORMS
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import Count, Matching, Natural, OneOf, Part, Share
 from utils.tables import StrPath
+
+if TYPE_CHECKING:
+    from steps.synthesis.matching import WorldConverter
+    from steps.synthesis.wavlm import WavLMConverter
 
 FEATURES = ("world", "content", "wavlm")
 FUSIONS = ("pool", "mix")
@@ -87,38 +90,6 @@ class KnnVcSettings:
                 f"f0: {self.f0!r} is unknown with features: {self.features}; "
                 f"known: {', '.join(known)}"
             )
-
-
-class Converter(Protocol):
-    """Converter of speech to the voices of a pool.
-
-    speakers: of the pool, in C order. note: remark for the report.
-    """
-
-    speakers: tuple[str, ...]
-    note: str
-
-    def gender(self, speaker: str) -> str:
-        """Gender F or m, in lower case; UserError where the pool does not know it."""
-        ...
-
-    def lacks(self, speaker: str) -> str | None:
-        """Reason why a speaker cannot be a target, in a few words; None where they can."""
-        ...
-
-    def convert(
-        self,
-        wave: Float64,
-        voices: Sequence[Sequence[str]],
-        weights: Sequence[float],
-        source_f0: F0Stats | None,
-    ) -> Float64:
-        """Convert speech (n,) float64 at 16 kHz to (n,).
-
-        voices: speakers whose frames count as those of one voice; of several voices the results
-        are mixed in feature space, with the weights (sum 1).
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -249,7 +220,9 @@ def _needs(settings: KnnVcSettings) -> tuple[str, ...]:
     return ("pool",) if settings.f0 == "none" else ("pool", "f0")
 
 
-def _load_converter(settings: KnnVcSettings, pool: Path, device: str) -> Converter:
+def _load_converter(
+    settings: KnnVcSettings, pool: Path, device: str
+) -> "WorldConverter | WavLMConverter":
     """Make the back end, whose libraries are loaded on demand."""
     if settings.features == "wavlm":
         from steps.synthesis.wavlm import load_converter

@@ -66,6 +66,8 @@ ANY = "any"  # gender: voices of any gender
 R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
+OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep"), "bn")  # of synthesisers
+OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
 Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
 
@@ -96,19 +98,18 @@ class ConversionSettings:
     ranges: Ranges | None = None
 
     def __post_init__(self) -> None:
-        if self.style and not self.synthesiser.startswith("bn"):
-            raise ValueError(f"style: {self.style}: it is of synthesiser: bn_<name>")
-        if self.content and not self.synthesiser.startswith("bn"):
-            raise ValueError("content: it is of synthesiser: bn_<name>")
-        if self.ranges and (not self.synthesiser.startswith("bn") or self.f0 == "none"):
-            raise ValueError("ranges: it is of synthesiser: bn_<name>, and f0 must not be none")
-        if self.keep and not self.synthesiser.startswith("bn"):
-            raise ValueError(f"keep: {self.keep[0]}: it is of synthesiser: bn_<name>")
+        for name, family in OF_FAMILY.items():
+            if getattr(self, name) and not self.synthesiser.startswith(family):
+                raise ValueError(f"{name}: it is of synthesiser: {family}_<name>")
+        if self.ranges and self.f0 == "none":
+            raise ValueError("ranges: f0 must not be none")
         if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
             raise ValueError(f"f0: {PREDICTED}: only synthesiser: bn_<name> predicts it")
-        for name in ("content_scale", "content_bend"):
-            if (value := getattr(self, name)) and not self.synthesiser.startswith("nsf"):
-                raise ValueError(f"{name}: {value:g}: it is of synthesiser: nsf_<name>")
+
+    @property
+    def bends(self) -> bool:
+        """Whether each pseudo-speaker has a change of vocal tract."""
+        return self.content_scale > 0 or self.content_bend > 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class VoiceConversion(Anonymiser):
     def __init__(self, settings: "Parsed", run: SystemRun) -> None:
         """Load everything, and fit the generator to the pool."""
         super().__init__(settings, run)
-        for need in settings.needs:
+        for need in settings.description.needs:
             run.folder(need.split(":")[0])
         self.own, self._generator = settings.own, load_generator(settings.generator, run)
         self._pool = VoicePool.load(run.folder("pool"))
@@ -141,7 +142,7 @@ class VoiceConversion(Anonymiser):
         self.level = str(own.level)
         self.output = OutputLevel(own.peak)
         self.is_random = (
-            generator.is_random or own.gender == "random" or _bends(own)
+            generator.is_random or own.gender == "random" or own.bends
             or own.ranges is not None
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
@@ -153,14 +154,9 @@ class VoiceConversion(Anonymiser):
         return _parse(values, path)
 
     @classmethod
-    def describe(cls, settings: "Parsed", path: StrPath) -> Description:
+    def describe(cls, settings: "Parsed", path: StrPath) -> Description:  # noqa: ARG003
         """Level and folders: the pool, and the needs of generator, F0 and synthesiser."""
-        wanted = describe_generator(settings.generator, path)
-        constant = "xvectors" not in wanted and settings.asked in (None, "random", ANY)
-        levels = tuple(name for name in LEVELS if name != "const" or constant)
-        if settings.generator["name"] == CONSTANT:
-            levels = ()
-        return Description(str(settings.own.level), settings.needs, levels)
+        return settings.description
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, and one sentence (`note`) on the system."""
@@ -196,7 +192,7 @@ class VoiceConversion(Anonymiser):
         y, drawn = self._generator.generate(wanted)
         voices, weights = self._nearest(y, wanted.gender, exclude)
         f0, warp, energy = self._f0_stats(drawn, voices, weights), None, 1.0
-        if _bends(own):  # the change of vocal tract of a pseudo-speaker, so that few formants stay
+        if own.bends:  # the change of vocal tract of a pseudo-speaker, so that few formants stay
             from steps.synthesis.content import draw_warp
 
             rng = draws.rng("voice_conversion content", *key.parts)
@@ -290,10 +286,6 @@ def _digest(y: Float64) -> str:
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
-def _bends(settings: ConversionSettings) -> bool:
-    return settings.content_scale > 0 or settings.content_bend > 0
-
-
 def _genders(pool: VoicePool) -> tuple[str | None, ...]:
     """Genders of all speakers; None where the pool does not know it."""
     known: list[str | None] = []
@@ -316,26 +308,26 @@ def _load_synthesiser(settings: ConversionSettings, pool: VoicePool, run: System
 
 @dataclass(frozen=True)
 class Parsed:
-    """own: settings with all defaults. generator: its settings. asked: wanted gender. needs: see
-    registry.Description."""
+    """own: settings with all defaults. generator: its settings."""
 
     own: ConversionSettings
     generator: dict[str, object]
-    asked: str | None
-    needs: tuple[str, ...]
+    description: Description
 
 
 def _parse(values: dict[str, object], path: StrPath) -> Parsed:
     """Check settings and fill in all defaults, and find the system's needs, without any folder."""
-    if "generator" not in values:
+    rest = dict(values)
+    if (generator := rest.pop("generator", None)) is None:
         raise UserError(f"{path}: generator: is missing")
-    generator = values["generator"]
-    rest = {name: value for name, value in values.items() if name != "generator"}
     settings = parse_settings(ConversionSettings, _styled(rest, path), path)
     wanted = describe_generator(generator, path)
     assert isinstance(generator, dict)
     name = str(generator["name"])
-    asked, settings = settings.gender, _complete(settings, name, path)
+    # One voice for all cannot depend on who speaks, or on their gender.
+    constant = "xvectors" not in wanted and settings.gender in (None, "random", ANY)
+    levels = tuple(level for level in LEVELS if level != "const" or constant)
+    settings = _complete(settings, name, path)
     if settings.level == "const" and "xvectors" in wanted:
         raise UserError(
             f"{path}: level: const: one voice for all cannot depend on who speaks, as that of the "
@@ -343,11 +335,13 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
         )
     # A trained part is named with its training settings.
     trained = f"generator:{generator.get('trained') or name}"
-    needs = ["pool", *(trained if need == "generator" else need for need in wanted)]
-    needs += ["f0"] * (settings.f0 in TRANSFORMS)
-    needs += [f"synthesiser:{settings.synthesiser}"] * (settings.synthesiser != "world")
-    ordered = sorted(set(needs), key=lambda need: NEEDS.index(need.split(":")[0]))
-    return Parsed(settings, generator, asked, tuple(ordered))
+    needs = {"pool", *(trained if need == "generator" else need for need in wanted)}
+    needs |= {"f0"} if settings.f0 in TRANSFORMS else set()
+    if settings.synthesiser != "world":
+        needs.add(f"synthesiser:{settings.synthesiser}")
+    ordered = tuple(sorted(needs, key=lambda need: NEEDS.index(need.split(":")[0])))
+    of_level = () if name == CONSTANT else levels
+    return Parsed(settings, generator, Description(str(settings.level), ordered, of_level))
 
 
 def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:

@@ -19,6 +19,7 @@ from steps.generators.training import (
     Calibration,
     GeneratorLoop,
     GeneratorTrainer,
+    IndexModel,
     TrainingVectors,
     affine,
     single,
@@ -39,7 +40,6 @@ from utils.settings import (
 )
 
 LOSSES = ("idmap", "wgan_qc")
-BLOCK = 1024  # vectors computed at a time
 # Vectors of new indices are shorter than real ones, the shorter the fewer the training speakers
 # (40: 0.19 times, 250: 0.35): the network learns few directions of identity vectors, and a new one
 # has little of them. Longer than real ones they are only where a network explodes.
@@ -51,16 +51,22 @@ N_AUXILIARY = (
 
 
 @dataclass(frozen=True)
-class MlpNetworkSettings:
+class IdentitySettings:
     """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
-    hidden layers. generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes.
-    centred: x-vectors are relative to the mean of the training speakers, in units of their mean
-    deviation, so that only differences of speakers are learned; false: raw (the paper; required by
-    training.alpha 1, which leaves the length of the output open)."""
+    hidden layers."""
 
     distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
     identity: Size = 512
     width: Size = 512
+
+
+@dataclass(frozen=True)
+class MlpNetworkSettings(IdentitySettings):
+    """generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes. centred:
+    x-vectors are relative to the mean of the training speakers, in units of their mean deviation,
+    so that only differences of speakers are learned; false: raw (the paper; required by
+    training.alpha 1, which leaves the length of the output open)."""
+
     generator_layers: Annotated[int, Number(least=2, most=LARGEST)] = 2
     centred: bool = True
 
@@ -179,33 +185,27 @@ def to_numpy(tensor: Tensor) -> Float64:
     return tensor.detach().cpu().double().numpy()
 
 
-class MlpModel:
-    """IDMap-MLP in use; see `training.IndexModel`. It uses the weights of the time of the call."""
+class MlpModel(IndexModel):
+    """IDMap-MLP in use."""
 
     norm_limits = NEW_NORM_RATIO
 
-    def __init__(self, settings: MlpNetworkSettings, network: MlpNetwork, n_seen: int) -> None:
-        self._distribution, self._identity = settings.distribution, settings.identity
-        self.n_seen = n_seen
-        self.dimension = len(network.conditioner.fixed)
+    def __init__(self, settings: MlpSettings, network: MlpNetwork, n_seen: int) -> None:
+        super().__init__(settings, network, n_seen)
         first, *others = (layer for layer in network.generator if isinstance(layer, nn.Linear))
         self._first = FoldedConditioner(network.conditioner, first)
         parts = [[to_numpy(layer.weight), to_numpy(layer.bias)] for layer in others]
         mean, scale = to_numpy(network.mean), to_numpy(network.scale)
         parts[-1] = [parts[-1][0] * scale, parts[-1][1] * scale + mean]
         self._others = [(single(weight), single(bias)) for weight, bias in parts]
-        self.calibrate = network.calibration.in_use()
 
-    def vectors(self, indices: Int64) -> Float32:
-        out = np.empty((len(indices), self.dimension), np.float32)
-        for start in range(0, len(indices), BLOCK):
-            block = indices[start : start + BLOCK]
-            y = self._first(identity_vectors(block, self._identity, self._distribution))
-            for weight, bias in self._others:
-                np.maximum(y, 0, out=y)
-                y = affine(y, weight, bias)
-            out[start : start + BLOCK] = y
-        return out
+    def block(self, indices: Int64) -> Float32:
+        kind = self.given.network
+        y = self._first(identity_vectors(indices, kind.identity, kind.distribution))
+        for weight, bias in self._others:
+            np.maximum(y, 0, out=y)
+            y = affine(y, weight, bias)
+        return y
 
 
 class TripletSampler:
@@ -257,7 +257,7 @@ class TripletTrainer(GeneratorTrainer):
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
         super().__init__(settings, data, seed=seed, device=device)
         torch.manual_seed(derive_seed(seed, self.generator, "weights") % 2**63)  # torch draws them
-        network = self.make_network(settings, data.dimension)
+        network = self.network_class(settings.network, data.dimension)
         vectors, means = self.prepare(network, data)
         place = make_rng(seed, "idmap", "auxiliary").integers(len(vectors))
         network.conditioner.fixed.copy_(torch.from_numpy(vectors[place]))
@@ -314,7 +314,7 @@ class MlpTrainer(TripletTrainer):
     """Training of IDMap-MLP; see trained.Trainer."""
 
     generator = "idmap_mlp"
-    kind = MlpSettings
+    kind, network_class, model_class = MlpSettings, MlpNetwork, MlpModel
 
     def __init__(
         self, settings: MlpSettings, data: TrainingVectors, *, seed: int, device: str
@@ -326,10 +326,6 @@ class MlpTrainer(TripletTrainer):
             self.critic_optimiser = self.make_optimiser(self.critic)
             self.saved = (*self.saved, "critic", "critic_optimiser")
 
-    @staticmethod
-    def make_network(settings: MlpSettings, dimension: int) -> MlpNetwork:
-        return MlpNetwork(settings.network, dimension)
-
     def prepare(self, network: MlpNetwork, data: TrainingVectors) -> tuple[Float32, Float32]:
         if not self.given.network.centred:
             return data.vectors, data.means
@@ -338,10 +334,6 @@ class MlpTrainer(TripletTrainer):
         network.mean.copy_(torch.from_numpy(mean))
         network.scale.fill_(float(scale))
         return (data.vectors - mean) / scale, (data.means - mean) / scale
-
-    @staticmethod
-    def make_model(settings: MlpSettings, network: MlpNetwork, n_speakers: int) -> MlpModel:
-        return MlpModel(settings.network, network, n_speakers)
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:  # noqa: ARG002
         self.network.train()

@@ -3,12 +3,12 @@
 import dataclasses
 import logging
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ NORM_RATIO = (0.5, 2.0)
 N_CHECKED = 200  # vectors of unseen indices in a check
 # Figures of new indices' vectors, over real speakers': limits of a calibration.
 LEAST_DEVIATION, LEAST_DIMENSIONS = 0.02, 0.25
+Calibrate = Callable[[Float32], Float32]  # from vectors (n, d) of a network to (n, d) for use
 MOST_CENTRED = 0.2  # mean cosine of voices about real speakers' mean; real speakers have 0
 
 
@@ -103,38 +104,48 @@ class GeneratorLoop(LoopSettings):
     checkpoint_every: Count = 200
 
 
-class IndexModel(Protocol):
-    """Network in use: identity indices to x-vectors.
+class IndexModel(ABC):
+    """Network in use: identity indices to x-vectors, by the weights of the time of the call.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
     norm_limits: of the norm of a vector of an unseen index over that of real ones: `NORM_RATIO`,
-    or lower where a network that has learned its task makes short vectors.
+    or lower where a network that has learned its task makes short vectors. at_once: vectors
+    computed at a time. calibrate: for use in systems, as far apart as people; see `Calibration`.
     """
 
-    dimension: int
-    n_seen: int
-    norm_limits: tuple[float, float]
+    norm_limits = NORM_RATIO
+    at_once = 1024
+
+    def __init__(self, settings: Any, network: Any, n_seen: int) -> None:
+        self.given, self.n_seen, self.dimension = settings, n_seen, len(network.mean)
+        self.calibrate: Calibrate = network.eval().calibration.in_use()
 
     def vectors(self, indices: Int64) -> Float32:
         """Vectors (n, d) float32 of indices (n,) from 0, below 2^63.
 
         The vector of an index depends only on the index.
         """
-        ...
+        out = np.empty((len(indices), self.dimension), np.float32)
+        for start in range(0, len(indices), self.at_once):
+            block = slice(start, start + self.at_once)
+            out[block] = self.block(indices[block])
+        return out
 
-    def calibrate(self, vectors: Float32) -> Float32:
-        """Calibrate (n, d) for use in systems: as far apart as people; see `Calibration`."""
-        ...
+    @abstractmethod
+    def block(self, indices: Int64) -> Float32:
+        """Vectors of at most `at_once` indices."""
 
 
 class GeneratorTrainer(Declared[Any], Trainer):
     """Training of a generator, with settings; data: its training vectors.
 
-    Its network (`make_network`) has a `calibration` and a `mean` (d,). Indices 0, 1, ... of its
-    model stand for the training speakers, unless a kind has none that do.
+    network_class: of settings.network and d; it has a `calibration` and a `mean` (d,).
+    model_class: of the settings, the network and the number of training speakers.
     """
 
     data: TrainingVectors
+    network_class: ClassVar[Any]
+    model_class: ClassVar[type[IndexModel]]
 
     @classmethod
     def from_settings(
@@ -155,16 +166,6 @@ class GeneratorTrainer(Declared[Any], Trainer):
         """Obstacle to such a training on such data; empty, unless a subclass finds one."""
         return ""
 
-    @staticmethod
-    @abstractmethod
-    def make_network(settings: Any, dimension: int) -> Any:
-        """Network with fresh weights, for x-vectors of `dimension` values."""
-
-    @staticmethod
-    @abstractmethod
-    def make_model(settings: Any, network: Any, n_speakers: int) -> IndexModel:
-        """Network in use, of so many training speakers."""
-
     @abstractmethod
     def in_use(self) -> Any:
         """Copy of the network as it would be used now, on the CPU, not calibrated."""
@@ -175,12 +176,12 @@ class GeneratorTrainer(Declared[Any], Trainer):
     ) -> IndexModel:
         """Load the model of a finished training, on the CPU. UserError where they do not fit."""
         settings, saved = cls.parse(values, path), Path(path).with_name("final.pt")
-        network = cls.make_network(settings, len(saved_vector(weights, "mean", saved)))
+        network = cls.network_class(settings.network, len(saved_vector(weights, "mean", saved)))
         fill_network(network, weights, saved)
-        return cls.make_model(settings, network, n_speakers)
+        return cls.model_class(settings, network, n_speakers)
 
     def _model_of(self, network: Any) -> IndexModel:
-        return self.make_model(self.given, network, len(self.data.speakers))
+        return self.model_class(self.given, network, len(self.data.speakers))
 
     def model(self) -> IndexModel:
         """Network as it would be used now, not calibrated."""
@@ -328,8 +329,6 @@ INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
 LEAST_VARIANCE = 1e-6  # of real speakers, over that in the widest direction; below, it is none
 # Variance of new voices in a direction, over their mean variance: no smaller one is amplified.
 FLOOR = 1e-4
-
-Calibrate = Callable[[Float32], Float32]  # from vectors (n, d) of a network to (n, d) for use
 
 
 class Calibration(nn.Module):

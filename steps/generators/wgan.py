@@ -1,6 +1,7 @@
 """WGAN-QC on x-vectors: optimal transport, networks and training."""
 
 import copy
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,6 @@ from torch.nn import functional
 
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
 from steps.generators.training import (
-    NORM_RATIO,
-    Calibrate,
     Calibration,
     GeneratorLoop,
     GeneratorTrainer,
@@ -99,7 +98,7 @@ def solve_duals(cost: Float64) -> Duals:
 ARCHITECTURES = ("mlp", "resnet8")
 HIDDEN = 256
 SLOPE = 0.2  # of the leaky ReLU
-FILTERS, MOST_FILTERS = 8, 16
+FILTERS, WIDE = 8, 16
 IMAGE = (3, 8, 8)
 RESIDUAL = 0.1  # h + 0.1 F(h)
 
@@ -109,7 +108,7 @@ def make_networks(arch: str, noise: int, size: int) -> tuple[nn.Module, nn.Modul
     if arch == "mlp":
         return _mlp(noise, size), nn.Sequential(_mlp(size, 1), nn.Flatten(0))
     if arch == "resnet8":
-        return _ImageGenerator(noise, size), _ImageCritic(size)
+        return _image_generator(noise, size), _image_critic(size)
     raise ValueError(f"{arch!r} is none of {ARCHITECTURES}")
 
 
@@ -143,53 +142,48 @@ class _ImageBlock(nn.Module):
         return functional.leaky_relu(self.shortcut(x) + RESIDUAL * self.body(x), SLOPE)
 
 
-class _ImageGenerator(nn.Module):
-    def __init__(self, noise: int, size: int) -> None:
+class _Layers(nn.Module):
+    def __init__(self, *layers: nn.Module) -> None:
         super().__init__()
-        wide = min(2 * 2 * FILTERS, MOST_FILTERS)
-        self.layers = nn.Sequential(
-            nn.Linear(noise, wide * 16),
-            nn.Unflatten(1, (wide, 4, 4)),
-            nn.BatchNorm2d(wide),
-            nn.LeakyReLU(SLOPE),
-            _ImageBlock(wide, wide, norm=True),
-            nn.Upsample(scale_factor=2),
-            _ImageBlock(wide, wide, norm=True),
-            _ImageBlock(wide, FILTERS, norm=True),
-            nn.Conv2d(FILTERS, IMAGE[0], 3, padding=1),
-            nn.LeakyReLU(SLOPE),
-            nn.Flatten(),
-            nn.Linear(int(np.prod(IMAGE)), size),
-        )
-
-    def forward(self, z: Tensor) -> Tensor:
-        """Vectors (n, size) of noise (n, noise)."""
-        vectors: Tensor = self.layers(z)
-        return vectors
-
-
-class _ImageCritic(nn.Module):
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        wide = min(2 * 2 * FILTERS, MOST_FILTERS)
-        self.layers = nn.Sequential(
-            nn.Linear(size, int(np.prod(IMAGE))),
-            nn.Unflatten(1, IMAGE),
-            nn.Conv2d(IMAGE[0], FILTERS, 3, padding=1),
-            nn.LeakyReLU(SLOPE),
-            _ImageBlock(FILTERS, wide, norm=False),
-            _ImageBlock(wide, wide, norm=False),
-            nn.AvgPool2d(2),
-            _ImageBlock(wide, wide, norm=False),
-            nn.Flatten(),
-            nn.Linear(wide * 16, 1),
-            nn.Flatten(0),
-        )
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Values (n,) of vectors (n, size)."""
-        values: Tensor = self.layers(x)
-        return values
+        """Vectors (n, size) of noise (n, noise), or values (n,) of vectors (n, size)."""
+        found: Tensor = self.layers(x)
+        return found
+
+
+def _image_generator(noise: int, size: int) -> nn.Module:
+    return _Layers(
+        nn.Linear(noise, WIDE * 16),
+        nn.Unflatten(1, (WIDE, 4, 4)),
+        nn.BatchNorm2d(WIDE),
+        nn.LeakyReLU(SLOPE),
+        _ImageBlock(WIDE, WIDE, norm=True),
+        nn.Upsample(scale_factor=2),
+        _ImageBlock(WIDE, WIDE, norm=True),
+        _ImageBlock(WIDE, FILTERS, norm=True),
+        nn.Conv2d(FILTERS, IMAGE[0], 3, padding=1),
+        nn.LeakyReLU(SLOPE),
+        nn.Flatten(),
+        nn.Linear(math.prod(IMAGE), size),
+    )
+
+
+def _image_critic(size: int) -> nn.Module:
+    return _Layers(
+        nn.Linear(size, math.prod(IMAGE)),
+        nn.Unflatten(1, IMAGE),
+        nn.Conv2d(IMAGE[0], FILTERS, 3, padding=1),
+        nn.LeakyReLU(SLOPE),
+        _ImageBlock(FILTERS, WIDE, norm=False),
+        _ImageBlock(WIDE, WIDE, norm=False),
+        nn.AvgPool2d(2),
+        _ImageBlock(WIDE, WIDE, norm=False),
+        nn.Flatten(),
+        nn.Linear(WIDE * 16, 1),
+        nn.Flatten(0),
+    )
 
 
 @dataclass(frozen=True)
@@ -288,32 +282,28 @@ class WganShell(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, generator: nn.Module, dimension: int) -> None:
+    def __init__(self, config: WganNetwork, dimension: int) -> None:
         super().__init__()
-        self.generator, self.calibration = generator, Calibration(dimension)
+        self.generator, _ = make_networks(config.arch, config.noise, dimension)
+        self.calibration = Calibration(dimension)
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("deviation", torch.ones(dimension))
 
 
-class WganModel:
-    """Generator in use; see training.IndexModel. No index stands for a training speaker."""
+class WganModel(IndexModel):
+    """Generator in use. No index stands for a training speaker."""
 
-    n_seen = 0
-    norm_limits = NORM_RATIO
+    at_once = 1  # a batch's arithmetic may depend on its size
 
-    def __init__(self, config: WganNetwork, network: WganShell) -> None:
-        self.dimension = len(network.mean)
-        self._config, self._network = config, network.eval()
-        self.calibrate: Calibrate = network.calibration.in_use()
+    def __init__(self, settings: WganConfig, network: WganShell, n_speakers: int) -> None:  # noqa: ARG002
+        super().__init__(settings, network, n_seen=0)
+        self._network = network
 
     @torch.inference_mode()
-    def vectors(self, indices: Int64) -> Float32:
-        """One by one: a batch's arithmetic may depend on its size."""
-        config, network = self._config, self._network
+    def block(self, indices: Int64) -> Float32:
+        config, network = self.given.network, self._network
         noise = torch.from_numpy(identity_vectors(indices, config.noise, config.distribution))
-        made = np.empty((len(indices), self.dimension), dtype=np.float32)
-        for row, z in zip(made, noise, strict=True):
-            row[:] = (network.generator(z[None])[0] * network.deviation + network.mean).numpy()
+        made: Float32 = (network.generator(noise) * network.deviation + network.mean).numpy()
         return made
 
 
@@ -322,20 +312,22 @@ class WganTrainer(GeneratorTrainer):
 
     saved = ("network", "_critic", "_average", "_optimiser", "_critic_optimiser")
     plan: WganTraining
-    kind = WganConfig
+    kind, network_class, model_class = WganConfig, WganShell, WganModel
 
     def __init__(
         self, settings: WganConfig, data: TrainingVectors, *, seed: int, device: str
     ) -> None:
         super().__init__(settings, data, seed=seed, device=device)
-        vectors = data.vectors.astype(np.float64)
-        self._mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+        network, vectors = settings.network, data.vectors.astype(np.float64)
+        mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
         # Dimensions that hardly change are never amplified; a constant one stays at the mean.
         scale = np.maximum(deviation, LEAST_SCALE * deviation.mean())
-        self._real = torch.from_numpy(((vectors - self._mean) / scale).astype(np.float32))
-        self._deviation = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
+        self._real = torch.from_numpy(((vectors - mean) / scale).astype(np.float32))
+        self._shell = WganShell(network, data.dimension)
+        self._shell.mean.copy_(torch.from_numpy(mean))
+        kept = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
+        self._shell.deviation.copy_(torch.from_numpy(kept))
         torch.manual_seed(derive_seed(seed, "wgan weights") % 2**63)
-        network = settings.network
         generator, critic = make_networks(network.arch, network.noise, data.dimension)
         self.network, self._critic = generator.to(device), critic.to(device)
         self._average = copy.deepcopy(self.network)
@@ -348,15 +340,6 @@ class WganTrainer(GeneratorTrainer):
     def problem(settings: WganConfig, data: TrainingVectors) -> str:
         batch, n = settings.training.batch, len(data.vectors)
         return f"training.batch: {batch}, but there are {n} x-vectors to train on" * (n < batch)
-
-    @staticmethod
-    def make_network(settings: WganConfig, dimension: int) -> WganShell:
-        network = settings.network
-        return WganShell(make_networks(network.arch, network.noise, dimension)[0], dimension)
-
-    @staticmethod
-    def make_model(settings: WganConfig, network: WganShell, n_speakers: int) -> WganModel:  # noqa: ARG004
-        return WganModel(settings.network, network)
 
     @classmethod
     def load(
@@ -372,7 +355,7 @@ class WganTrainer(GeneratorTrainer):
         given = {names[name]: part for name, part in weights.items()}
         model = super().load(values, path, {**known, **given} if is_old else given, n_speakers)
         if is_old:
-            model.calibrate = partial(_refuse, saved)  # type: ignore[method-assign]
+            model.calibrate = partial(_refuse, saved)
         return model
 
     def batch(self, step: int) -> np.random.Generator:
@@ -416,10 +399,9 @@ class WganTrainer(GeneratorTrainer):
 
     def in_use(self) -> WganShell:
         """The moving average of the generator."""
-        network = WganShell(copy.deepcopy(self._average), self.data.dimension)
-        network.mean.copy_(torch.from_numpy(self._mean))
-        network.deviation.copy_(torch.from_numpy(self._deviation))
-        return network.cpu()
+        network = copy.deepcopy(self._shell)
+        network.generator = copy.deepcopy(self._average).cpu()
+        return network
 
     def weights(self) -> dict[str, Tensor]:
         """See Trainer; those of the generator have its own names."""

@@ -108,22 +108,8 @@ def read_sides(
     return sides[0], sides[1]
 
 
-@dataclass(frozen=True)
-class GroupRange:
-    """Rows (or columns) of the speakers of one group and gender, from and up to."""
-
-    group: int
-    gender: str
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True)
-class PlannedCell:
-    """Cell, and the groups of its rows and columns."""
-
-    cell: PairCell
-    groups: tuple[int, int]
+Segments = dict[tuple[str, int], tuple[int, int]]
+"""Rows (or columns) of the speakers of a gender and group, from and up to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,15 +121,15 @@ class PairPlan:
 
     sides: Sides
     bins: Bins
-    cells: tuple[PlannedCell, ...]
+    cells: tuple[PairCell, ...]
     n_groups: int
     info: Mapping[str, Any]
 
-    def part(self, part: int, n_parts: int) -> tuple[PlannedCell, ...]:
+    def part(self, part: int, n_parts: int) -> tuple[PairCell, ...]:
         """Cells of part 1 to n_parts: neighbours, about equally many pairs in each part."""
         if not 1 <= part <= n_parts:
             raise UserError(f"part {part} of {n_parts}: there is none")
-        pairs = np.array([planned.cell.n_pairs for planned in self.cells], np.float64)
+        pairs = np.array([planned.n_pairs for planned in self.cells], np.float64)
         middle = np.cumsum(pairs) - 0.5 * pairs
         owner = np.minimum((middle / pairs.sum() * n_parts).astype(int), n_parts - 1)
         mine = zip(self.cells, owner, strict=True)
@@ -203,12 +189,12 @@ def _count_pairs(
     enrol: PairSide,
     trial: PairSide,
     places: tuple[Int64, Int64, Int64],
-    cells: Sequence[PlannedCell],
+    cells: Sequence[PairCell],
 ) -> dict[str, int]:
     """Numbers for plan.json; UserError without any pair to compare."""
     first, last, same = places
     n_mates, n_same = int((last - first).sum()), int((same >= 0).sum())
-    n_pairs = sum(planned.cell.n_pairs for planned in cells)
+    n_pairs = sum(planned.n_pairs for planned in cells)
     n_target, n_nontarget = n_mates - n_same, n_pairs - n_mates
     for kind, number in (("target", n_target), ("nontarget", n_nontarget)):
         if number <= 0:
@@ -235,7 +221,7 @@ def _draw_groups(names: Sequence[str], n_groups: int, seed: int) -> Int64:
 
 def _order(
     side: PairSide, names: Sequence[str], groups: Int64, same_gender: bool
-) -> tuple[Int64, list[GroupRange]]:
+) -> tuple[Int64, Segments]:
     """Order rows by gender, group, speaker and id, and find the segments of a gender and group."""
     place = {name: i for i, name in enumerate(names)}
     genders = side.genders if same_gender and side.genders else [""] * len(side)
@@ -245,22 +231,19 @@ def _order(
         for gender, spk, utt in zip(genders, code, side.ids, strict=True)
     ]
     order = sorted(range(len(side)), key=keys.__getitem__)
-    segments: list[GroupRange] = []
+    segments: Segments = {}
     for at, row in enumerate(order):
-        gender, group = keys[row][:2]
-        if not segments or (segments[-1].gender, segments[-1].group) != (gender, group):
-            segments.append(GroupRange(group, gender, at, at + 1))
-        else:
-            segments[-1] = GroupRange(group, gender, segments[-1].start, at + 1)
+        start, _ = segments.get(keys[row][:2], (at, at))
+        segments[keys[row][:2]] = start, at + 1
     return np.array(order), segments
 
 
-def _cells(left: Iterable[GroupRange], right: Sequence[GroupRange]) -> tuple[PlannedCell, ...]:
+def _cells(left: Segments, right: Segments) -> tuple[PairCell, ...]:
     return tuple(
-        PlannedCell(PairCell((a.start, a.stop), (b.start, b.stop)), (a.group, b.group))
-        for a in left
-        for b in right
-        if a.gender == b.gender
+        PairCell(rows, columns, (group, other))
+        for (gender, group), rows in left.items()
+        for (gender_there, other), columns in right.items()
+        if gender == gender_there
     )
 
 
@@ -271,15 +254,12 @@ def _mates(
     right_order: Int64,
 ) -> tuple[Int64, Int64, Int64]:
     """Find first, last and same of `Sides`."""
-    start: dict[str, int] = {}
-    stop: dict[str, int] = {}
+    of: dict[str, tuple[int, int]] = {}
     for at, row in enumerate(right_order.tolist()):
-        start.setdefault(trial.speakers[row], at)
-        stop[trial.speakers[row]] = at + 1
+        of[trial.speakers[row]] = of.get(trial.speakers[row], (at, at))[0], at + 1
     column = {trial.ids[row]: at for at, row in enumerate(right_order.tolist())}
     rows = left_order.tolist()
-    first = np.array([start.get(enrol.speakers[row], 0) for row in rows])
-    last = np.array([stop.get(enrol.speakers[row], 0) for row in rows])
+    first, last = np.array([of.get(enrol.speakers[row], (0, 0)) for row in rows]).T.copy()
     same = np.array([-1 if enrol.averaged else column.get(enrol.ids[row], -1) for row in rows])
     if (wrong := (same >= 0) & ((same < first) | (same >= last))).any():
         utt = enrol.ids[rows[int(np.argmax(wrong))]]
@@ -381,7 +361,7 @@ def _write_plan(folder: Path, plan: PairPlan) -> None:
             first=sides.first,
             last=sides.last,
             same=sides.same,
-            cells=[(*planned.cell.rows, *planned.cell.columns) for planned in plan.cells],
+            cells=[(*planned.rows, *planned.columns) for planned in plan.cells],
             groups=[planned.groups for planned in plan.cells],
         )
     bins = {"low": plan.bins.low, "high": plan.bins.high, "n": plan.bins.n}
@@ -415,7 +395,7 @@ def load_plan(folder: Path) -> PairPlan:
             raise ValueError(f"format {info['format']}")
         bins = Bins(**info["bins"])
         cells = tuple(
-            PlannedCell(PairCell((a, b), (c, d)), (e, f))
+            PairCell((a, b), (c, d), (e, f))
             for (a, b, c, d), (e, f) in zip(
                 arrays["cells"].tolist(), arrays["groups"].tolist(), strict=True
             )
@@ -453,12 +433,12 @@ class PartCounts:
 
 def count_part(
     plan: PairPlan,
-    cells: Sequence[PlannedCell],
+    cells: Sequence[PairCell],
     *,
     checkpoint: Path | None = None,
     every: float = 60.0,
     device: str = "",
-    wrap: Callable[[Iterable[PlannedCell]], Iterable[PlannedCell]] = iter,
+    wrap: Callable[[Iterable[PairCell]], Iterable[PairCell]] = iter,
 ) -> PartCounts:
     """Count the pairs of some cells.
 
@@ -466,12 +446,14 @@ def count_part(
     are not counted again. device: of torch; empty: the processor, by NumPy. wrap: shows progress.
     UserError for a checkpoint of another plan.
     """
-    part = _start(plan, cells, checkpoint)
+    part = _empty_part(plan, len(cells))
+    if checkpoint and is_there(checkpoint):
+        part = read_part(checkpoint, plan, len(cells))
     sides: Any = to_device(plan.sides, device) if device else plan.sides
     count = count_cell_torch if device else count_cell
     written = time.monotonic()
     for planned in wrap(cells[part.done :]):
-        counts = count(sides, planned.cell, plan.bins)
+        counts = count(sides, planned, plan.bins)
         part.counts.add(counts)
         part.coarse[part.done] = coarsen(counts.places)
         part.done += 1
@@ -487,12 +469,6 @@ def coarsen(places: Int64) -> Int64:
     """Merge (2, n + 2) to (2, n / 16 + 2): each 16 bins together, the two outside kept apart."""
     inner = np.add.reduceat(places[:, 1:-1], np.arange(0, places.shape[1] - 2, COARSE), axis=1)
     return np.hstack([places[:, :1], inner, places[:, -1:]])
-
-
-def _start(plan: PairPlan, cells: Sequence[PlannedCell], checkpoint: Path | None) -> PartCounts:
-    if checkpoint and is_there(checkpoint):
-        return read_part(checkpoint, plan, len(cells))
-    return _empty_part(plan, len(cells))
 
 
 def _empty_part(plan: PairPlan, n_cells: int) -> PartCounts:

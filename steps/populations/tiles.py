@@ -88,10 +88,11 @@ class Sides:
 
 @dataclass(frozen=True)
 class PairCell:
-    """Rectangle of pairs: rows and columns, from and up to."""
+    """Rectangle of pairs: rows and columns, from and up to, and the groups of their speakers."""
 
     rows: tuple[int, int]
     columns: tuple[int, int]
+    groups: tuple[int, int]
 
     @property
     def n_pairs(self) -> int:
