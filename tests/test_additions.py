@@ -96,7 +96,7 @@ class ToyTraining(GeneratorLoop):
 class ToySettings:
     generator: str
     training: ToyTraining
-    network: None = None
+    network: int = 0
 
 
 class Mean(nn.Module):
