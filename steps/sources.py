@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -151,37 +151,17 @@ class SystemRun:
         return self.resources.folder(need, f"{self.path}{where}")
 
 
-S = TypeVar("S")
-Made_co = TypeVar("Made_co", covariant=True)
-Said_co = TypeVar("Said_co", covariant=True)
+class FromSettings(Declared[Any]):
+    """Part of a system that is made from its settings. notes: requests that could not be met."""
 
-
-class Maker(Protocol[Made_co, Said_co]):
-    """Construction of a system, or a part of one, from its settings."""
-
-    def parse(self, values: dict[str, object], path: StrPath) -> Any:
-        """Check the content of the file `path` and make settings of it; UserError names it."""
-        ...
-
-    def make(self, settings: Any, run: SystemRun) -> Made_co:
-        """Make from checked settings; UserError for a missing folder that it needs."""
-        ...
-
-    def describe(self, settings: Any, path: StrPath) -> Said_co:
-        """Requirements of the settings, without any folder."""
-        ...
-
-
-class FromSettings(Declared[S]):
-    """Class that is a `Maker` of itself. notes: requests that could not be met, each once."""
-
-    def __init__(self, settings: S, run: SystemRun) -> None:
+    def __init__(self, settings: Any, run: SystemRun) -> None:
+        """UserError for a missing folder that the settings need."""
         self.given, self.draws = settings, run.draws
         self.notes: list[str] = []
 
     @classmethod
-    def make(cls, settings: S, run: SystemRun) -> Self:
-        """See Maker."""
+    def make(cls, settings: Any, run: SystemRun) -> Any:
+        """Make from checked settings."""
         return cls(settings, run)
 
     def note(self, text: str) -> None:

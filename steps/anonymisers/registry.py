@@ -11,7 +11,6 @@ from steps.sources import (
     FIRST,
     NOTHING,
     FromSettings,
-    Maker,
     Resources,
     SourceSpeaker,
     SystemRun,
@@ -80,7 +79,7 @@ class Description:
     levels: tuple[str, ...] = ()
 
 
-class Anonymiser(FromSettings[Any]):
+class Anonymiser(FromSettings):
     """Configured system.
 
     level: of its keys (`make_keys`). output: the level of its files. is_random: a second run
@@ -90,6 +89,11 @@ class Anonymiser(FromSettings[Any]):
     level: str
     output: OutputLevel | AsItIs
     is_random: bool | None = True
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, settings: Any, path: StrPath) -> Description:
+        """Requirements of the settings, without any folder."""
 
     @abstractmethod
     def transform(
@@ -101,8 +105,6 @@ class Anonymiser(FromSettings[Any]):
         """All settings, defaults included, in the form of conf/systems/*.yaml."""
         return asdict(self.given)
 
-
-SystemMaker = Maker[Anonymiser, Description]
 
 # Loaded on demand: some need packages that take seconds to load.
 KINDS = {
@@ -132,7 +134,7 @@ def load_anonymiser(
     """
     kind, values = _read(path, level)
     path = name_settings(path)
-    anonymiser = kind.make(kind.parse(values, path), SystemRun(path, resources, draws))
+    anonymiser: Anonymiser = kind.make(kind.parse(values, path), SystemRun(path, resources, draws))
     if draws.draw and not anonymiser.is_random:
         raise UserError(
             f"{path}: --draw {draws.draw}: this system draws nothing at random, so all its runs "
@@ -148,13 +150,13 @@ def describe_system(path: StrPath, level: str | None = None) -> Description:
     return kind.describe(kind.parse(values, path), path)
 
 
-def find_kind(values: dict[str, object], path: StrPath) -> SystemMaker:
+def find_kind(values: dict[str, object], path: StrPath) -> type[Anonymiser]:
     """Kind for the settings from `path`; UserError for an unknown one."""
-    kind: SystemMaker = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
+    kind: type[Anonymiser] = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
     return kind
 
 
-def _read(path: StrPath, level: str | None = None) -> tuple[SystemMaker, dict[str, object]]:
+def _read(path: StrPath, level: str | None = None) -> tuple[type[Anonymiser], dict[str, object]]:
     values, path = read_settings(path), name_settings(path)
     kind = find_kind(values, path)
     if level is None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, SystemMaker, find_kind
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, find_kind
 from steps.generators.base import (
     GENDERS,
     POLICIES,
@@ -394,9 +394,7 @@ def held(folder: Path) -> dict[str, Path]:
     return {need: folder / need for need in HELD if (folder / need).is_dir()}
 
 
-def _open(
-    values: dict[str, object], path: StrPath, folder: Path
-) -> tuple[SystemMaker, dict[str, object]]:
+def _open(values: dict[str, object], path: StrPath, folder: Path) -> tuple[dict[str, object]]:
     """Kind and settings of a model's system, changed by settings that a file gives beside it."""
     conf = folder / CONF
     if not conf.is_file():
@@ -412,11 +410,11 @@ def _open(
     return find_kind(settings, conf), settings
 
 
-class HandedOn:
-    """Construction of the system of a model; see `sources.Maker`."""
+class HandedOn(Anonymiser):
+    """Construction of the system of a model."""
 
     @classmethod
-    def parse(cls, values: dict[str, object], path: StrPath) -> dict[str, object]:
+    def parse(cls, values: Any, path: StrPath) -> dict[str, object]:
         """Parse all settings; only the name of the model is checked."""
         known = {k: v for k, v in values.items() if k in ModelSettings.__annotations__}
         return {**values, "model": parse_settings(ModelSettings, known, path).model}
@@ -428,7 +426,8 @@ class HandedOn:
         kind, own = _open(settings, run.path, folder)
         resources = replace(run.resources, **cast(dict[str, Any], held(folder)))
         made = replace(run, path=folder / CONF, resources=resources)
-        return kind.make(kind.parse(own, made.path), made)
+        anonymiser: Anonymiser = kind.make(kind.parse(own, made.path), made)
+        return anonymiser
 
     @classmethod
     def describe(cls, settings: dict[str, object], path: StrPath) -> Description:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steps.sources import FromSettings, Maker, SourceSpeaker, SystemRun, VoiceKey
+from steps.sources import FromSettings, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.registry import choose, load
@@ -36,7 +36,7 @@ class Wanted:
     exclude: Collection[str] = ()
 
 
-class Generator(FromSettings[Any]):
+class Generator(FromSettings):
     """Generator of pseudo-speakers' x-vectors, configured and, after `fit`, with a pool.
 
     name: in the registry. needs: those of `sources.NEEDS` beside the pool; "xvectors" means that
@@ -206,8 +206,6 @@ def want(
 
 # ---- Generators of pseudo-speakers by name, and their construction from the settings of a system.
 
-GeneratorMaker = Maker[Generator, tuple[str, ...]]
-
 # Loaded on demand: some need packages that take seconds to load.
 GENERATORS = {
     "random": "steps.generators.pool:RandomSpeakers",
@@ -230,7 +228,8 @@ def load_generator(values: object, run: SystemRun) -> Generator:
     UserError for an unknown name or setting, a value out of range, and a missing folder.
     """
     kind, settings = _find(values, run.path)
-    return kind.make(settings, run)
+    generator: Generator = kind.make(settings, run)
+    return generator
 
 
 def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
@@ -239,8 +238,8 @@ def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
     return kind.describe(settings, path)
 
 
-def _find(values: object, path: StrPath) -> tuple[GeneratorMaker, Any]:
+def _find(values: object, path: StrPath) -> tuple[type[Generator], Any]:
     if not isinstance(values, dict):
         raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
-    kind: GeneratorMaker = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
+    kind: type[Generator] = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
     return kind, kind.parse(values, path)
