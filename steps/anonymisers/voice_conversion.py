@@ -394,7 +394,9 @@ def held(folder: Path) -> dict[str, Path]:
     return {need: folder / need for need in HELD if (folder / need).is_dir()}
 
 
-def _open(values: dict[str, object], path: StrPath, folder: Path) -> tuple[dict[str, object]]:
+def _open(
+    values: dict[str, object], path: StrPath, folder: Path
+) -> tuple[type[Anonymiser], dict[str, object]]:
     """Kind and settings of a model's system, changed by settings that a file gives beside it."""
     conf = folder / CONF
     if not conf.is_file():
