@@ -13,9 +13,9 @@ from scipy.signal import lfilter
 
 from steps.sources import Resources, SystemRun
 from steps.synthesis.base import Target
-from steps.synthesis.f0 import compute_f0_stats
+from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.trained import pulse_train
-from steps.synthesis.world import analyse, pack
+from steps.synthesis.world import WorldFrames, analyse, pack
 from steps.training.audio import TrainingAudio, load_training_audio
 from utils.archives import ArchiveWriter
 from utils.arrays import Float64
@@ -123,6 +123,23 @@ def check_in_parts(
         one, other = (folder / name / f"wav/{utt}.wav" for name in ("whole", "parts"))
         assert one.read_bytes() == other.read_bytes()
     return whole
+
+
+def write_voices(
+    folder: Path, voices: Mapping[str, tuple[str, WorldFrames]], n_values: int = 3, seed: int = 7
+) -> Path:
+    """A pool of target voices: gender and frames of each; x-vectors differ by gender, too."""
+    rng, stats = np.random.default_rng(seed), {}
+    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
+        for speaker, (gender, frames) in voices.items():
+            world.write(f"{speaker}-1", pack(frames))
+            vectors.write(speaker, rng.standard_normal(n_values) + 2.0 * (gender == "f"))
+            stats[speaker] = compute_f0_stats([frames.f0])
+    write_f0_stats(folder, stats)
+    write_map(folder / "utt2spk", {f"{speaker}-1": speaker for speaker in voices})
+    write_map(folder / "spk2utt", {speaker: f"{speaker}-1" for speaker in voices})
+    write_map(folder / "spk2gender", {speaker: gender for speaker, (gender, _) in voices.items()})
+    return folder
 
 
 def write_pool(

@@ -33,7 +33,7 @@ from steps.synthesis.matching import (
     match_envelope,
 )
 from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
-from steps.synthesis.world import WorldFrames, analyse, pack
+from steps.synthesis.world import WorldFrames, analyse
 from tests.making import (
     ODD_SIGNALS,
     check_in_parts,
@@ -41,6 +41,7 @@ from tests.making import (
     pseudo_rows,
     say,
     write_archive,
+    write_voices,
 )
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter
@@ -64,25 +65,12 @@ def random_frames(seed: int, n: int = 80, f0: float = 150.0) -> WorldFrames:
     return WorldFrames(contour, codes, np.full((n, 1), -20.0))
 
 
-def write_pool(folder: Path, voices: dict[str, tuple[str, WorldFrames]]) -> Path:
-    folder.mkdir(parents=True)
-    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as x:
-        for speaker, (_, frames) in voices.items():
-            world.write(f"{speaker}-1", pack(frames))
-            x.write(speaker, np.ones(3))
-    write_f0_stats(folder, {s: compute_f0_stats([frames.f0]) for s, (_, frames) in voices.items()})
-    (folder / "spk2utt").write_text("".join(f"{s} {s}-1\n" for s in sorted(voices)))
-    (folder / "utt2spk").write_text("".join(f"{s}-1 {s}\n" for s in sorted(voices)))
-    (folder / "spk2gender").write_text("".join(f"{s} {voices[s][0]}\n" for s in sorted(voices)))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """18 voices of each gender; f00 speaks (it was analysed), the others are random numbers."""
     voices = {s: (g, random_frames(i)) for i, (s, g) in enumerate(GENDERS.items())}
     voices["f00"] = ("f", analyse(say(0, 200.0)))
-    return write_pool(tmp_path_factory.mktemp("knn") / "pool", voices)
+    return write_voices(tmp_path_factory.mktemp("knn") / "pool", voices)
 
 
 @pytest.fixture
@@ -342,7 +330,7 @@ class TestSmallPools:
             system.choose(key("spk", "f01-1"), source("f01"))
 
     def test_a_gender_that_is_missing(self, load, tmp_path: Path) -> None:
-        women = write_pool(tmp_path / "women", {"a": ("f", random_frames(0))})
+        women = write_voices(tmp_path / "women", {"a": ("f", random_frames(0))})
         system = load(folder=women)
         assert system.choose(key("spk"), source()).targets == ("a",)
         with pytest.raises(UserError, match="0 voices of gender m beside s2, and 1 are needed"):
@@ -353,7 +341,7 @@ class TestSmallPools:
 
     def test_voices_without_pitch_are_left_out_and_named(self, load, tmp_path: Path) -> None:
         voices = {s: ("f", random_frames(i, f0=150.0 * (s != "b"))) for i, s in enumerate("abc")}
-        folder = write_pool(tmp_path / "some", voices)
+        folder = write_voices(tmp_path / "some", voices)
         system = load(folder=folder)
         assert any("1 of 3 voices" in n and "voiced" in n and "b)" in n for n in system.notes)
         assert all(
@@ -363,7 +351,7 @@ class TestSmallPools:
         refuses(r"2 voices .* 3 are needed", load, "fusion: 3\n", folder)
 
     def test_fewer_frames_than_k(self, load, tmp_path: Path) -> None:
-        folder = write_pool(tmp_path / "tiny", {"a": ("f", random_frames(0, 3))})
+        folder = write_voices(tmp_path / "tiny", {"a": ("f", random_frames(0, 3))})
         with pytest.raises(UserError, match=r"a: 3 frames, and k is 4"):
             load(folder=folder).transform(say(1), key("spk"), source())
 
@@ -378,7 +366,7 @@ class TestSound:
 
     def test_pitch_goes_to_the_target(self, load, tmp_path: Path) -> None:
         voices = {"a": ("f", analyse(say(0, 220.0))), "b": ("f", analyse(say(0, 220.0)))}
-        folder, wave = write_pool(tmp_path / "high", voices), say(1, 110.0)
+        folder, wave = write_voices(tmp_path / "high", voices), say(1, 110.0)
         who = replace(source(), f0=compute_f0_stats([analyse(wave).f0]))
         for settings, expected in (("", 220), ("f0: percentile\n", 220), ("f0: none\n", 110)):
             out, _ = load(settings, folder).transform(wave, key("spk"), who)
@@ -519,7 +507,7 @@ def test_a_pool_of_one_voice_a_gender_is_no_draw(
     """Run 1 was run 0, and the system said that it was random."""
     one = {"f00": ("f", random_frames(0)), "m00": ("m", random_frames(1))}
     two = {**one, "f01": ("f", random_frames(2)), "m01": ("m", random_frames(3))}
-    small, larger = (write_pool(tmp_path / f"{len(v)}", v) for v in (one, two))
+    small, larger = (write_voices(tmp_path / f"{len(v)}", v) for v in (one, two))
     if is_random is None:  # both of a gender make one heap, or are mixed with drawn weights
         assert load(text, larger).is_random is False
         assert load(text + "fusion_kind: mix\n", larger).is_random is True
@@ -532,7 +520,7 @@ def test_a_pool_of_one_voice_a_gender_is_no_draw(
 
 def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
     data = make_set(make_data_dir, pool, tmp_path / "set")
-    women = write_pool(tmp_path / "women/pool", {"a": ("f", random_frames(0))})
+    women = write_voices(tmp_path / "women/pool", {"a": ("f", random_frames(0))})
     write_f0_stats_of(women.parent / "f0", ("s1", "s2"))
     with pytest.raises(LossError, match=r"2 of 4 .* 0 voices of gender m beside s2, and 1 are"):
         run(SYSTEMS / "knnvc.yaml", data, tmp_path / "out", women)

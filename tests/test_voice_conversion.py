@@ -20,10 +20,10 @@ from steps.anonymisers.voice_conversion import (
 from steps.generators.base import Wanted
 from steps.sources import Resources, SourceSpeaker, make_keys
 from steps.synthesis.base import Target
-from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0_stats
+from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
-from steps.synthesis.world import analyse, extract_f0, pack, synthesise
+from steps.synthesis.world import analyse, extract_f0, synthesise
 from tests.making import (
     ODD_SIGNALS,
     RATE,
@@ -33,9 +33,10 @@ from tests.making import (
     run_of,
     say,
     write_archive,
+    write_voices,
 )
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import read_vectors
 from utils.cli import LossError, UserError
 from utils.seeds import Draws
 
@@ -52,23 +53,11 @@ GENDERS = {f"{gender}{number}": gender for gender in "fm" for number in range(5)
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five voices a gender, with x-vectors (6,) that differ by gender and speaker."""
-    folder = tmp_path_factory.mktemp("pool")
-    rng = np.random.default_rng(7)
-    stats = {}
-    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
-        for number, (speaker, gender) in enumerate(GENDERS.items()):
-            frames = analyse(say(number, 95 + 9 * (number % 5) + 100 * (gender == "f")))
-            world.write(f"{speaker}-1", pack(frames))
-            vectors.write(speaker, rng.standard_normal(6) + 2.0 * (gender == "f"))
-            stats[speaker] = compute_f0_stats([frames.f0])
-    write_f0_stats(folder, stats)
-    for name, value in (("spk2utt", "{}-1"), ("utt2spk", "{}-1"), ("spk2gender", None)):
-        rows = [
-            f"{s}-1 {s}" if name == "utt2spk" else f"{s} {value.format(s) if value else g}"
-            for s, g in GENDERS.items()
-        ]
-        (folder / name).write_text("".join(f"{row}\n" for row in rows))
-    return folder
+    voices = {
+        speaker: (gender, analyse(say(i, 95 + 9 * (i % 5) + 100 * (gender == "f"))))
+        for i, (speaker, gender) in enumerate(GENDERS.items())
+    }
+    return write_voices(tmp_path_factory.mktemp("pool"), voices, 6)
 
 
 @pytest.fixture
