@@ -13,7 +13,6 @@ from steps.sources import VoiceKey
 from tests.making import run_of, write_archive
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter
-from utils.cli import UserError
 from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,13 +49,6 @@ def test_average_by_hand() -> None:
     assert info["affinity_max"] == pytest.approx(np.cos(np.radians(150)), abs=1e-4)
 
 
-def test_average_keeps_gender_and_leaves_out_the_source() -> None:
-    y, _ = average().generate(Wanted(ONE, X, "f"))
-    np.testing.assert_allclose(y, (POOL[2] + POOL[4]) / 2)
-    y, _ = average().generate(Wanted(ONE, X, exclude=["f", "not in the pool"]))
-    np.testing.assert_allclose(y, (POOL[3] + POOL[4]) / 2)
-
-
 def test_average_depends_on_x_alone() -> None:
     generator = average()
     first = generator.generate(Wanted(ONE, X))[0]
@@ -67,25 +59,6 @@ def test_average_depends_on_x_alone() -> None:
     assert np.array_equal(average(reverse=True).generate(Wanted(ONE, X))[0], first)
     assert not np.array_equal(generator.generate(Wanted(ONE, -X))[0], first)
     assert generator.notes == []
-
-
-def test_average_of_a_small_pool_is_noted_once() -> None:
-    generator = average(cohort=100)
-    for key in (ONE, TWO):
-        np.testing.assert_allclose(generator.generate(Wanted(key, X))[0], POOL.mean(axis=0))
-    assert len(generator.notes) == 1
-    assert "100 asked, but there are 6" in generator.notes[0]
-
-
-def test_average_bad_inputs() -> None:
-    assert describe_generator({"name": "average"}, "s.yaml") == ("xvectors",)
-    needs = describe_generator({"name": "average", "distance": "plda"}, "s.yaml")
-    assert needs == ("xvectors", "backend")
-    refuses(r"generator\.cohort", load, {"name": "average", "cohort": 0})
-    with pytest.raises(UserError, match="x-vector of the source"):
-        average().generate(Wanted(ONE))
-    with pytest.raises(UserError, match="3 values"):
-        average().generate(Wanted(ONE, np.ones(3)))
 
 
 # the distribution of frames

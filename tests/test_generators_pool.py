@@ -24,7 +24,7 @@ from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import read_map
 
-NAMES = ("random", "farthest", "nearest", "dense", "sparse", "constant")
+NAMES = ("random", "farthest", "nearest", "average", "dense", "sparse", "constant")
 KEY = VoiceKey("spk", ("set", "s"), ("set", "s"))
 SOURCE = np.array([1.0, 0.0])
 # The angle to the source in degrees; f and m in turn. Lengths differ, and do not matter.
@@ -91,14 +91,22 @@ FAN = [
     ("nearest", "f", {"f00", "f02", "f04"}),
     ("nearest", "m", {"m01", "m03", "m05"}),
     ("nearest", None, {"f00", "m01", "f02"}),
+    ("average", "f", {"f10", "f08", "f06"}),
+    ("average", None, {"m11", "f10", "m09"}),
 ]
+
+
+def of_sizes(name, n, averaged=None):
+    """Settings of a generator that takes n candidates, and averages all, or so many, of them."""
+    sizes = {"averaged": averaged or n, "candidates": n}
+    known = {"random": ("averaged",), "farthest": sizes, "nearest": sizes}.get(name, ())
+    return {"cohort": n} if name == "average" else {key: sizes[key] for key in known}
 
 
 @pytest.mark.parametrize(("name", "target_gender", "expected"), FAN)
 def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
     """A2. The source's own gender (f) plays no part: cross-gender is a target gender."""
-    settings = {"candidates": 3, "averaged": 3}
-    options = {"gender": target_gender}
+    settings, options = of_sizes(name, 3), {"gender": target_gender}
     assert chosen(make(name, fan(), **settings), **options) == expected
     moved = make(name, fan(OFFSET), distance="plda", backend=plda, **settings)
     assert moved.needs == ("xvectors", "backend")
@@ -158,7 +166,7 @@ def test_random_speakers_are_uniform_and_of_the_gender():
     assert generator.needs == () and not generator.notes
 
 
-@pytest.mark.parametrize("name", ["random", "farthest", "nearest"])
+@pytest.mark.parametrize("name", ["random", "farthest", "nearest", "average"])
 def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
     """The official code leaves zero rows in the mean then."""
     generator = make(name, fan())
@@ -166,23 +174,19 @@ def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
     for key in (KEY, VoiceKey("spk", ("set", "t"))):
         assert chosen(generator, key, gender="f") == everybody
     assert not generator.is_random
-    text = " / ".join(generator.notes)
-    assert "averaged: 100 asked, but there are 6" in text and len(generator.notes) <= 2
-    if name != "random":
-        assert (
-            "candidates: 200 asked, but there are 6 speakers of gender f in the pool; all" in text
-        )
+    text, what = " / ".join(generator.notes), {"random": "averaged: 100", "average": "cohort: 100"}
+    first = what.get(name, "candidates: 200")
+    assert f"{first} asked, but there are 6 speakers of gender f in the pool; all" in text
+    assert len(generator.notes) == (1 if name in what else 2)
+    assert name in what or "averaged: 100 asked, but there are 6 candidates" in text
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_source_is_never_his_own_pseudo_speaker(name):
     pool = islands()
-    settings = {"averaged": 12, "candidates": 12, "proportion": 1.0, "clusters": 2, "target": 1}
-    known = {"random": 1, "farthest": 2, "nearest": 2, "constant": 0}
-    given = dict(list(settings.items())[: known.get(name, 0)])
+    given = of_sizes(name, 12)
     if name in ("dense", "sparse"):
-        given = {k: settings[k] for k in ("proportion", "clusters")}
-        given["exclude_closest_cluster"] = False
+        given = {"proportion": 1.0, "clusters": 2, "exclude_closest_cluster": False}
     generator = make(name, pool, **given)
     for place, own in enumerate(pool[1]):
         for key in (VoiceKey("spk", ("set", str(i)), ("set", str(i))) for i in range(10)):
@@ -190,7 +194,7 @@ def test_the_source_is_never_his_own_pseudo_speaker(name):
             y, info = generator.generate(wanted)
             assert own not in info["speakers"].split(",")
             assert np.isfinite(y).all()
-    if name in ("random", "farthest", "nearest"):
+    if given and "clusters" not in given:
         assert info["averaged"] == 11
         assert "source who is in the pool" in " ".join(generator.notes)
 
@@ -266,8 +270,7 @@ def test_order_of_the_pool_does_not_matter():
     x = np.eye(7)[0] + 0.1
     for name in NAMES:
         settings = {"constant": {"clusters": 3, "target": 5}}.get(name, {})
-        settings |= {"averaged": 3} if name in ("random", "farthest", "nearest") else {}
-        settings |= {"candidates": 5} if name in ("farthest", "nearest") else {}
+        settings |= of_sizes(name, 5, 3)
         one, two = make(name, islands(), **settings), make(name, shuffled, **settings)
         for i in range(20):
             key = VoiceKey("spk", ("set", str(i)), ("set", str(i)))
@@ -349,6 +352,7 @@ BAD_SETTINGS = [
         {"name": "farthest", "distance": "l2"},
         "generator.distance: 'l2' is unknown",
     ),
+    ({"name": "average", "cohort": 0}, "generator.cohort: 0; at least 1"),
     ({"name": "farthest"}, "generator.distance: plda: this system needs --backend DIR"),
     ({"name": "dense", "proportion": 1.5}, "generator.proportion: 1.5; above 0 and at most 1"),
     ({"name": "dense", "damping": 1.0}, "generator.damping: 1.0; at least 0.5 and below 1"),
@@ -372,6 +376,9 @@ def test_all_settings_are_told():
     assert make("nearest").settings()["candidates"] == 200 and set(NAMES) <= set(GENERATORS)
     values = {"name": "dense", "exclude_closest_cluster": False}
     assert describe_generator(values, "x.yaml") == ("backend",)
+    for distance, needs in (("cosine", ()), ("plda", ("backend",))):
+        values = {"name": "average", "distance": distance}
+        assert describe_generator(values, "x.yaml") == ("xvectors", *needs)
     assert not make("farthest", candidates=5, averaged=5).is_random
 
 
@@ -388,7 +395,7 @@ def test_bad_pools_and_sources(plda):
             make(name, (vectors, ["f00", *speakers[:11]], females))
         with pytest.raises(UserError, match="speaker f00: the x-vector has a value that is no fin"):
             make(name, (np.where(np.eye(12, 2) > 0, np.nan, vectors), speakers, females))
-    for name in ("farthest", "nearest", "dense", "sparse"):
+    for name in ("farthest", "nearest", "average", "dense", "sparse"):
         generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))
         refuses("x-vector of the source speaker is needed", generator.generate, Wanted(KEY))
         refuses("has 3 values and the pool's have 2", generator.generate, Wanted(KEY, np.ones(3)))
