@@ -404,8 +404,10 @@ class WganTrainer(GeneratorTrainer):
         return network
 
     def weights(self) -> dict[str, Tensor]:
-        """See Trainer; those of the generator have its own names."""
-        return {name.removeprefix(GENERATOR): part for name, part in super().weights().items()}
+        """See Trainer; those of the generator come first, and have its own names."""
+        kept = super().weights()
+        order = sorted(kept, key=lambda name: (name.startswith(CALIBRATION), "." not in name))
+        return {name.removeprefix(GENERATOR): kept[name] for name in order}
 
 
 def _refuse(path: Path, vectors: Float32) -> Float32:  # noqa: ARG001
