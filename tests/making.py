@@ -1,21 +1,25 @@
 """Small data for tests: archives, voices of pulses, pools of them, trainings that are stopped."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 import torch
+from scipy.signal import lfilter
 
+from steps.sources import Resources, SystemRun
 from steps.synthesis.base import Target
-from steps.synthesis.f0 import compute_f0_stats
+from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.trained import pulse_train
-from steps.synthesis.world import analyse, pack
+from steps.synthesis.world import WorldFrames, analyse, pack
 from steps.training.audio import TrainingAudio, load_training_audio
 from utils.archives import ArchiveWriter
 from utils.arrays import Float64
+from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
 RATE = 16000
@@ -26,6 +30,11 @@ def write_archive(stem: Path | str, table: Mapping[str, np.ndarray]) -> None:
     with ArchiveWriter(stem) as writer:
         for key, value in table.items():
             writer.write(key, value)
+
+
+def run_of(path: Path | str = "x.yaml", seed: int = 0, draw: int = 0, **folders: Any) -> SystemRun:
+    """A run of a system, by the options of steps/anonymise.py."""
+    return SystemRun(path, Resources(**folders), Draws(seed, draw))
 
 
 def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float64:
@@ -46,6 +55,91 @@ def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float6
     mix = 0.5 + 0.5 * np.sin(2 * np.pi * 2 * times)
     wave: Float64 = vowels[0] * mix + vowels[1] * (1 - mix)
     return 0.1 * wave * (0.6 + 0.4 * np.sin(2 * np.pi * 1.3 * times) ** 2)
+
+
+def say(seed: int, f0: float = 120.0, seconds: float = 1.0) -> Float64:
+    """Vowels that glide, of a pitch that moves by 20 %, with pauses of breath between."""
+    rng = np.random.default_rng(seed)
+    n = int(seconds * RATE)
+    time = np.arange(n) / RATE
+    pitch = f0 * np.exp(0.1 * np.sin(2 * np.pi * 1.5 * time + seed))
+    pulses = (np.diff(np.floor(np.cumsum(pitch / RATE)), prepend=0) > 0).astype(float)
+    out = np.zeros(n)
+    for start in range(0, n, 1600):  # a new vowel every 0.1 s
+        part = slice(start, min(start + 1600, n))
+        wave = pulses[part] + 0.003 * rng.standard_normal(part.stop - part.start)
+        for low, high in ((300, 900), (900, 2300), (2400, 3400)):
+            angle = 2 * np.pi * rng.uniform(low, high) / RATE
+            wave = lfilter([1.0], [1.0, -1.9 * np.cos(angle), 0.9025], wave)
+        out[part] = wave
+    out *= 0.1 + np.abs(np.sin(2 * np.pi * 1.1 * time))
+    return 0.3 * out / np.max(np.abs(out))
+
+
+ODD_SIGNALS = {
+    "0.2 s": say(1, seconds=0.2),
+    "unvoiced": 0.1 * np.random.default_rng(0).standard_normal(8000),
+    "silence": np.zeros(8000),
+    "clipped": np.clip(8 * say(2, 210, 0.6), -1, 1),
+    "silence around": np.concatenate([np.zeros(6000), say(4, 130, 0.5), np.zeros(6000)]),
+    "7 samples": say(5, 130, 0.2)[:7],
+}
+
+
+def check_odd_signal(wave: Float64, out: Float64) -> None:
+    """Protected speech is as long and finite; silence stays silence, a frame off the speech."""
+    assert out.shape == wave.shape and np.isfinite(out).all()
+    assert bool(out.any()) == bool(wave.any())
+    if len(wave) > 15000:
+        assert not out[:5000].any() and not out[-5000:].any()
+
+
+def pseudo_rows(out: Path, *columns: str) -> dict[str, list[str]]:
+    """pseudo.tsv, which begins with such columns, by utterance; without the seconds at its end."""
+    header, *lines = (out / "pseudo.tsv").read_text().splitlines()
+    names = header.split("\t")
+    assert names[: len(columns) + 1] == ["#utt", *columns] and names[-1] == "seconds"
+    assert all(float(line.split("\t")[-1]) >= 0 for line in lines)
+    return {line.split("\t")[0]: line.split("\t")[1:-1] for line in lines}
+
+
+def check_in_parts(
+    protect: Callable[[Path, Path], dict[str, list[str]]], data: Path, folder: Path
+) -> dict[str, list[str]]:
+    """Rows of a protected set, which are the same, to the bit of the audio, in parts of a speaker
+    each that are taken backwards. protect: of a data directory, into a folder."""
+    whole, parts = protect(data, folder / "whole"), {}
+    for number, speaker in enumerate(
+        sorted(set(read_map(data / "utt2spk").values()), reverse=True)
+    ):
+        part = data / "split2" / str(number + 1)  # keys name the set, not the part
+        part.mkdir(parents=True)
+        for path in (path for path in data.iterdir() if path.is_file()):
+            rows = [r for r in path.read_text().splitlines(True) if r.startswith(speaker)]
+            (part / path.name).write_text("".join(rows))
+        parts |= protect(part, folder / "parts")
+    assert parts == whole
+    for utt in whole:
+        one, other = (folder / name / f"wav/{utt}.wav" for name in ("whole", "parts"))
+        assert one.read_bytes() == other.read_bytes()
+    return whole
+
+
+def write_voices(
+    folder: Path, voices: Mapping[str, tuple[str, WorldFrames]], n_values: int = 3, seed: int = 7
+) -> Path:
+    """A pool of target voices: gender and frames of each; x-vectors differ by gender, too."""
+    rng, stats = np.random.default_rng(seed), {}
+    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
+        for speaker, (gender, frames) in voices.items():
+            world.write(f"{speaker}-1", pack(frames))
+            vectors.write(speaker, rng.standard_normal(n_values) + 2.0 * (gender == "f"))
+            stats[speaker] = compute_f0_stats([frames.f0])
+    write_f0_stats(folder, stats)
+    write_map(folder / "utt2spk", {f"{speaker}-1": speaker for speaker in voices})
+    write_map(folder / "spk2utt", {speaker: f"{speaker}-1" for speaker in voices})
+    write_map(folder / "spk2gender", {speaker: gender for speaker, (gender, _) in voices.items()})
+    return folder
 
 
 def write_pool(

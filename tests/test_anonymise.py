@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,12 @@ from steps.anonymisers.protect import (
     protect_audio,
     write_protected,
 )
-from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.sources import LEVELS, Key, make_keys, whole_set
+from steps.anonymisers.registry import load_anonymiser
+from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
+from tests.making import check_in_parts, pseudo_rows
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, check_parts, load_data_dir, read_parts, write_merged
-from utils.settings import list_settings
+from utils.seeds import Draws
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,19 +38,11 @@ def conf(folder: Path, text: str) -> Path:
 def protect(system: object, data: Path, out: Path, *options: object) -> dict[str, list[str]]:
     """Run the program; pseudo.tsv without its header and the seconds at the end, by utterance."""
     assert main([*map(str, options), str(system), str(data), str(out), str(out / "wav")]) == 0
-    header, *lines = (out / "pseudo.tsv").read_text().splitlines()
-    assert header.startswith("#utt\tkey\talpha\t")
-    assert header.endswith("\tseconds")
-    assert all(float(line.split("\t")[-1]) >= 0 for line in lines)
-    return {line.split("\t")[0]: line.split("\t")[1:-1] for line in lines}
+    return pseudo_rows(out, "key", "alpha")
 
 
 def alphas(rows: dict[str, list[str]]) -> dict[str, float]:
     return {utt: float(row[1]) for utt, row in rows.items()}
-
-
-def audio(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted((out / "wav").iterdir())}
 
 
 def test_a_protected_data_directory(make_data_dir, tmp_path: Path) -> None:
@@ -99,7 +91,7 @@ def test_levels_give_keys() -> None:
     utt2spk = {"a-1": "a", "a-2": "a", "b-1": "b"}
     n_keys = {level: len(set(make_keys(level, utt2spk, "set", []).values())) for level in LEVELS}
     assert n_keys == {"utt": 3, "spk": 2, "perm": 2, "const": 1}
-    assert make_keys("utt", utt2spk, "set", [])["a-1"] == Key("utt", ("set", "a-1"))
+    assert make_keys("utt", utt2spk, "set", [])["a-1"] == VoiceKey("utt", ("set", "a-1"))
     positions = make_keys("position", {"b-1": "b"}, "set", list(utt2spk))
     assert str(positions["b-1"]) == "position|2"
 
@@ -108,10 +100,10 @@ def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(
     tmp_path: Path,
 ) -> None:
     path = conf(tmp_path, RANDOM)
-    keys = [Key("spk", ("set", str(number))) for number in range(500)]
+    keys = [VoiceKey("spk", ("set", str(number))) for number in range(500)]
 
     def draws(seed: int, draw: int) -> list[float]:
-        system = load_anonymiser(path, seed=seed, draw=draw)
+        system = load_anonymiser(path, Draws(seed, draw))
         return [system.coefficient(key) for key in keys]
 
     first = draws(0, 0)
@@ -127,25 +119,8 @@ def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(
 def test_same_bits_whatever_the_split_and_the_order(make_data_dir, tmp_path: Path) -> None:
     """A seed that counts sets or jobs changes later voices when one is left out (VPC 2020)."""
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1}, seconds=0.3)
-    whole = protect(SYSTEMS / "b2r.yaml", data, tmp_path / "whole")
-    parts: dict[str, list[str]] = {}
-    for number, spk in enumerate(("s2", "s1"), start=1):
-        part = data / "split2" / str(number)
-        part.mkdir(parents=True)
-        for name in ("wav.scp", "utt2spk"):
-            lines = (data / name).read_text().splitlines()
-            chosen = [line for line in lines if line.startswith(spk)]
-            (part / name).write_text("".join(f"{line}\n" for line in chosen))
-        assert whole_set(part) == data
-        out = tmp_path / "parts" / str(number)
-        command = [str(SYSTEMS / "b2r.yaml"), str(part), str(out), str(tmp_path / "parts" / "wav")]
-        assert main(command) == 0  # keys name the set, not the part
-        parts |= {
-            line.split("\t")[0]: line.split("\t")[1:-1]  # but the seconds
-            for line in (out / "pseudo.tsv").read_text().splitlines()[1:]
-        }
-    assert parts == whole
-    assert audio(tmp_path / "parts") == audio(tmp_path / "whole")
+    check_in_parts(lambda part, out: protect(SYSTEMS / "b2r.yaml", part, out), data, tmp_path)
+    assert whole_set(data / "split2/1") == data
 
 
 def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(
@@ -265,7 +240,7 @@ def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path: Path) ->
     class Mutes:
         output = load_anonymiser(SYSTEMS / "b2.yaml").output
 
-        def transform(self, samples: np.ndarray, key: Key, source: object) -> object:
+        def transform(self, samples: np.ndarray, key: VoiceKey, source: object) -> object:
             return samples * (key == "loud"), {}
 
     keys = {"s1-000": "loud", "s1-001": "mute"}
@@ -285,48 +260,6 @@ def test_flac(make_data_dir, tmp_path: Path) -> None:
     assert soundfile.info(flac).format == "FLAC"
     expected = soundfile.read(tmp_path / "wav/wav/s1-000.wav", dtype="int16")[0]
     assert np.array_equal(soundfile.read(flac, dtype="int16")[0], expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("alpha: 0.8", "anonymiser: None is unknown; known: mcadams"),
-        ("anonymiser: macadams", "anonymiser: 'macadams' is unknown; known: mcadams"),
-        ("- mcadams", "settings are expected, one `name: value` a line"),
-        ("", "settings are expected"),
-        ("anonymiser: mcadams\nalfa: 0.8", "alfa: unknown setting; known: anonymiser, alpha, "),
-        ("anonymiser: mcadams\nalpha: 0.8\nalpha: 0.9", ":3: alpha is given twice"),
-        ("anonymiser: mcadams\nalpha: [0.8", ":2: "),
-        ("anonymiser: mcadams\nalpha: high", "alpha: 'high'; a number is expected"),
-        ("anonymiser: mcadams\nalpha: true", "alpha: True; a number is expected"),
-        ("anonymiser: mcadams\nalpha: .nan", "alpha: nan; a finite number is expected"),
-        ("anonymiser: mcadams\nalpha: 0", "alpha: 0; above 0 is expected"),
-        ("anonymiser: mcadams\nalpha: -0.8", "alpha: -0.8; above 0 is expected"),
-        ("anonymiser: mcadams\nalpha_range: [0.9, 0.7]", "[0.9, 0.7]; the lower end first"),
-        ("anonymiser: mcadams\nalpha_range: [0, 0.7]", "alpha_range: 0; above 0"),
-        ("anonymiser: mcadams\nalpha_range: 0.7", "alpha_range: 0.7; [a, b] with 2 values"),
-        ("anonymiser: mcadams\nalpha_range: [0.7]", "alpha_range: [0.7]; [a, b] with 2 values"),
-        (RANDOM + "alpha: 0.8", "alpha_range: alpha is given too"),
-        (RANDOM + "level: speaker", "level: 'speaker' is unknown here; known: utt, spk, perm, con"),
-        ("anonymiser: mcadams\nlevel: spk", "level: alpha is fixed, so no level applies"),
-        ("anonymiser: mcadams\ncompat: vpc21", "compat: 'vpc21' is unknown; known: vpc20, vpc22"),
-        ("anonymiser: mcadams\ncompat: vpc24\nlevel: const", "'const' is unknown here; known: spk"),
-        ("anonymiser: mcadams\ncompat: vpc24\nclamp: true", "clamp: is fixed by compat: vpc24"),
-        ("anonymiser: mcadams\npad_edges: 1", "pad_edges: 1; true or false is expected"),
-        ("anonymiser: mcadams\npeak: 1.5", "peak: 1.5; above 0 and at most 1 is expected"),
-        ("anonymiser: mcadams\norder: 0", "order: 0; 1 to 60 is expected"),
-        ("anonymiser: mcadams\norder: 20.5", "order: 20.5; a whole number is expected"),
-    ],
-)
-def test_bad_settings_name_the_file_and_the_setting(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    path = conf(tmp_path, text)
-    with pytest.raises(UserError) as error:
-        load_anonymiser(path)
-    assert str(error.value).startswith(str(path))
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_bad_arguments(make_data_dir, tmp_path: Path, run_program) -> None:
@@ -379,16 +312,3 @@ def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path: Path) -
         (data / name).write_text(text)
     with pytest.raises(UserError, match=r"s1/\.\./x: cannot name an audio file"):
         protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
-
-
-def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
-    text = (ROOT / "docs/mcadams.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
-    assert examples
-    for example in examples:
-        describe_system(conf(tmp_path, example))
-    for name in list_settings(SYSTEMS):
-        path = SYSTEMS / f"{name}.yaml"
-        description = describe_system(path)
-        if not description.needs:
-            load_anonymiser(path)

@@ -2,31 +2,46 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from scipy.signal import lfilter
 
 from steps.anonymise import main
-from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.anonymisers.voice_conversion import Settings, VoiceConversion, nearest_voices
-from steps.sources import Resources, Source, make_keys
+from steps.anonymisers import voice_conversion
+from steps.anonymisers.registry import Description, describe_system, load_anonymiser
+from steps.anonymisers.voice_conversion import (
+    ConversionSettings,
+    Parsed,
+    VoiceConversion,
+    nearest_voices,
+)
+from steps.generators.base import Wanted
+from steps.sources import Resources, SourceSpeaker, make_keys
 from steps.synthesis.base import Target
-from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0_stats
+from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
-from steps.synthesis.world import analyse, extract_f0, pack, synthesise
-from tests.making import write_archive
+from steps.synthesis.world import analyse, extract_f0, synthesise
+from tests.making import (
+    ODD_SIGNALS,
+    RATE,
+    check_in_parts,
+    check_odd_signal,
+    pseudo_rows,
+    run_of,
+    say,
+    write_archive,
+    write_voices,
+)
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import read_vectors
 from utils.cli import LossError, UserError
+from utils.seeds import Draws
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
-RATE = 16000
 RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
 FARTHEST = (
     "anonymiser: voice_conversion\nneighbours: 3\n"
@@ -35,45 +50,14 @@ FARTHEST = (
 GENDERS = {f"{gender}{number}": gender for gender in "fm" for number in range(5)}
 
 
-def say(seed: int, f0: float, seconds: float = 1.2) -> np.ndarray:
-    """Vowels that glide, of a pitch that moves by 20 %, with pauses of breath between."""
-    rng = np.random.default_rng(seed)
-    n = int(seconds * RATE)
-    time = np.arange(n) / RATE
-    pitch = f0 * np.exp(0.1 * np.sin(2 * np.pi * 1.5 * time + seed))
-    pulses = (np.diff(np.floor(np.cumsum(pitch / RATE)), prepend=0) > 0).astype(float)
-    out = np.zeros(n)
-    for start in range(0, n, 1600):  # a new vowel every 0.1 s
-        part = slice(start, min(start + 1600, n))
-        wave = pulses[part] + 0.003 * rng.standard_normal(part.stop - part.start)
-        for low, high in ((300, 900), (900, 2300), (2400, 3400)):
-            angle = 2 * np.pi * rng.uniform(low, high) / RATE
-            wave = lfilter([1.0], [1.0, -1.9 * np.cos(angle), 0.9025], wave)
-        out[part] = wave
-    out *= 0.1 + np.abs(np.sin(2 * np.pi * 1.1 * time))
-    return 0.3 * out / np.max(np.abs(out))
-
-
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five voices a gender, with x-vectors (6,) that differ by gender and speaker."""
-    folder = tmp_path_factory.mktemp("pool")
-    rng = np.random.default_rng(7)
-    stats = {}
-    with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
-        for number, (speaker, gender) in enumerate(GENDERS.items()):
-            frames = analyse(say(number, 95 + 9 * (number % 5) + 100 * (gender == "f")))
-            world.write(f"{speaker}-1", pack(frames))
-            vectors.write(speaker, rng.standard_normal(6) + 2.0 * (gender == "f"))
-            stats[speaker] = compute_f0_stats([frames.f0])
-    write_f0_stats(folder, stats)
-    for name, value in (("spk2utt", "{}-1"), ("utt2spk", "{}-1"), ("spk2gender", None)):
-        rows = [
-            f"{s}-1 {s}" if name == "utt2spk" else f"{s} {value.format(s) if value else g}"
-            for s, g in GENDERS.items()
-        ]
-        (folder / name).write_text("".join(f"{row}\n" for row in rows))
-    return folder
+    voices = {
+        speaker: (gender, analyse(say(i, 95 + 9 * (i % 5) + 100 * (gender == "f"))))
+        for i, (speaker, gender) in enumerate(GENDERS.items())
+    }
+    return write_voices(tmp_path_factory.mktemp("pool"), voices, 6)
 
 
 @pytest.fixture
@@ -83,22 +67,22 @@ def load(pool: Path, tmp_path: Path):
     def make(text: str, folder: Path = pool, **options: int):
         path = tmp_path / "system.yaml"
         path.write_text(text)
-        return load_anonymiser(path, resources=Resources(folder, (folder,), f0=folder), **options)
+        return load_anonymiser(path, Draws(**options), Resources(folder, (folder,), f0=folder))
 
     return make
 
 
-def source(name: str = "s1", gender: str | None = "f", **other: object) -> Source:
+def source(name: str = "s1", gender: str | None = "f", **other: object) -> SourceSpeaker:
     rng = np.random.default_rng(sum(map(ord, name)))
     values = {"xvector": rng.standard_normal(6), "f0": None, **other}
-    return Source(name, gender, **values)
+    return SourceSpeaker(name, gender, **values)
 
 
 def key(level: str = "spk", dataset: str = "set", utt: str = "s1-1", spk: str = "s1"):
     return make_keys(level, {utt: spk}, dataset, [])[utt]
 
 
-def pseudo(system, speaker: Source, *where: str):
+def pseudo(system, speaker: SourceSpeaker, *where: str):
     """The pseudo-speaker of a speaker, by (dataset, utterance)."""
     dataset, utt = where or ("set", f"{speaker.speaker}-1")
     return system.pseudo_speaker(key(system.level, dataset, utt, speaker.speaker), speaker)
@@ -301,30 +285,11 @@ def test_no_voiced_frame_leaves_f0_and_is_noted_once(load) -> None:
     assert len([note for note in system.notes if "no voiced frame" in note]) == 1
 
 
-@pytest.mark.parametrize(
-    "wave",
-    [
-        say(1, 120, 0.2),
-        0.1 * np.random.default_rng(0).standard_normal(8000),
-        np.zeros(8000),
-        np.clip(8 * say(2, 210, 0.6), -1, 1),
-        np.concatenate([np.zeros(6000), say(4, 130, 0.5), np.zeros(6000)]),
-        say(5, 130, 0.2)[:7],
-    ],
-    ids=["0.2 s", "unvoiced", "silence", "clipped", "silence around", "7 samples"],
-)
-def test_odd_signals(load, wave: np.ndarray) -> None:
-    system = load(FARTHEST + "f0: linear\n")
+@pytest.mark.parametrize("name", ODD_SIGNALS)
+def test_odd_signals(load, name: str) -> None:
+    wave = ODD_SIGNALS[name]
     who = source(f0=F0Stats(100, np.log(140), 0.2, np.linspace(4.5, 5.3, 101)))
-    out, _ = system.transform(wave, key(), who)
-    assert out.shape == wave.shape
-    assert np.isfinite(out).all()
-    if not wave.any():
-        assert not out.any()
-    if len(wave) > 15000:  # the silence around stays exact, a frame off the speech
-        assert not out[:5000].any()
-        assert not out[-5000:].any()
-        assert out.any()
+    check_odd_signal(wave, load(FARTHEST + "f0: linear\n").transform(wave, key(), who)[0])
 
 
 def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_path) -> None:
@@ -371,9 +336,7 @@ def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict
     """pseudo.tsv of a run of the program, without the seconds, by utterance."""
     command = [*options, "--pool", pool, conf, data, out, out / "wav"]
     assert main([str(word) for word in command]) == 0
-    header, *lines = (out / "pseudo.tsv").read_text().splitlines()
-    assert header.split("\t")[:5] == ["#utt", "key", "pseudo", "target_gender", "voices"]
-    return {line.split("\t")[0]: line.split("\t")[1:-1] for line in lines}
+    return pseudo_rows(out, "key", "pseudo", "target_gender", "voices")
 
 
 def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
@@ -410,20 +373,8 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         for utt in range(2):
             wave = say(70 + 2 * number + utt, f0, 0.6)
             soundfile.write(data / "wav" / f"{speaker}-{utt:03d}.wav", wave, RATE)
-    options = ("--dataset", "set", "--xvectors", write_xvectors(tmp_path / "x", ["s1", "s2"], 0))
-    whole = run(conf, data, tmp_path / "whole", pool, *options)
-    parts = {}
-    for speaker in ("s2", "s1"):
-        part = tmp_path / f"part-{speaker}"
-        part.mkdir()
-        for path in (path for path in data.iterdir() if path.is_file()):
-            rows = [r for r in path.read_text().splitlines(True) if r.startswith(speaker)]
-            (part / path.name).write_text("".join(rows))
-        parts |= run(conf, part, tmp_path / "parts", pool, *options)
-    assert parts == whole
-    for utt in whole:
-        name = f"wav/{utt}.wav"
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    xvectors = write_xvectors(tmp_path / "x", ["s1", "s2"], 0)
+    check_in_parts(lambda d, out: run(conf, d, out, pool, "--xvectors", xvectors), data, tmp_path)
     settings = json.loads((tmp_path / "whole/conf.json").read_text())["system"]
     assert "no neural vocoder" in settings["note"]
     assert settings["generator"] == {
@@ -444,56 +395,6 @@ def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_pat
     assert not (tmp_path / "out/wav.scp").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "level", "needs"),
-    [
-        ("b1", "spk", ("pool", "xvectors", "backend")),
-        ("b1_mini", "spk", ("pool", "xvectors", "backend")),
-        ("b1_f0", "spk", ("pool", "xvectors", "backend", "f0")),
-        ("b1_utt", "utt", ("pool", "xvectors", "backend")),
-        ("b1_near", "spk", ("pool", "xvectors", "backend")),
-        ("b1_dense", "spk", ("pool", "xvectors", "backend", "f0")),
-        ("b1_sparse", "spk", ("pool", "xvectors", "backend", "f0")),
-        ("b1_cross", "spk", ("pool", "xvectors", "backend", "f0")),
-        ("b1_nsf", "spk", ("pool", "xvectors", "backend", "synthesiser:nsf_mini")),
-        ("b1_nsf_bend", "spk", ("pool", "f0", "synthesiser:nsf_mini")),
-        ("const_01", "const", ("pool",)),
-        ("const_01_f0", "const", ("pool", "f0")),
-    ],
-)
-def test_shipped_systems_say_what_they_need(name: str, level: str, needs: tuple[str, ...]) -> None:
-    description = describe_system(SYSTEMS / f"{name}.yaml")
-    assert (description.level, description.needs) == (level, needs)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("neighbours: 0\n", "neighbours: 0; at least 1 is expected"),
-        ("k: 0\n", "k: 0; at least 1 is expected"),
-        ("f0: predicted\n", "f0: predicted: only synthesiser: bn_<name> predicts it"),
-        ("f0_step: 0\n", "f0_step: 0; 0.01 to 10 is"),
-        ("temperature: 0\n", "temperature: 0; above 0 is expected"),
-        ("source_share: -1\n", "source_share: -1; 0 to 1 is expected"),
-        ("f0: log\n", "f0: 'log' is unknown; known: none, linear, percentile"),
-        ("gender: female\n", "gender: 'female' is unknown; known: same, other, random, any"),
-        ("level: position\n", "level: 'position' is unknown; known: utt, spk, perm, const"),
-        ("content_bend: 0.6\n", "content_bend: 0.6; 0 to 0.5"),
-        ("content_scale: 0.1\n", "content_scale: 0.1: it is of synthesiser: nsf_<name>"),
-        ("synthesiser: x\n", "synthesiser: 'x'; world, or nsf_<name>"),
-        ("level: const\n", "level: const: one voice for all cannot depend on who speaks"),
-        ("voices: 3\n", "voices: unknown setting"),
-    ],
-)
-def test_bad_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(FARTHEST.replace("neighbours: 3\n", "") + text)
-    with pytest.raises(UserError) as caught:
-        describe_system(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
-    assert "\n" not in str(caught.value)
-
-
 def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("anonymiser: voice_conversion\n")
@@ -506,20 +407,20 @@ def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) ->
     refuses("needs --f0 DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
 
 
-class Model:
+class Known:
     """A generator that makes its vector of no speakers, as a trained one does."""
 
-    name, needs, is_random = "model", (), True
+    name, is_random = "known", True
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.asked: list[tuple[object, ...]] = []
+        self.asked: list[Wanted] = []
 
     def fit(self, vectors: np.ndarray, speakers: tuple[str, ...], genders: object) -> None:
         self.vector = vectors[speakers.index("m2")] + 0.01
 
-    def generate(self, *asked: object, **more: object) -> tuple[np.ndarray, dict[str, object]]:
-        self.asked.append((*asked, more))
+    def generate(self, wanted: Wanted) -> tuple[np.ndarray, dict[str, object]]:
+        self.asked.append(wanted)
         return self.vector, {"index": 3}
 
     def settings(self) -> dict[str, object]:
@@ -529,23 +430,38 @@ class Model:
 class Recorder:
     """A synthesiser that keeps what it is given."""
 
-    needs = ("synthesiser",)
-
     def convert(self, wave: np.ndarray, target: Target, f0: object) -> np.ndarray:
         self.target, self.contour = target, f0(np.array([100.0, 0.0, 200.0]))
         return wave
 
 
-def test_what_generator_and_synthesiser_are_given(pool: Path) -> None:
+@pytest.fixture
+def put_together(pool: Path, monkeypatch: pytest.MonkeyPatch):
+    """A system of `Known` voices and a `Recorder`, with these two."""
+
+    def make(draw: int = 0, is_random: bool = True, **more: object):
+        generator, synthesiser = Known(), Recorder()
+        generator.is_random = is_random
+        monkeypatch.setattr(voice_conversion, "load_generator", lambda *_: generator)
+        monkeypatch.setattr(voice_conversion, "_load_synthesiser", lambda *_: synthesiser)
+        given = ConversionSettings(
+            "voice_conversion", "nsf_mini", "spk", "other", neighbours=2, **more
+        )
+        parsed = Parsed(given, {"name": "known"}, Description("spk"))
+        return VoiceConversion(parsed, run_of(draw=draw, pool=pool)), generator, synthesiser
+
+    return make
+
+
+def test_what_generator_and_synthesiser_are_given(pool: Path, put_together) -> None:
     """A vector of no speakers takes the F0 of the voices near it; the synthesiser gets all."""
-    generator, synthesiser, voices = Model(), Recorder(), VoicePool.load(pool)
-    settings = Settings("voice_conversion", "nsf_mini", "spk", "other", "linear", 2, 0.05)
-    system = VoiceConversion(settings, generator, voices, synthesiser)
+    system, generator, synthesiser = put_together(f0="linear")
+    voices = VoicePool.load(pool)
     stats = F0Stats(9, np.log(150.0), 0.1, np.full(101, np.log(150.0)))
     who = source(gender="f", f0=stats)
     _, info = system.transform(say(1, 150, 0.1), key(), who)
     system.transform(say(2, 150, 0.1), key(utt="s1-2"), who)
-    assert generator.asked == [(key(), who.xvector, "f", "m", {"s1"}, {})]  # once
+    assert generator.asked == [Wanted(key(), who.xvector, "m", {"s1"})]  # once
     target = synthesiser.target
     assert np.array_equal(target.xvector, generator.vector)
     assert target.voices[0] == "m2"
@@ -570,23 +486,19 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
 
 
-def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(pool: Path) -> None:
+def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(put_together) -> None:
     """Equal keys have one, another speaker or draw another; without it none is given."""
-    voices, synthesiser = VoicePool.load(pool), Recorder()
-    plain = Settings("voice_conversion", "nsf_mini", "spk", "other", "none", 2, 0.05)
-    bent = replace(plain, content_scale=0.1, content_bend=0.05)
+    bend = {"content_scale": 0.1, "content_bend": 0.05}
 
-    def warp(settings: Settings, speaker: str = "s1", utt: str = "s1-1", draw: int = 0) -> object:
-        generator = Model()
-        generator.is_random = False
-        system = VoiceConversion(settings, generator, voices, synthesiser, draw=draw)
-        assert system.is_random is (settings is bent)
+    def warp(speaker: str = "s1", utt: str = "s1-1", draw: int = 0, **bend: float) -> object:
+        system, _, synthesiser = put_together(draw, is_random=False, **bend)
+        assert system.is_random is bool(bend)
         system.transform(say(1, 150, 0.1), key(spk=speaker, utt=utt), source(gender="f"))
         return synthesiser.target.warp
 
-    assert warp(plain) is None
-    first = warp(bent)
+    assert warp() is None
+    first = warp(**bend)
     assert isinstance(first, np.ndarray) and first.shape == (40, 40)
-    assert np.array_equal(first, warp(bent, utt="s1-2"))
-    assert not np.allclose(first, warp(bent, speaker="s2"))
-    assert not np.allclose(first, warp(bent, draw=1))
+    assert np.array_equal(first, warp(utt="s1-2", **bend))
+    assert not np.allclose(first, warp(speaker="s2", **bend))
+    assert not np.allclose(first, warp(draw=1, **bend))

@@ -3,13 +3,13 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from utils.arrays import Float32, Float64, Int64
+from utils.arrays import Float32, Int64
 from utils.cli import UserError
-from utils.seeds import derive_seed
+from utils.seeds import Draws, derive_seed
 
 # ---- Identity indices: the random vector of an index, and the index of a key (Liu et al. 2025,
 # IV).
@@ -49,9 +49,9 @@ def hashed_index(name: str, first: int) -> int:
     return first + hashed % (END - first)
 
 
-def key_name(seed: int, draw: int, parts: Sequence[str]) -> str:
-    """Name of a key with an index, in a run with a seed and a draw. One line, without tabs."""
-    return json.dumps([seed, draw, *parts])
+def key_name(draws: Draws, parts: Sequence[str]) -> str:
+    """Name of a key with an index, in a run. One line, without tabs."""
+    return json.dumps([draws.seed, draws.draw, *parts])
 
 
 # ---- Similarity of a generator's vectors, and its growth with their number (Liu et al. 2025, Fig.
@@ -81,63 +81,6 @@ class Capacity:
     above: float | None
 
 
-@dataclass
-class _Pairs:
-    """Cosines of the compared pairs."""
-
-    threshold: float | None
-    minimum: float = math.inf
-    maximum: float = -math.inf
-    count: int = 0
-    above: int = 0
-
-    def add(self, cosines: Float32) -> None:
-        if cosines.size:
-            self.minimum = min(self.minimum, float(cosines.min()))
-            self.maximum = max(self.maximum, float(cosines.max()))
-            self.count += cosines.size
-            if self.threshold is not None:
-                self.above += int(np.count_nonzero(cosines > self.threshold))
-
-
-@dataclass
-class _Growing:
-    """Vectors that arrive in blocks."""
-
-    exact: int
-    references: int
-    pairs: _Pairs
-    n: int = 0
-    total: Float64 | None = None
-    kept: list[Float32] = field(default_factory=list)  # blocks, `exact` vectors in all
-
-    def add(self, vectors: Float32) -> None:
-        """Add unit vectors (m, d), m at most BLOCK, all on one side of `exact`."""
-        if self.n < self.exact:
-            for block in self.kept:
-                self.pairs.add(vectors @ block.T)
-            own = vectors @ vectors.T
-            self.pairs.add(own[np.triu_indices(len(own), 1)])
-            self.kept.append(vectors)
-        else:
-            self.pairs.add(vectors @ self._first().T)
-        total = vectors.sum(axis=0, dtype=np.float64)
-        self.total = total if self.total is None else self.total + total
-        self.n += len(vectors)
-
-    def _first(self) -> Float32:
-        if len(self.kept) > 1 or len(self.kept[0]) > self.references:
-            self.kept = [np.concatenate(self.kept)[: self.references]]
-        return self.kept[0]
-
-    def figures(self) -> Capacity:
-        assert self.total is not None
-        pairs, n = self.pairs, self.n
-        mean = (float(self.total @ self.total) - n) / (n * (n - 1))
-        above = None if pairs.threshold is None else pairs.above / pairs.count
-        return Capacity(n, mean, pairs.minimum, pairs.maximum, pairs.count, above)
-
-
 def measure_capacity(
     blocks: Iterable[Float32],
     sizes: Sequence[int],
@@ -155,15 +98,34 @@ def measure_capacity(
         raise UserError("capacity: numbers of vectors, from 2 on and ascending, are needed")
     if not 1 <= references <= exact:
         raise ValueError("references: from 1 to `exact` are needed")
-    growing = _Growing(exact, references, _Pairs(threshold))
-    ends = sorted({*sizes, exact})
-    for block in _cut(blocks, ends):
-        growing.add(_unit(block))
-        if growing.n in sizes:
-            yield growing.figures()
-        if growing.n == sizes[-1]:
+    kept: list[Float32] = []  # blocks, `exact` vectors in all
+    total, n, count, above, low, high = np.zeros(()), 0, 0, 0, math.inf, -math.inf
+    for vectors in map(_unit, _cut(blocks, sorted({*sizes, exact}))):
+        for cosines in _cosines(vectors, kept, is_exact=n < exact):
+            if cosines.size:
+                low, high = min(low, float(cosines.min())), max(high, float(cosines.max()))
+                count += cosines.size
+                above += 0 if threshold is None else int(np.count_nonzero(cosines > threshold))
+        if n < exact:
+            kept.append(vectors)
+        total, n = total + vectors.sum(axis=0, dtype=np.float64), n + len(vectors)
+        if n >= exact:  # from now on each vector is compared with the first ones only
+            kept = [np.concatenate(kept)[:references]]
+        if n in sizes:
+            mean = (float(total @ total) - n) / (n * (n - 1))
+            yield Capacity(n, mean, low, high, count, None if threshold is None else above / count)
+        if n == sizes[-1]:
             return
-    raise UserError(f"capacity: {growing.n} vectors, and {sizes[-1]} are asked for")
+    raise UserError(f"capacity: {n} vectors, and {sizes[-1]} are asked for")
+
+
+def _cosines(vectors: Float32, kept: list[Float32], is_exact: bool) -> Iterator[Float32]:
+    """Cosines of unit vectors (m, d) with the kept ones and, if exact, of all their pairs."""
+    for block in kept:
+        yield vectors @ block.T
+    if is_exact:
+        own = vectors @ vectors.T
+        yield own[np.triu_indices(len(own), 1)]
 
 
 def _cut(blocks: Iterable[Float32], ends: Sequence[int]) -> Iterator[Float32]:

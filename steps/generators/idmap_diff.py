@@ -12,17 +12,23 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from steps.generators.identity import DISTRIBUTIONS, identity_vectors
+from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
-    BLOCK,
     NEW_NORM_RATIO,
     Conditioner,
     FoldedConditioner,
+    IdentitySettings,
     TripletSettings,
     TripletTrainer,
     to_numpy,
 )
-from steps.generators.training import Calibration, TrainingVectors, affine, single
+from steps.generators.training import (
+    Calibration,
+    IndexModel,
+    TrainingVectors,
+    affine,
+    single,
+)
 from steps.training.loop import descend
 from utils.arrays import Float32, Int64
 from utils.seeds import make_rng
@@ -367,15 +373,11 @@ EARLIEST = 1e-3  # t in training; at 0 the score of a single point is infinite
 
 
 @dataclass(frozen=True)
-class DiffNetworkSettings:
-    """distribution, identity, width: as IDMap-MLP. unet: vector (dense layers of `sizes`, one for
-    each of three resolutions) or conv1d (the vector as a signal; `channels` at the first).
-    predicts: the network's output, the noise in its input or the clean vector; the score of Eq. (6)
-    follows from either."""
+class DiffNetworkSettings(IdentitySettings):
+    """unet: vector (dense layers of `sizes`, one for each of three resolutions) or conv1d (the
+    vector as a signal; `channels` at the first). predicts: the network's output, the noise in its
+    input or the clean vector; the score of Eq. (6) follows from either."""
 
-    distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
-    identity: Size = 512
-    width: Size = 512
     unet: Annotated[str, OneOf(*UNETS)] = "vector"
     sizes: tuple[Size, Size, Size] = (256, 128, 64)
     channels: Annotated[int, Number(least=8, most=LARGEST, multiple=8)] = 16
@@ -439,39 +441,28 @@ def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
     return (g * output - q) / (1.0 - g * g)
 
 
-class DiffModel:
-    """IDMap-Diff in use; see `training.Model`. It uses the weights of the time of the call."""
+class DiffModel(IndexModel):
+    """IDMap-Diff in use."""
 
     norm_limits = NEW_NORM_RATIO
 
     def __init__(self, settings: DiffSettings, network: DiffNetwork, n_seen: int) -> None:
-        self._settings, self.n_seen = settings, n_seen
-        self.dimension = len(network.mean)
+        super().__init__(settings, network, n_seen)
         self._mean, self._scale = to_numpy(network.mean), to_numpy(network.scale)
-        network.eval()
         self._network = network.unet.in_use(network.conditioner)
-        self.calibrate = network.calibration.in_use()
 
-    def vectors(self, indices: Int64) -> Float32:
-        out = np.empty((len(indices), self.dimension), np.float32)
-        for start in range(0, len(indices), BLOCK):
-            block = indices[start : start + BLOCK]
-            out[start : start + BLOCK] = self._mean + self._scale * self._sample(block)
-        return out
-
-    def _sample(self, indices: Int64) -> Float32:
-        network, solver = self._settings.network, self._settings.solver
+    def block(self, indices: Int64) -> Float32:
+        network, solver = self.given.network, self.given.solver
         e = identity_vectors(indices, network.identity, network.distribution)
         noise = index_noise(indices, n_noises(solver.kind, solver.steps), self.dimension)
         unet = self._network(e)
 
         def score(q: Float32, t: float) -> Float32:
-            output = unet(q, t)
-            found: Float32 = to_score(output, q, np.float32(t), network.predicts)
+            found: Float32 = to_score(unet(q, t), q, np.float32(t), network.predicts)
             return found
 
-        found: Float32 = reverse(score, noise, solver.steps, solver.kind)
-        return found
+        made = self._mean + self._scale * reverse(score, noise, solver.steps, solver.kind)
+        return made.astype(np.float32)
 
 
 def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
@@ -488,7 +479,7 @@ class DiffTrainer(TripletTrainer):
 
     generator = "idmap_diff"
     saved = ("network", "optimiser", "average")
-    kind = DiffSettings
+    kind, network_class, model_class = DiffSettings, DiffNetwork, DiffModel
 
     def __init__(
         self, settings: DiffSettings, data: TrainingVectors, *, seed: int, device: str
@@ -500,14 +491,6 @@ class DiffTrainer(TripletTrainer):
         self.network.scale.copy_(torch.from_numpy(scale))
         self.average = copy.deepcopy(self.network)
         self._targets = self.network.standardise(self.means)
-
-    @staticmethod
-    def make_network(settings: DiffSettings, dimension: int) -> DiffNetwork:
-        return DiffNetwork(settings.network, dimension)
-
-    @staticmethod
-    def make_model(settings: DiffSettings, network: DiffNetwork, n_speakers: int) -> DiffModel:
-        return DiffModel(settings, network, n_speakers)
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
         """The loss is Eq. (7), the mean squared error of the noise, where
@@ -523,7 +506,7 @@ class DiffTrainer(TripletTrainer):
         g = torch.exp(_log_gamma(t))[:, None]
         q = g * x + (1.0 - g * g).sqrt() * noise
         output = self.network.unet(q, z.flatten(0, 1), t)
-        wanted = noise if self._settings.network.predicts == "noise" else x
+        wanted = noise if self.given.network.predicts == "noise" else x
         loss = (output - wanted).square().mean()
         parameters, limit = self.network.parameters(), self.plan.gradient_norm
         found = descend(loss, self.optimiser, parameters, limit)
@@ -533,7 +516,7 @@ class DiffTrainer(TripletTrainer):
     @torch.no_grad()
     def _update_average(self, step: int) -> None:
         """Moving average of weights, shorter at the beginning; statistics are copied."""
-        keep = min(self._settings.training.average, (1 + step) / (10 + step))
+        keep = min(self.given.training.average, (1 + step) / (10 + step))
         new = self.network.state_dict()
         for name, value in self.average.state_dict().items():
             if value.is_floating_point() and "running" not in name:

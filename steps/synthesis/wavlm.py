@@ -302,7 +302,7 @@ class WavLMConverter:
         weights: Sequence[float],
         source_f0: F0Stats | None,  # noqa: ARG002
     ) -> Float64:
-        """Convert as `Converter.convert`; digital silence is returned unchanged."""
+        """Convert as `WorldConverter.convert`; digital silence is returned unchanged."""
         if not np.any(wave):
             return np.zeros(len(wave))
         queries = self._features.extract(wave)
