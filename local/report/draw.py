@@ -208,6 +208,22 @@ def bars(value: Value, scale: float = 1.0) -> list[list[float]] | None:
     return [[max(0.0, scale * (middle - value.low))], [max(0.0, scale * (value.high - middle))]]
 
 
+def dot(
+    axes: Axes,
+    x: Value | float,
+    y: Value | float,
+    scale: tuple[float, float] = (100.0, 1.0),
+    **look: Any,
+) -> None:
+    """A point with the intervals of its figures, each times its scale; a place has none."""
+    (across, xerr), (up, yerr) = (
+        (times * v.value, bars(v, times)) if isinstance(v, Value) else (v, None)
+        for v, times in zip((x, y), scale, strict=True)
+    )
+    look = {"elinewidth": 0.8, **look}
+    axes.errorbar(across, up, xerr=xerr, yerr=yerr, capsize=2, linestyle="none", **look)
+
+
 def slug(*parts: str) -> str:
     """A file name of names: letters and digits, `-` for `_`, `+` for `/`; what else is lost is told
     by a digest, so that two names stay two."""

@@ -24,8 +24,7 @@ from local.report.frame import (
     where,
 )
 from local.report.load import Results
-from local.report.select import Row, unprotected
-from local.report.verdict import FEWEST, NO_RISE, WEAK
+from local.report.select import FEWEST, NO_RISE, WEAK, Row, unprotected
 from local.report.words import (
     CORE,
     HEARD,

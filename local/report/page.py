@@ -16,8 +16,8 @@ from local.report.frame import COUNTS, UTILITY_MEASURES, number, percent, where
 from local.report.load import Group, Person, Results, part
 from local.report.pictures import Section
 from local.report.recognisers import opinions
+from local.report.select import ICONS, RULES, Level
 from local.report.tables import Table
-from local.report.verdict import ICONS, RULES, Level
 from local.report.words import HEARD, Marked, absent, attacker, enumerate_words, render
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB

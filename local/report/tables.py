@@ -32,8 +32,7 @@ from local.report.frame import (
     where,
 )
 from local.report.load import Person, Results
-from local.report.select import Judged
-from local.report.verdict import Attack
+from local.report.select import Attack, Judged
 from local.report.words import attacker, markdown_table
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
