@@ -34,7 +34,14 @@ from local.report.frame import (
     where,
 )  # fmt: skip
 from local.report.load import Person, Results
-from local.report.words import PROTECTED, enumerate_words, group_of, target_series, target_voices
+from local.report.words import (
+    PROTECTED,
+    enumerate_words,
+    group_of,
+    say,
+    target_series,
+    target_voices,
+)
 from utils.arrays import Float64
 
 NAMED = "reid_speaker_top_1"
@@ -450,22 +457,13 @@ class Trade:
 
     def finding(self) -> str:
         """The front in words, who is behind it, and what it would be without protection."""
-        title, front = self.measure.title, self.front()
-        higher = "higher" if self.measure.better > 0 else "lower"
-        text = (
-            f"{self.split}, {title} by {self.recogniser}: on the Pareto front (no other system has "
-            f"both a higher EER of its strongest attacker and a {higher} {title}): "
-            f"{'; '.join(self._say(p) for p in front) or 'no system'}."
-        )
-        if others := [self._say_behind(p) for p in self.points if p not in front]:
-            text += f" Behind it: {'; '.join(others)}."
-        if bare := self.unprotected:
-            text += " Unprotected speech, by the evaluator with the lowest EER above: "
-            text += f"{self._numbers(bare)}."
-            if worse := [p.system for p in self.points if self.dominates(bare, p)]:
-                names = enumerate_words(worse, len(worse))
-                text += f" Better in neither than unprotected speech: {names}."
-        return text + (f" Not drawn: {'; '.join(self.left_out)}." if self.left_out else "")
+        m, front, bare = self.measure, self.front(), self.unprotected
+        worse = [p.system for p in self.points if bare and self.dominates(bare, p)]
+        return say(
+            "front", trade=self, title=m.title, higher="higher" if m.better > 0 else "lower",
+            front=[self._say(p) for p in front], bare=bare and self._numbers(bare), worse=worse,
+            behind=[self._say_behind(p) for p in self.points if p not in front],
+        )  # fmt: skip
 
     def _numbers(self, point: Point) -> str:
         useful = self.measure.say(point.utility.value)

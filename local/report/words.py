@@ -3,15 +3,13 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.protocols import attackers
-from local.report.frame import number, percent
+from local.report.frame import ROOT, number, percent
 
-ROOT = Path(__file__).resolve().parents[2]
 # Who is in a split, by its end.
 GROUPS = {"f": "women", "m": "men", "mixed": "women and men together"}
 PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
