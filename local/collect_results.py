@@ -83,13 +83,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     import pandas as pd
 
-    from local.report.clips import cut_clips, load_speech
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.gather import gather, labelled, tabulate_all
+    from local.report.gather import (
+        Stage,
+        cut_clips,
+        gather,
+        join_stages,
+        labelled,
+        load_speech,
+        tabulate_all,
+        timings,
+    )
     from local.report.load import Results
     from local.report.origin import attacks as records_of
     from local.report.origin import check_losses, origin, settings_of_systems, steps
-    from local.report.timing import Stage, join_stages, timings
 
     def write_json(name: str, value: object) -> None:
         with atomic_write(args.out / name) as stream:
