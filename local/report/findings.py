@@ -11,29 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH
-from local.report import select
-from local.report.frame import (
-    MEASURES,
-    UTILITY,
-    UTILITY_MEASURES,
-    each,
-    number,
-    parse,
-    percent,
-    show,
-    value_of,
-    where,
-)
+from local.report import frame, select
+from local.report.frame import MEASURES, number, parse, percent, show, value_of, where
 from local.report.load import Results
 from local.report.select import FEWEST, NO_RISE, WEAK, Row, unprotected
-from local.report.words import (
-    CORE,
-    USES,
-    absent,
-    attacker,
-    group_of,
-    say,
-)
+from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 EER = MEASURES["eer"]
@@ -107,7 +89,11 @@ def _fewer(results: Results) -> list[str]:
     core = {system: {c for c in CORE if any(a.startswith(c) for a in own)} for system, own in run}
     every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
     return [
-        say("fewer", system=system, names=[attacker(c) for c in CORE if c in every - own])
+        say(
+            "fewer",
+            system=system,
+            names=[attacker(c) for c in CORE if c in every - own],
+        )
         for system, own in core.items()
         if every - own
     ]
@@ -143,7 +129,7 @@ def what_now(results: Results) -> list[Step]:
     def attackers(*more: str) -> str:
         return f'./run.sh --attackers "{" ".join(more)}"'
 
-    evaluators, steps = each(eers, "evaluator"), []
+    evaluators, steps = frame.each(eers, "evaluator"), []
     if too_weak(results) and not any(name.startswith("resemblyzer") for name in evaluators):
         steps.append(Step(
             "No evaluator is known to recognise unprotected voices. On real speech try a "
@@ -213,7 +199,7 @@ def _finding(results: Results, evaluator: str, row: Row) -> str:
     useful = []
     for m, cell in row.cells.items():
         if m.by and row.values[m] is not None:
-            was = results.value(m.by, row.split, "original", "", m.name, UTILITY)
+            was = results.value(m.by, row.split, "original", "", m.name, frame.UTILITY)
             useful.append((USES[m.name].capitalize(), m.by, cell.text, was and m.say(was)))
     people = results.people.get((row.system, evaluator, row.split), [])
     return say(
@@ -254,11 +240,14 @@ def not_measured(results: Results) -> list[str]:
     """What a reader might take for granted and nobody measured."""
     metrics = set(results.metrics["metric"])
     said = [text for metric, text in _UNMEASURED.items() if metric not in metrics]
-    if metrics.isdisjoint(UTILITY_MEASURES):
+    if metrics.isdisjoint(frame.UTILITY_MEASURES):
         said = ["Utility (word error rate, emotion, quality): whether the speech is still of use."]
     for evaluator in results.evaluators():
         if missing := absent(results.attackers(evaluator)):
-            names, trained = [attacker(name) for name in missing], "semi_informed" not in missing
+            names, trained = (
+                [attacker(name) for name in missing],
+                "semi_informed" not in missing,
+            )
             said.append(say("no_attacker", evaluator=evaluator, names=names, trained=trained))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):

@@ -13,22 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from local.report.frame import (
-    METRICS,
-    SIMILARITY,
-    SPEAKERS,
-    TIMINGS,
-    UTILITY,
-    VERIFICATION,
-    Value,
-    each,
-    read_frame,
-    read_metrics,
-    read_speakers,
-    value_of,
-    where,
-    with_numbers,
-)
+from local.report import frame
+from local.report.frame import Value, each, read_frame, value_of, where, with_numbers
 from local.report.words import target_series, target_voices
 from utils.cli import UserError
 from utils.tables import Kind, read_json
@@ -46,9 +32,9 @@ CURVES = {
 }
 MEASURED = ("linkability", "deid", "g_vd")
 TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "metrics": read_metrics,
-    "per_speaker": read_speakers,
-    "rtf": lambda path: read_frame(path, TIMINGS),
+    "metrics": frame.read_metrics,
+    "per_speaker": frame.read_speakers,
+    "rtf": lambda path: read_frame(path, frame.TIMINGS),
 }
 
 
@@ -81,9 +67,9 @@ class Results:
     """All that exp/results holds. missing: (what, why) of what could not be had."""
 
     folder: Path = Path()
-    metrics: pd.DataFrame = field(default_factory=lambda: _empty(METRICS))
-    speakers: pd.DataFrame = field(default_factory=lambda: _empty(SPEAKERS))
-    timings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TIMINGS]))
+    metrics: pd.DataFrame = field(default_factory=lambda: _empty(frame.METRICS))
+    speakers: pd.DataFrame = field(default_factory=lambda: _empty(frame.SPEAKERS))
+    timings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*frame.TIMINGS]))
     pictures: dict[str, Any] = field(default_factory=dict)
     clips: list[dict[str, Any]] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
@@ -108,7 +94,7 @@ class Results:
         found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
-            if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
+            if row.metric in MEASURED and not (row.family == frame.SIMILARITY and row.attacker):
                 own = group.setdefault(row.speaker, {})
                 before = own.get(row.metric, (math.nan, ""))[0]
                 if math.isnan(before) or row.value > before:
@@ -160,7 +146,7 @@ class Results:
 
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, metric: str,
-        family: str = VERIFICATION,
+        family: str = frame.VERIFICATION,
     ) -> Value | None:  # fmt: skip
         """A figure; None where it was not measured."""
         found = self.rows.get((family, evaluator, split, system, attacker, metric))
@@ -168,11 +154,11 @@ class Results:
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""
-        return each(self.metrics[self.metrics["family"] != UTILITY], "evaluator")
+        return each(self.metrics[self.metrics["family"] != frame.UTILITY], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:
         """Who measured `metric`, a figure of utility, in the order of the table."""
-        return each(where(self.metrics, family=UTILITY, metric=metric), "evaluator")
+        return each(where(self.metrics, family=frame.UTILITY, metric=metric), "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator, sorted."""

@@ -13,26 +13,19 @@ import pandas as pd
 from scipy.stats import binom
 
 from local.metrics.detection import folded
+from local.report import frame
 from local.report.frame import (
     MEASURES,
     NOTHING,
-    REIDENTIFICATION,
-    SIMILARITY,
-    UNDEFINED,
-    UTILITY,
-    UTILITY_MEASURES,
-    VERIFICATION,
     Measure,
     Value,
-    each,
     measure,
     number,
-    parse,
     percent,
     show,
     value_of,
     where,
-)  # fmt: skip
+)
 from local.report.load import Person, Results
 from local.report.words import (
     PROTECTED,
@@ -341,14 +334,14 @@ def attacks(results: Results, system: str, split: str) -> list[Attack]:
 
 
 def _attack(results: Results, f: Any) -> Attack:
-    def value(system: str, who: str, metric: str, family: str = VERIFICATION) -> Value:
+    def value(system: str, who: str, metric: str, family: str = frame.VERIFICATION) -> Value:
         return results.value(f.evaluator, f.split, system, who, metric, family) or NOTHING
 
-    reid = REIDENTIFICATION
+    reid = frame.REIDENTIFICATION
     named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
     people = value(f.system, f.attacker, "n_target_speakers").value
     if named is not None:
-        people = parse(named.n_speakers)
+        people = frame.parse(named.n_speakers)
     return Attack(
         f.attacker,
         f.evaluator,
@@ -358,7 +351,7 @@ def _attack(results: Results, f: Any) -> Attack:
         named=named.value if named else math.nan,
         chance=value(f.system, f.attacker, f"chance_{NAMED}", reid).value,
         named_bare=value("original", "unprotected", NAMED, reid).value,
-        recordings=parse(named.n_segments) / people if named and people else math.nan,
+        recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
         people=people,
     )
 
@@ -394,7 +387,7 @@ def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=UTILITY, metric=UTILITY_MEASURES)
+    own = where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -487,15 +480,15 @@ class Trade:
 
 def trades(metrics: pd.DataFrame) -> list[Trade]:
     """Every split, measure of utility and recogniser that have both privacy and utility."""
-    metrics = metrics[~metrics["system"].isin(target_voices(each(metrics, "system")))]
+    metrics = metrics[~metrics["system"].isin(target_voices(frame.each(metrics, "system")))]
     privacy: dict[str, dict[str, Any]] = {}
     for s in strongest(metrics):
         privacy.setdefault(s.split, {})[s.system] = s.eer
     bares, found = unprotected(metrics), []
-    useful = where(metrics, metric=UTILITY_MEASURES)
+    useful = where(metrics, metric=frame.UTILITY_MEASURES)
     order = pd.unique(useful["metric"] + "\t" + useful["evaluator"])
     for metric, recogniser in sorted(
-        (name.split("\t") for name in order), key=lambda pair: UTILITY_MEASURES.index(pair[0])
+        (name.split("\t") for name in order), key=lambda pair: frame.UTILITY_MEASURES.index(pair[0])
     ):
         own = where(useful, metric=metric, evaluator=recogniser)
         for split in sorted(set(own["split"]) & set(privacy)):
@@ -542,7 +535,7 @@ def pooled(results: Results) -> pd.DataFrame:
         own = [(j, j.verdict.attack) for j in judged if j.verdict.attack]
         if own:
             j, attack = min(own, key=lambda pair: pair[0].eer.value)
-            of = (VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
+            of = (frame.VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
             name = f"{attack.evaluator}, {j.group}"
             for row in (results.rows.get(of), bares.get((j.split, attack.evaluator))):
                 rows += [row._replace(evaluator=name)] if row is not None else []
@@ -612,8 +605,8 @@ def over_targets(
 SUMMARY = (  # without an attacker: of the strongest one measured
     measure("eer", title="Privacy: EER"),
     measure("d_ece", title="Privacy: D_ECE"),
-    measure("deid", title="Privacy: DeID", family=SIMILARITY),
-    measure("g_vd", title="Distinctiveness: G_VD", family=SIMILARITY),
+    measure("deid", title="Privacy: DeID", family=frame.SIMILARITY),
+    measure("g_vd", title="Distinctiveness: G_VD", family=frame.SIMILARITY),
 )
 
 
@@ -646,8 +639,8 @@ def summary(results: Results, evaluator: str) -> list[Row]:
     own = where(results.metrics, evaluator=evaluator)
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
     useful = [
-        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=UTILITY, by=by)
-        for name in UTILITY_MEASURES
+        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=frame.UTILITY, by=by)
+        for name in frame.UTILITY_MEASURES
         for by in results.recognisers(name)
     ]
     found = []
@@ -661,7 +654,7 @@ def summary(results: Results, evaluator: str) -> list[Row]:
                     system,
                     "" if m.family else who,
                     m.name,
-                    m.family or VERIFICATION,
+                    m.family or frame.VERIFICATION,
                 )
                 for m in (*SUMMARY, *useful)
             }
@@ -679,7 +672,9 @@ def summary(results: Results, evaluator: str) -> list[Row]:
 
 def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> Cell:
     """The cell of a system; marked when it is the best or the worst of at least two."""
-    text = show(mine, m, unit=True, missing="–" if m.by else "not measured", undefined=UNDEFINED)
+    text = show(
+        mine, m, unit=True, missing="–" if m.by else "not measured", undefined=frame.UNDEFINED
+    )
     values = [v for v in column if v is not None and not math.isnan(v.value)]
     if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
         return Cell(text)
