@@ -278,29 +278,6 @@ def _say_weak(attack: Attack) -> str:
     return f"without protection these evaluators {known}"
 
 
-RULES = (
-    f"EERs are folded (an attacker who is always wrong turns their scores round): 80 % is 20 %. An "
-    f"evaluator counts as evidence only where the interval of its EER without protection ends at "
-    f"{percent(WEAK, 0)} or below. Where none does, the system {WORDS[Level.UNJUDGED]}.",
-    f"{WORDS[Level.NOTHING]}: more than half of the people are named rightly from all that they "
-    f"said, and not by chance; or the EER is shown to rise by no more than "
-    f"{number(100 * NO_RISE, 0)} points over the same evaluator's without protection.",
-    f"{WORDS[Level.MOSTLY]}, often, now and then: the whole interval of the EER is below 50 %, and "
-    f"the EER is below {percent(MOSTLY, 0)}, below {percent(OFTEN, 0)}, or higher; or people are "
-    f"named more often than by chance: more than {percent(NAMED_OFTEN, 0)} of them is often.",
-    f"{WORDS[Level.HIDDEN]}: the interval of every evaluator's EER is above {percent(MARGIN, 0)}, "
-    "attackers tried to name people and did no better than chance, no person's linkability is "
-    f"above {number(LINKED, 1)}, at least {FEWEST} people with target trials were attacked, and a "
-    "control has shown that an attacker finds people whose voices change. No attacker has such a "
-    "control yet.",
-    f"{WORDS[Level.UNSHOWN]}: anything else. It says what may still be possible.",
-    "Naming is tested against guessing (binomial, corrected for the number of attackers). The cell "
-    "names the attacker and evaluator that decide, with the same evaluator's EER without "
-    "protection. The worst-protected person is the one whom the attacker who does best on them "
-    "links most surely.",
-)
-
-
 @dataclass(frozen=True)
 class Judged:
     """A verdict on a system for one group of people. named: the attack that names most of them."""

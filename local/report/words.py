@@ -113,7 +113,7 @@ def _template(name: str, filters: Mapping[str, Callable[..., object]]) -> Templa
         loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in name,
     )  # fmt: skip
-    environment.filters |= {"plain": plain, **filters}
+    environment.filters |= {"plain": plain, "number": number, "percent": percent, **filters}
     return environment.get_template(name, globals={"HEARD": HEARD})
 
 
@@ -124,12 +124,9 @@ def render(template: str, filters: Mapping[str, Callable[..., object]], **contex
 
 @cache
 def _sentences() -> Any:
-    filters: dict[str, Callable[..., object]] = {
-        "number": number,
-        "percent": percent,
-        "enumerate": enumerate_words,
-    }
-    return _template("local/report/templates/sentences.jinja", filters).module
+    return _template(
+        "local/report/templates/sentences.jinja", {"enumerate": enumerate_words}
+    ).module
 
 
 def say(name: str, /, **told: object) -> str:
