@@ -21,9 +21,9 @@ from matplotlib.ticker import MaxNLocator
 from local.metrics.similarity import dominance_of_rows
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import MEASURES, NOTHING, UTILITY, Measure, Value, number, percent, where
+from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, percent, where
 from local.report.load import SETTINGS, Entry, Results
-from local.report.select import Point, Trade
+from local.report.select import Trade
 from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -120,12 +120,13 @@ def scatter(results: Results, evaluator: str) -> Found:
                             grid="both")  # fmt: skip
     for i, j, _, deid, g_vd in points:
         dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
-    for i in sorted({p[0] for p in points}):  # colours are systems, markers are splits
-        axes.plot([], [], "s", color=draw.colour(i), markerfacecolor=draw.face(i), markersize=5,
-                  label=draw.label(systems[i]))  # fmt: skip
-    for j in sorted({p[1] for p in points}):
-        axes.plot([], [], draw.marker(j), color=draw.INK, markerfacecolor="none", markersize=5,
-                  label=draw.label(splits[j]))  # fmt: skip
+    looks = [
+        (systems[i], "s", draw.colour(i), draw.face(i)) for i in sorted({p[0] for p in points})
+    ]
+    looks += [(splits[j], draw.marker(j), draw.INK, "none") for j in sorted({p[1] for p in points})]
+    for name, marker, colour, face in looks:  # colours are systems, markers are splits
+        axes.plot([], [], marker, color=colour, markerfacecolor=face, markersize=5,
+                  label=draw.label(name))  # fmt: skip
     axes.axhline(0, color=draw.SOFT, linewidth=0.8, linestyle=":")
     axes.margins(0.08)
     if points:
@@ -199,12 +200,12 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
         "EER of the strongest attacker (%): 50 = a coin toss",
         f"{m.heading}{turned}: above is better", grid="both",
     )  # fmt: skip
+    shown = [(p, draw.label(p.system), draw.look(systems.index(p.system))) for p in trade.points]
     if trade.unprotected is not None:
         grey = {"color": draw.SOFT, "marker": "*", "markerfacecolor": draw.SOFT}
-        _trade_point(axes, m, trade.unprotected, "unprotected speech", grey)
-    for point in trade.points:
-        look = draw.look(systems.index(point.system))
-        _trade_point(axes, m, point, draw.label(point.system), look)
+        shown.insert(0, (trade.unprotected, "unprotected speech", grey))
+    for p, label, look in shown:
+        dot(axes, p.privacy, p.utility, (100, m.scale), label=label, markersize=5.5, **look)
     front = trade.front()
     x, y = [100 * p.privacy.value for p in front], [m.scale * p.utility.value for p in front]
     axes.plot(x, y, color=draw.INK, linewidth=0.8, linestyle=":", drawstyle="steps-pre", zorder=1)
@@ -217,10 +218,6 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     title = f"Privacy against {USES[m.name]}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return Drawing(canvas, name, title, trade.finding())
-
-
-def _trade_point(axes: Axes, m: Measure, p: Point, label: str, look: Mapping[str, Any]) -> None:
-    dot(axes, p.privacy, p.utility, (100, m.scale), label=label, markersize=5.5, **look)
 
 
 def by_target(results: Results, metric: str, by: str, split: str, series: str) -> Found:
