@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from local.metrics.similarity import dominance_of_rows
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, percent, where
+from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
 from local.report.load import SETTINGS, Entry, Results
 from local.report.select import Trade
 from local.report.words import PROTECTED, USES, absent, attacker, say
@@ -58,11 +58,7 @@ def attackers(results: Results) -> Found:
     axes.axvline(50, color=draw.SOFT, linewidth=0.8, linestyle=":")
     axes.plot([], [], "|", color=draw.SOFT, label="unprotected, by the same evaluator")
     draw.legend(canvas, 1)
-    said = [
-        f"{name}: {percent(own.eer.value)} by {attacker(attack.attacker)}, {attack.evaluator} "
-        f"(unprotected {percent(attack.bare.value)})"
-        for _, name, own, attack, _ in judged
-    ]
+    said = [(name, own.eer, attacker(made.attacker), made) for _, name, own, made, _ in judged]
     alt = say("attackers", said=said)
     return Drawing(canvas, draw.slug("eer", "first"), "What an attacker can do", alt)
 
@@ -120,10 +116,9 @@ def scatter(results: Results, evaluator: str) -> Found:
                             grid="both")  # fmt: skip
     for i, j, _, deid, g_vd in points:
         dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
-    looks = [
-        (systems[i], "s", draw.colour(i), draw.face(i)) for i in sorted({p[0] for p in points})
-    ]
-    looks += [(splits[j], draw.marker(j), draw.INK, "none") for j in sorted({p[1] for p in points})]
+    shown, on = sorted({p[0] for p in points}), sorted({p[1] for p in points})
+    looks = [(systems[i], "s", draw.colour(i), draw.face(i)) for i in shown]
+    looks += [(splits[j], draw.marker(j), draw.INK, "none") for j in on]
     for name, marker, colour, face in looks:  # colours are systems, markers are splits
         axes.plot([], [], marker, color=colour, markerfacecolor=face, markersize=5,
                   label=draw.label(name))  # fmt: skip
@@ -535,12 +530,10 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
         axes.plot(ranks, 100 * entry["cmc"], color=draw.colour(i), linestyle=draw.line(i),
                   label=draw.label(system))  # fmt: skip
         said.append((system, entry["cmc"][0]))
-    for key, text, style in (
-        ("chance_clustered", "chance, clusters kept", ":"),
-        ("chance", "chance, labels mixed", "--"),
-    ):
+    chances = {"chance_clustered": ("clusters kept", ":"), "chance": ("labels mixed", "--")}
+    for key, (text, style) in chances.items():
         mean = 100 * np.array([e[key] for e in found]).mean(axis=0)
-        axes.plot(ranks, mean, color=draw.SOFT, linestyle=style, lw=1, label=text)
+        axes.plot(ranks, mean, color=draw.SOFT, linestyle=style, lw=1, label=f"chance, {text}")
     axes.set(xscale="log", ylim=(0, 102))
     ticks = [k for k in (1, 2, 5, 10, 20, 50) if k <= len(ranks)]
     axes.set_xticks(ticks, [str(k) for k in ticks])
