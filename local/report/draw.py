@@ -78,6 +78,11 @@ class Picture:
     svg: str
 
 
+def _canvas(height: float) -> Canvas:
+    use_style()
+    return Canvas(figsize=(WIDTH, height), layout="constrained")
+
+
 def new(
     height: float,
     title: str = "",
@@ -90,8 +95,7 @@ def new(
 ) -> tuple[Canvas, Axes]:
     """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
     settings: of the axes, such as xlim."""
-    use_style()
-    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    canvas = _canvas(height)
     axes = canvas.add_subplot(projection="polar" if polar else None)
     axes.set_title(title, loc="left")
     if grid:
@@ -103,17 +107,15 @@ def new(
 
 def stacked(height: float, ratios: tuple[float, float]) -> tuple[Canvas, tuple[Axes, Axes]]:
     """An empty picture with two pairs of axes, one beneath the other."""
-    use_style()
-    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    canvas = _canvas(height)
     above, beneath = canvas.subplots(2, 1, height_ratios=ratios)
     return canvas, (above, beneath)
 
 
 def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes]]:
     """An empty picture with `n` small polar axes, row by row."""
-    use_style()
     rows = math.ceil(n / columns)
-    canvas = Canvas(figsize=(WIDTH, 0.3 + rows * 1.2 * WIDTH / columns), layout="constrained")
+    canvas = _canvas(0.3 + rows * 1.2 * WIDTH / columns)
     canvas.suptitle(title, x=0.02, ha="left", fontsize=8.5)
     made = [canvas.add_subplot(rows, columns, i + 1, projection="polar") for i in range(n)]
     return canvas, [axes for axes in made if isinstance(axes, PolarAxes)]

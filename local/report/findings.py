@@ -123,40 +123,33 @@ def what_now(results: Results) -> list[Step]:
     """The commands that would make these verdicts firmer."""
     eers = where(results.metrics, metric="eer")
     run = set(eers["attacker"]) & set(ATTACKERS)
+    steps: list[Step] = []
     if not run:
-        return []
-
-    def attackers(*more: str) -> str:
-        return f'./run.sh --attackers "{" ".join(more)}"'
-
-    evaluators, steps = frame.each(eers, "evaluator"), []
-    if too_weak(results) and not any(name.startswith("resemblyzer") for name in evaluators):
-        steps.append(Step(
-            "No evaluator is known to recognise unprotected voices. On real speech try a "
-            "pretrained one",
-            f'./run.sh --evaluators "{" ".join([*evaluators, "resemblyzer/cosine"])}"',
-            "about 2 CPU-seconds for a minute of speech",
-        ))  # fmt: skip
-    if not any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run):
-        steps.append(Step(
-            "No attacker has trained on protected speech",
-            attackers(*(a for a in ATTACKERS if a in run), "semi_informed_backend",
-                      "semi_informed_finetuned"),
-            "5 to 30 CPU-minutes for each system and evaluator, and protecting the training set",
-        ))  # fmt: skip
-    elif "semi_informed" not in run:
-        steps.append(Step(
-            "No attacker has trained an encoder from scratch on protected speech",
-            attackers(*(a for a in ATTACKERS if a in run or a == "semi_informed")),
-            "5 to 30 CPU-minutes for each system and evaluator",
-        ))  # fmt: skip
-    if not any(_TRAINING.search(name) for name in evaluators):
-        steps.append(Step("Another training may move these figures", "./run.sh --trainings 3",
-                          "twice the time of stages 2, 3 and 6 to 9 once more"))  # fmt: skip
-    if _too_few(results):
-        steps.append(Step(f"Fewer than {FEWEST} people of a group have target trials",
-                          "./run.sh --corpus FOLDER",
-                          "egs/README.md says what a corpus needs"))  # fmt: skip
+        return steps
+    evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
+    heard = any(name.startswith("resemblyzer") for name in evaluators)
+    learnt = any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run)
+    anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
+    more, cost = (
+        ["semi_informed_backend", "semi_informed_finetuned"],
+        "5 to 30 CPU-minutes for each",
+    )
+    for wanted, why, option, value, time in (
+        (too_weak(results) and not heard, "No evaluator is known to recognise unprotected voices. "
+         "On real speech try a pretrained one", "evaluators", [*evaluators, "resemblyzer/cosine"],
+         "about 2 CPU-seconds for a minute of speech"),
+        (not learnt, "No attacker has trained on protected speech", "attackers", [*own, *more],
+         f"{cost} system and evaluator, and protecting the training set"),
+        (learnt and anew != own, "No attacker has trained an encoder from scratch on protected "
+         "speech", "attackers", anew, f"{cost} system and evaluator"),
+        (not any(map(_TRAINING.search, evaluators)), "Another training may move these figures",
+         "trainings", 3, "twice the time of stages 2, 3 and 6 to 9 once more"),
+        (_too_few(results), f"Fewer than {FEWEST} people of a group have target trials", "corpus",
+         "FOLDER", "egs/README.md says what a corpus needs"),
+    ):  # fmt: skip
+        if wanted:
+            told = f'"{" ".join(value)}"' if isinstance(value, list) else value
+            steps.append(Step(why, f"./run.sh --{option} {told}", time))
     return steps
 
 

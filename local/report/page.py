@@ -45,16 +45,23 @@ class Entry:
         return self.title.partition(":")[0]
 
 
-@dataclass
 class Contents:
-    """Headings as they come, for the table of contents; gives each an anchor."""
+    """Headings as they come, for the table of contents; gives each an anchor. tree: those of level
+    2, each with those beneath it."""
 
-    entries: list[Entry] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.tree: list[Entry] = []
+        self._path: list[Entry] = []
 
     def add(self, title: str, level: int) -> str:
         """The anchor of a new heading of `level` (2 to 4)."""
-        self.entries.append(Entry(level, title, f"s{len(self.entries) + 1}"))
-        return self.entries[-1].anchor
+        entry = Entry(level, title, f"s{len(self.entries) + 1}")
+        self._path = [above for above in self._path if above.level < level]
+        (self._path[-1].beneath if self._path else self.tree).append(entry)
+        self._path.append(entry)
+        self.entries.append(entry)
+        return entry.anchor
 
     def first(self, title: str) -> str:
         """The anchor of the first heading of this title."""
@@ -68,17 +75,6 @@ class Contents:
             if (e.level == 2 and "(" not in e.title) or e.title == tables.LEGAL.title:
                 found.setdefault(e.short, e)
         return list(found.values())
-
-    def tree(self) -> list[Entry]:
-        """The headings of level 2, each with those beneath it."""
-        top = Entry(1, "", "")
-        path = [top]
-        for e in (Entry(e.level, e.title, e.anchor) for e in self.entries):
-            while path[-1].level >= e.level:
-                path.pop()
-            path[-1].beneath.append(e)
-            path.append(e)
-        return top.beneath
 
 
 class Players:
