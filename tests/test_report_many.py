@@ -104,6 +104,7 @@ def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) ->
     made.row(of, "OO-OP-PP", "deid", rng.uniform(0.3, 0.95))
     made.row(of, "OO-OP-PP", "g_vd", rng.uniform(-8, 0))
     entry: Entry = {"where": dict(zip(("evaluator", "split", "system"), of[:3], strict=True))}
+    entry["where"]["attacker"] = ""
     entry["speakers"] = names(of[1])
     for i, s in enumerate(("oo", "op", "pp")):
         sim = rng.uniform(0, 0.3, (N_SPEAKERS, N_SPEAKERS)) + (0.6 - 0.2 * i) * np.eye(N_SPEAKERS)
@@ -119,7 +120,7 @@ def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) ->
 
 def add_search(made: Made, of: tuple[str, ...], rng: np.random.Generator) -> None:
     curve = np.sort(rng.uniform(0.05, 0.9, 50))
-    where = dict(zip(("evaluator", "split", "system"), of[:3], strict=True))
+    where = dict(zip(("evaluator", "split", "system"), of[:3], strict=True)) | {"attacker": ""}
     chance = np.linspace(0.05, 0.6, 50)
     made.pictures["searches"].append(
         {"where": where, "cmc": curve.tolist(), "chance_clustered": chance.tolist(),
