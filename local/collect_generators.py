@@ -14,7 +14,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_collection
+from local.options import add_collection, add_labelled
 from utils.cli import make_parser, run_program
 from utils.options import add_paths
 
@@ -29,11 +29,7 @@ def get_parser() -> argparse.ArgumentParser:
         help="A generator's name and its folders with capacity.tsv and time.json; may be given "
         "again",
     )  # fmt: skip
-    parser.add_argument(
-        "--attacked", type=Path, action="append", default=[], metavar="FOLDER",
-        help="A folder of figures, <generator>/<attacker>.<evaluator>/<condition>/<split>, where "
-        "similarity.<evaluator>/OO-OP-PP has DeID and G_VD; may be given again",
-    )  # fmt: skip
+    add_labelled(parser, "--attacked")
     add_paths(parser, "threshold", "real", "out")
     return parser
 
@@ -51,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, capacity, seconds in args.generator:
         tables.append(report.capacity_rows(name, Path(capacity) / "capacity.tsv"))
         tables.append(report.time_rows(name, Path(seconds) / "time.json"))
-    tables.append(report.speech_rows(args.attacked, args.corpus_name))
+    tables.append(report.speech_rows(args.attacked))
     tables.append(report.published_rows(names))
     rows = concat(tables, ignore_index=True).astype({"value": float})
     report.STUDY.write(

@@ -12,9 +12,9 @@ rtf.csv         real-time factors, a stage of a system a row: seconds of computi
 run.json        command, commit, versions, settings of the systems, how each figure was made, what
                 each attack was (attacker.json beside its scores), and what is missing
 
-Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp;
-one that has neither, a system without conf.json, a picture, clip or attack of which something is
-missing is left out and named in the report. That is an error beyond --allow-loss.
+Each FOLDER of --figures has a metrics.json and a stamp; one that has neither, a system without
+conf.json, a picture, clip or attack of which something is missing is left out and named in the
+report. That is an error beyond --allow-loss.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_collection
+from local.options import add_collection, add_labelled
 from utils.cli import make_parser, natural, run_program
 from utils.options import add_allow_loss
 from utils.tables import atomic_write
@@ -38,12 +38,14 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--corpus-note", default="", metavar="TEXT", help="What a reader must know of the speech"
     )
+    add_labelled(parser, "--figures")
     _add_list(
-        parser, "--attack", ("TRIALS", "SCORES"),
-        "The score folder of an attack, for its curves; each option may be given again",
+        parser, "--attack", ("FOLDER", "TRIALS", "SCORES"),
+        "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "
+        "may be given again",
     )  # fmt: skip
     _add_list(
-        parser, "--runs", ("TRIALS", "SCORES_F0", "SCORES_F1"),
+        parser, "--runs", ("FOLDER", "TRIALS", "SCORES_F0", "SCORES_F1"),
         "The score folders of two runs of a random system, for the calibration curves",
     )  # fmt: skip
     _add_list(
@@ -65,7 +67,6 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_allow_loss(parser, "folders, settings, pictures, attacks and clips")
     parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER")
     return parser
 
 
@@ -82,27 +83,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     import pandas as pd
 
-    from local.report.clips import cut_clips, load_speech
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.gather import gather, tabulate_all
+    from local.report.gather import (
+        Stage,
+        cut_clips,
+        gather,
+        join_stages,
+        labelled,
+        load_speech,
+        tabulate_all,
+        timings,
+    )
     from local.report.load import Results
     from local.report.origin import attacks as records_of
     from local.report.origin import check_losses, origin, settings_of_systems, steps
-    from local.report.timing import Stage, join_stages, timings
 
     def write_json(name: str, value: object) -> None:
         with atomic_write(args.out / name) as stream:
             json.dump(value, stream, ensure_ascii=False, allow_nan=False)
             stream.write("\n")
 
-    figures, speakers, no_figures = tabulate_all(args.folders, args.corpus_name)
+    folders = labelled(args.figures)
+    figures, speakers, no_figures = tabulate_all(folders, args.corpus_name)
     attacks, runs = (
         [[Path(w) for w in words] for words in lists] for lists in (args.attack, args.runs)
     )
     unused = {lost["what"] for lost in no_figures}
-    used = [folder for folder in args.folders if str(folder) not in unused]
-    pictures, no_pictures = gather(used, attacks, runs)
-    records, no_records = records_of([scores for _, scores in attacks])
+    used = [folder for folder in folders if str(folder) not in unused]
+    pictures, no_pictures = gather(folders, used, attacks, runs)
+    records, no_records = records_of([scores for *_, scores in attacks])
     systems, no_settings = settings_of_systems(args.speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
     check_losses(missing, args.allow_loss)  # before anything is written
@@ -132,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_json("run.json", run)
     write_frame(args.out / "metrics.csv", METRICS, figures)
     print(
-        f"{len(figures)} figures of {len(used)} comparisons ({len(args.folders)} read, "
+        f"{len(figures)} figures of {len(used)} comparisons ({len(folders)} read, "
         f"{len(no_figures)} left out) and {len(clips)} pairs of clips written to {args.out}"
     )
     return 0

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from utils.cli import COMMON, UserError, natural
 from utils.tables import atomic_write
@@ -35,6 +35,15 @@ def add_collection(parser: argparse.ArgumentParser, *names: str) -> None:
     parser.add_argument(
         "--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE",
         help="The log of the recipe's commands",
+    )  # fmt: skip
+
+
+def add_labelled(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
+    """An option with a folder of figures and what it speaks of (local/report/gather.py)."""
+    words = ("FOLDER", "SPLIT", "GENDER", "SYSTEM", "FAMILY", "ATTACKER", "EVALUATOR", "CONDITION")
+    parser.add_argument(
+        name, nargs=len(words), action="append", metavar=words, default=[], **more,
+        help="A folder of figures and what it speaks of, - for nothing; may be given again",
     )  # fmt: skip
 
 

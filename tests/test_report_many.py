@@ -17,7 +17,7 @@ import soundfile
 
 from local.make_report import main as make_report
 from local.metrics.verification import attack, prior_profile
-from local.report import draw, pictures_details
+from local.report import draw, pictures
 from local.report import findings as said_of
 from local.report import page as pages
 from local.report.findings import not_measured
@@ -28,7 +28,7 @@ from local.report.pictures import Section, draw_all, draw_utility
 from local.report.select import summary as rows
 from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
-from tests.report_rows import Figure, SpeakerFigure, read_table, write_table
+from tests.report_rows import Figure, SpeakerFigure, named, read_table, write_table
 from tests.report_rows import results as of_rows
 
 SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
@@ -58,13 +58,14 @@ class Made:
         evaluator, split, system, attacker = of
         low, high = ("", "") if isinstance(value, str) else (value - 0.03, value + 0.03)  # type: ignore[operator]
         self.figures.append(
-            Figure("toy", split, split[-1], system, attacker, evaluator, condition, metric,
+            Figure("toy", split, split[-1], system, *named(attacker), evaluator, condition,
+                   metric,
                    str(value), str(low), str(high), str(N_SPEAKERS), "80", "80", "1520", "digest")
         )  # fmt: skip
 
     def speaker(self, of: tuple[str, ...], speaker: str, metric: str, value: float) -> None:
         evaluator, split, system, attacker = of
-        where = ("toy", split, split[-1], system, attacker, evaluator, "X")
+        where = ("toy", split, split[-1], system, *named(attacker), evaluator, "X")
         self.speakers.append(SpeakerFigure(*where, speaker, metric, f"{value:.4f}", "digest"))
 
     def results(self) -> Results:
@@ -103,6 +104,7 @@ def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) ->
     made.row(of, "OO-OP-PP", "deid", rng.uniform(0.3, 0.95))
     made.row(of, "OO-OP-PP", "g_vd", rng.uniform(-8, 0))
     entry: Entry = {"where": dict(zip(("evaluator", "split", "system"), of[:3], strict=True))}
+    entry["where"]["attacker"] = ""
     entry["speakers"] = names(of[1])
     for i, s in enumerate(("oo", "op", "pp")):
         sim = rng.uniform(0, 0.3, (N_SPEAKERS, N_SPEAKERS)) + (0.6 - 0.2 * i) * np.eye(N_SPEAKERS)
@@ -118,7 +120,7 @@ def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) ->
 
 def add_search(made: Made, of: tuple[str, ...], rng: np.random.Generator) -> None:
     curve = np.sort(rng.uniform(0.05, 0.9, 50))
-    where = dict(zip(("evaluator", "split", "system"), of[:3], strict=True))
+    where = dict(zip(("evaluator", "split", "system"), of[:3], strict=True)) | {"attacker": ""}
     chance = np.linspace(0.05, 0.6, 50)
     made.pictures["searches"].append(
         {"where": where, "cmc": curve.tolist(), "chance_clustered": chance.tolist(),
@@ -244,7 +246,7 @@ def test_systems_speak_for_themselves(report: Path) -> None:
 
 def test_the_vocoder_has_its_part_of_the_rise() -> None:
     def row(system: str, attacker: str, value: float) -> Figure:
-        where = ("toy", "t_f", "f", system, attacker, "e", "OA", "eer", str(value))
+        where = ("toy", "t_f", "f", system, *named(attacker), "e", "OA", "eer", str(value))
         return Figure(*where, "", "", "", "", "", "", "d")
 
     eers = {
@@ -368,8 +370,8 @@ def constant_targets(n: int) -> Made:
 def test_targets_have_their_radar(tmp_path: Path) -> None:
     results = constant_targets(3).results()
     assert results.systems() == []
-    each = pictures_details.targets(results, "e", "t_f", "const_NN")
-    groups = pictures_details.target_groups(results, "e", "t_f", "const_NN")
+    each = pictures.targets(results, "e", "t_f", "const_NN")
+    groups = pictures.target_groups(results, "e", "t_f", "const_NN")
     assert each is not None
     assert groups is not None
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt

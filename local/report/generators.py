@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from local.report import draw, frame
 from local.report.frame import Measure, number, read_frame
-from local.report.gather import tabulate
+from local.report.gather import labelled, tabulate
 from local.report.papers import CITED, published
 from local.report.study import Study, count_along, panels, pivot, save_panels
 from local.report.tables import Table
@@ -79,12 +79,12 @@ def time_rows(generator: str, path: Path) -> DataFrame:
     return DataFrame(_rows(generator, found, n=n), columns=COLUMNS)  # type: ignore[arg-type]
 
 
-def speech_rows(folders: Iterable[Path], corpus: str) -> DataFrame:
+def speech_rows(lists: Iterable[Sequence[str]]) -> DataFrame:
     """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
-    folders of figures, where they are defined."""
+    labelled folders of figures, where they are defined."""
     rows = []
-    for folder in folders:
-        for found in tabulate(folder, corpus)[0]:
+    for folder, labels in labelled(lists).items():
+        for found in tabulate(folder, labels)[0]:
             name, value = found["metric"], found["value"]
             if name in ("deid", "g_vd", "eer") and value:
                 name = f"{EER_OF}{found['attacker']}" if name == "eer" else name

@@ -58,10 +58,10 @@ class Searches:
     """The figures of a study, and what follows from them: shares of what is possible above chance
     (above_<metric>) and p values corrected over the systems (holm_<metric>).
 
-    Attackers: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>. counts: speech behind each list.
+    Lists: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>. counts: speech behind each.
     """
 
-    found: dict[tuple[str, str, str, str], Value]  # by system, attacker (list), evaluator, metric
+    found: dict[tuple[str, str, str, str], Value]  # by system, list, evaluator, metric
     systems: Sequence[str]
     evaluators: Sequence[str]
     profiles: Sequence[str]
@@ -71,12 +71,13 @@ class Searches:
     def of(cls, figures: DataFrame) -> "Searches":
         """Systems and evaluators in the order in which the figures name them."""
         figures = figures if "tag" in figures else frame.with_numbers(figures)
+        lists = (figures["family"] + "_" + figures["attacker"]).str.removesuffix("_")
+        figures = figures.assign(list=lists)
         eers = frame.where(figures, metric="eer")
-        lists = eers["attacker"].str.split("_p").str[0]
-        counts = zip(lists, *(eers[name] for name in frame.COUNTS), strict=True)
-        profiles = {a.rpartition("_p")[2] for a in figures["attacker"] if "_p" in a}
+        counts = zip(eers["family"], *(eers[name] for name in frame.COUNTS), strict=True)
+        profiles = {profile.removeprefix("p") for profile in figures["attacker"] if profile}
         study = cls(
-            frame.values(figures, "system", "attacker", "evaluator", "metric"),
+            frame.values(figures, "system", "list", "evaluator", "metric"),
             [system for system in frame.each(figures, "system") if system != ORIGINAL],
             frame.each(figures, "evaluator"),
             sorted(profiles, key=int),
@@ -84,7 +85,7 @@ class Searches:
         )
         for f in frame.where(figures, metric="p_cos").itertuples():
             found = Value(frame.parse(f.n_segments))
-            study.found[f.system, f.attacker, f.evaluator, "segments"] = found
+            study.found[f.system, f.list, f.evaluator, "segments"] = found
         study._derive()
         return study
 
@@ -101,9 +102,9 @@ class Searches:
                 for at, one in zip(every, holm(values), strict=True):
                     self.found[*at, f"holm_{metric}"] = Value(one)
 
-    def value(self, system: str, attacker: str, evaluator: str, metric: str) -> Value:
+    def value(self, system: str, of: str, evaluator: str, metric: str) -> Value:
         """A figure, which is NaN where it was not measured or is not defined."""
-        return self.found.get((system, attacker, evaluator, metric), NOTHING)
+        return self.found.get((system, of, evaluator, metric), NOTHING)
 
     def leakage(self, system: str, evaluator: str, profile: str, metric: str) -> Value:
         """A figure of the search or of the spaces."""
@@ -139,9 +140,9 @@ def _above(value: float, chance: float) -> float:
 
 
 def _theirs(table: str, kind: str = "") -> dict[str, DataFrame]:
-    """Figures of a table of 003 by system, in its order; kind: how their attackers begin."""
+    """Figures of a table of 003 by system, in its order; kind: their family."""
     found = of_table("003", table)
-    found = found[(found["ours"] != ORIGINAL) & found["attacker"].str.startswith(kind)]
+    found = found[(found["ours"] != ORIGINAL) & found["family"].str.startswith(kind)]
     return dict(iter(found.groupby("system", sort=False)))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import NOTHING, UTILITY, Measure, measure, number, show
+from local.report.frame import LEAKAGE, NOTHING, UTILITY, Measure, measure, number, show
 from local.report.nist import nist_table
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
@@ -54,11 +54,11 @@ _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voice
         Measure("p_value_cmc_1", "p of CMC@1, {}"),
     )
 }
-_ALIKE = tuple(measure(name, attacker="similarity") for name in ("deid", "g_vd"))
+_ALIKE = tuple(measure(name, family=frame.SIMILARITY) for name in ("deid", "g_vd"))
 _SHOWN = (
     *_ALIKE,
     *(
-        measure("eer", title=f"EER {attacker(name)}", attacker=name)
+        measure("eer", title=f"EER {attacker(name)}", family=frame.VERIFICATION, attacker=name)
         for name in ("unprotected", "ignorant", "aligned", "lazy_informed")
     ),
 )
@@ -127,9 +127,9 @@ class Block:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = frame.where(self.figures, attacker=UTILITY)
+        use = frame.where(self.figures, family=UTILITY)
         return [
-            made.but(title=made.title.format(by), attacker=UTILITY, by=by)
+            made.but(title=made.title.format(by), family=UTILITY, by=by)
             for made in _WORDS
             if not names or made.name in names
             for by in frame.each(frame.where(use, metric=made.name), "evaluator")
@@ -137,12 +137,13 @@ class Block:
 
     def finder(self) -> Callable[[tuple[str, str], Measure], str]:
         """Makes a cell of a system and split, and of a measure by whom it names."""
-        found = frame.values(self.figures, "system", "split", "attacker", "evaluator", "metric")
+        own = frame.where(self.figures, attacker="")
+        found = frame.values(own, "system", "split", "family", "evaluator", "metric")
 
         def cell(row: tuple[str, str], made: Measure) -> str:
             if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
                 return ""
-            return show(found.get((*row, made.attacker, made.by, made.name)), made)
+            return show(found.get((*row, made.family, made.by, made.name)), made)
 
         return cell
 
@@ -207,8 +208,9 @@ def trainings_table(block: Block) -> Table:
 
     def cell(row: tuple[str, str], made: Measure) -> str:
         who = "original" if made.attacker == "unprotected" else row[0]
-        of = {"system": who, "split": row[1], "metric": made.name, "attacker": made.attacker}
-        own = frame.values(frame.where(block.figures, **of), "evaluator")
+        of = {"family": made.family, "attacker": made.attacker}
+        measured = frame.where(block.figures, system=who, split=row[1], metric=made.name, **of)
+        own = frame.values(measured, "evaluator")
         told = show(own.get(block.evaluators[0]), made)
         defined = sorted(value.value for value in own.values() if value.defined)
         if len(defined) > 1:
@@ -222,7 +224,7 @@ def attackers_table(block: Block) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
     own = frame.where(block.figures, metric=[*block.wanted])
-    own = own.assign(attacker=own["attacker"].str.removeprefix("reid_"))
+    own = own.assign(attacker=own["attacker"].where(own["family"] != LEAKAGE, LEAKAGE))
     found = frame.values(own, "system", "attacker", "evaluator", "split", "metric")
     columns = [
         (made.heading.format(people), (f"{block.split}_{end}", made))
@@ -230,7 +232,7 @@ def attackers_table(block: Block) -> Table:
         for end, people in block.groups.items()
     ]
     there = {key[:3] for key in found if key[3] in {split for _, (split, _) in columns}}
-    known = product(block.systems, (*ATTACKERS, "leakage"), frame.each(own, "evaluator"))
+    known = product(block.systems, (*ATTACKERS, LEAKAGE), frame.each(own, "evaluator"))
     rows = [([code(s), attacker(who), by], (s, who, by)) for s, who, by in known
             if (s, who, by) in there]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -241,7 +243,7 @@ def attackers_table(block: Block) -> Table:
 def targets_table(block: Block) -> Table:
     """White box (001) by gender of the speakers: original speech, all targets of a series, those of
     the speakers' own and of the other gender (mean ± deviation), and each target."""
-    attacks = block.figures[block.figures["attacker"] != UTILITY].assign(evaluator="")
+    attacks = block.figures[block.figures["family"] != UTILITY].assign(evaluator="")
     own = concat([attacks, block.figures])
     found = frame.values(own, "system", "split", "metric", "evaluator")
     there = set(attacks["metric"])

@@ -27,7 +27,8 @@ CITED = {
     "004": "Liu et al. 2025",
 }  # as pages cite them, by the name of the file
 PUBLISHED = (
-    "table", "system", "ours", "set", "attacker", "evaluator", "metric", "value", "spread", "unit",
+    "table", "system", "ours", "set", "family", "attacker", "evaluator", "metric", "value",
+    "spread", "unit",
 )  # fmt: skip
 _OF_ONE = {"%": 100, "dB": 1, "bit": 1, "": 1}
 # place: where a statement stands in the paper; why: what was seen here, or what is missing, with a
@@ -146,7 +147,7 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
         who = attackers.get(row.attacker, row.attacker)
         found = {}
         for split in splits.get(row.set.replace(" ", "_"), ()):
-            own = figures.get((who, split, row.metric), [])
+            own = figures.get((row.family, who, split, row.metric), [])
             found[split] = next((value for system, value in own if system in names), None)
         return found
 
@@ -156,14 +157,14 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
 
 def _figures(
     folders: Sequence[Path], evaluators: str
-) -> dict[tuple[str, str, str], list[tuple[str, Value]]]:
-    """Figures of use, and of privacy by these evaluators: by attacker, split and metric, systems
-    with their values."""
-    found: dict[tuple[str, str, str], list[tuple[str, Value]]] = {}
+) -> dict[tuple[str, ...], list[tuple[str, Value]]]:
+    """Figures of use, and of privacy by these evaluators: by family, attacker, split and metric,
+    systems with their values."""
+    found: dict[tuple[str, ...], list[tuple[str, Value]]] = {}
     for folder in folders:
         for f in frame.read_metrics(folder / "metrics.csv").itertuples():
-            if f.attacker == frame.UTILITY or f.evaluator in evaluators.split(","):
-                own = found.setdefault((f.attacker, f.split, f.metric), [])
+            if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
+                own = found.setdefault((f.family, f.attacker, f.split, f.metric), [])
                 own.append((f.system, frame.value_of(f)))
     return found
 
@@ -199,8 +200,10 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
     """
     by_system |= not any(value for ours in rows["ours_here"] for value in ours.values())
     rows = rows.assign(by=rows["evaluator"] if rows["evaluator"].nunique() > 1 else "")
-    attackers = rows.groupby(["system", "set", "metric", "by"])["attacker"].nunique()
-    rows["who"] = rows["attacker"] if (attackers > 1).any() else ""
+    family = rows["family"].where(rows["family"] != frame.VERIFICATION, "")
+    who = (family + "_" + rows["attacker"]).str.strip("_")
+    attackers = who.groupby([rows[name] for name in ("system", "set", "metric", "by")]).nunique()
+    rows["who"] = who if (attackers > 1).any() else ""
     rows["of"] = rows["set"] if by_system and rows["set"].nunique() > 1 else ""
     names = ["system"] if by_system else ["system", "set"]
     rows["row"] = [*zip(*(rows[name] for name in names), strict=True)]

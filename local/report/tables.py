@@ -1,42 +1,37 @@
 """The tables that people read: what each shows is data, and one function makes them of figures."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
-from local.report import select
+from local.report import frame, select
 from local.report.frame import (
     MEASURES,
     MISSING,
     NOTHING,
     UNDEFINED,
-    UTILITY,
-    UTILITY_MEASURES,
     Measure,
     Value,
     measure,
     number,
-    percent,
     show,
     value_of,
-    values,
     where,
 )
 from local.report.load import Person, Results
-from local.report.select import Judged
-from local.report.verdict import Attack
+from local.report.select import Attack, Judged
 from local.report.words import attacker, markdown_table
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
 }
-_CONDITION_OF = CONDITION | {"similarity": "OO-OP-PP", "gains": "OO-OA-AA"}
-SUBJECT = ("split", "system", "attacker", "condition")
+_CONDITION_OF = {frame.SIMILARITY: "OO-OP-PP", frame.GAINS: "OO-OA-AA"}
+SUBJECT = ("split", "system", "family", "attacker", "condition")
 
 
 @dataclass(frozen=True)
@@ -54,17 +49,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Spec:
-    """A table with a row for each subject of some attackers, by split and system.
+    """A table with a row for each subject of a family of figures, by split and system.
 
-    attackers: those whose names follow `prefix`, or by default the one named by it. counts: its
-    last columns.
+    counts: its last columns. attackers: those that have rows; by default figures of no attacker.
     """
 
     title: str
     columns: Sequence[Measure]
-    prefix: str
+    family: str
     counts: Mapping[str, str]
-    attackers: Mapping[str, str] = field(default_factory=dict)
+    attackers: Collection[str] = ()
 
 
 def _measures(*names: str) -> tuple[Measure, ...]:
@@ -86,10 +80,12 @@ ATTACK_COLUMNS = (
 SIMILARITY_COLUMNS = _measures("deid", "g_vd", "d_diag_oo", "d_diag_op", "d_diag_pp")
 SUMMARY_COLUMNS = (
     *SIMILARITY_COLUMNS[:2],
-    *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}", attacker=a)
+    *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}",
+              family=frame.VERIFICATION, attacker=a)
       for a in ("unprotected", "ignorant", "lazy_informed")),
-    measure("d_ece", title="D_ECE lazy-informed", attacker="lazy_informed"),
-    measure("linkability", title="linkability lazy-informed", attacker="lazy_informed"),
+    *(measure(name, title=f"{name.replace('d_ece', 'D_ECE')} lazy-informed",
+              family=frame.VERIFICATION, attacker="lazy_informed")
+      for name in ("d_ece", "linkability")),
 )  # fmt: skip
 CALIBRATION_COLUMNS = _measures(
     "d_ece_f0", "d_ece_f1", "c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated"
@@ -113,7 +109,7 @@ REID_COLUMNS = tuple(
 PROSODY_COLUMNS = _measures("f0_correlation", "voicing_agreement", "duration_drift", "level_change",
                             "clipping", "clipping_original")  # fmt: skip
 GAINS_COLUMNS = tuple(
-    measure(name, title=f"{MEASURES[name].heading}, {of}", unit="", attacker=who)
+    measure(name, title=f"{MEASURES[name].heading}, {of}", unit="", family=who)
     for lists, pairs in (
         ("d_ece_oa_oo", "d_ece_op_oo"),
         ("cllr_min_oa_oo", "cllr_min_op_oo"),
@@ -121,55 +117,60 @@ GAINS_COLUMNS = tuple(
         ("g_cllr_min_lists", "g_cllr_min"),
     )
     for name, of, who in (
-        (lists, "lists (the paper's)", "gains"),
-        (pairs, "all pairs", "similarity"),
+        (lists, "lists (the paper's)", frame.GAINS),
+        (pairs, "all pairs", frame.SIMILARITY),
     )
 )
 PEOPLE = {"speakers": "n_speakers"}
 SPEECH = PEOPLE | {"segments": "n_segments"}
 TRIALS = SPEECH | {"target trials": "n_target", "nontarget trials": "n_nontarget"}
 PAIRS = SPEECH | {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
-SUMMARY = Spec("Summary", SUMMARY_COLUMNS, "similarity", SPEECH)
-ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, "", TRIALS, CONDITION)
-REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS, "reid_",
-            PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
-GAINS = Spec(
+SUMMARY = Spec("Summary", SUMMARY_COLUMNS, frame.SIMILARITY, SPEECH)
+ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, frame.VERIFICATION, TRIALS,
+               CONDITION)  # fmt: skip
+REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS,
+            frame.REIDENTIFICATION, PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
+GAINED = Spec(
     "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
     "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments",
-    GAINS_COLUMNS, "similarity", SPEECH,
+    GAINS_COLUMNS, frame.SIMILARITY, SPEECH,
 )  # fmt: skip
 LEAKAGE = Spec("Identity leakage in embedding space, protected to original segments",
-               LEAKAGE_COLUMNS, "leakage", SPEECH)  # fmt: skip
-LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, "legal_",
+               LEAKAGE_COLUMNS, frame.LEAKAGE, SPEECH)  # fmt: skip
+LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, frame.LEGAL,
              PEOPLE, CONDITION)  # fmt: skip
-PROSODY = Spec("Prosody: protected speech beside its original", PROSODY_COLUMNS, UTILITY, SPEECH)
+PROSODY = Spec(
+    "Prosody: protected speech beside its original", PROSODY_COLUMNS, frame.UTILITY, SPEECH
+)
 SPECS = (
     SUMMARY,
     ATTACKS,
     REID,
-    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS, "similarity", PAIRS),
+    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS,
+         frame.SIMILARITY, PAIRS),
     Spec("Voice similarity, as heard by evaluators trained on protected speech (VoicePAT's G_VD)",
-         SIMILARITY_COLUMNS, "similarity_", SPEECH, CONDITION),
-    GAINS,
+         SIMILARITY_COLUMNS, frame.SIMILARITY, SPEECH, CONDITION),
+    GAINED,
     LEAKAGE,
     Spec("Calibration by an ignorant attacker who has another protected run (not defined for a "
-         "deterministic system)", CALIBRATION_COLUMNS, "calibration", TRIALS),
+         "deterministic system)", CALIBRATION_COLUMNS, frame.CALIBRATION, TRIALS),
     LEGAL,
 )  # fmt: skip
 
 
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
-    found = values(metrics, *SUBJECT, "metric")
-    names = {spec.prefix + name: attacker(name) for name in spec.attackers}
-    own = where(metrics, attacker=[*names] or spec.prefix).drop_duplicates([*SUBJECT])
+    found = frame.values(metrics, *SUBJECT, "metric")
+    named = bool(spec.attackers)
+    own = where(metrics, family=spec.family, attacker=[*spec.attackers] or "")
+    own = own.drop_duplicates([*SUBJECT])
     rows = []
     for f in own.sort_values("split", kind="stable").itertuples():
-        who = [names[f.attacker], f.condition] if names else []
+        who = [attacker(f.attacker), f.condition] if named else []
         cells = (_cell(found, f, m) for m in spec.columns)
         counts = (getattr(f, name) for name in spec.counts.values())
         rows.append([f.split, f.system, *who, *cells, *counts])
-    who = ["attacker", "condition"] if names else []
+    who = ["attacker", "condition"] if named else []
     titles = (m.heading for m in spec.columns)
     return Table(["split", "system", *who, *titles, *spec.counts], rows, 2 + len(who))
 
@@ -177,10 +178,11 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
 def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     """The figure of a column; canonical correlation is not defined where too few segments make it 1
     by construction."""
-    of = (f.split, f.system, f.attacker, f.condition)
-    if m.attacker:
+    of = (f.split, f.system, f.family, f.attacker, f.condition)
+    if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
-        of = (f.split, who, m.attacker, _CONDITION_OF[m.attacker])
+        condition = CONDITION.get(m.attacker) or _CONDITION_OF[m.family]
+        of = (f.split, who, m.family, m.attacker, condition)
     if m.name == "cca_top10" and found.get((*of, m.chance), NOTHING).value > CERTAIN:
         return UNDEFINED
     return show(found.get((*of, m.name)), m)
@@ -192,7 +194,7 @@ def prosody_table(metrics: pd.DataFrame) -> Table:
 
 
 UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
-_USEFUL = (*UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
+_USEFUL = (*frame.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 
 def utility_table(metrics: pd.DataFrame) -> Table:
@@ -232,7 +234,7 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
     recogniser and, in brackets, what it was without protection."""
     useful = {
         (f.metric, f.evaluator, f.split, f.system): value_of(f)
-        for f in where(metrics, attacker=UTILITY, metric=UTILITY_MEASURES).itertuples()
+        for f in where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES).itertuples()
     }
     measured = list(dict.fromkeys(key[:2] for key in useful))
     bare, rows = select.unprotected(metrics), []
@@ -355,7 +357,9 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
                     _vocoder(own) == _vocoder(other)
                 ):  # fmt: skip
                     share = (copied.value - before.value) / rise
-                    of_it = "none" if share <= 0 else "all" if share >= 1 else percent(share, 0)
+                    of_it = (
+                        "none" if share <= 0 else "all" if share >= 1 else frame.percent(share, 0)
+                    )
                     eers = [show(v, EER) for v in (before, after, copied)]
                     gain = number(100 * rise, 1)
                     rows.append([system, split, *eers[:2], gain, copy, eers[2], of_it])

@@ -136,7 +136,7 @@ def utility(targets: Targets) -> Table:
 
     Word error rate, recall of emotions and opinion score are there where they were measured.
     """
-    use = frame.where(targets.results.metrics, attacker=UTILITY)
+    use = frame.where(targets.results.metrics, family=UTILITY)
     index = frame.values(use, "split", "evaluator", "metric", "system")
     rows = []
     for split, by in sorted({key[:2] for key in index}):
