@@ -7,40 +7,33 @@ OUT gets metrics.csv (one figure a row), run.json (where they came from, for kee
 RESULTS.md, laid out as the paper's Tables 5 to 8, with the printed figures beside.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_collection
-from utils.cli import make_parser, run_program
+from local.options import COMMAND_LOG, CommandLog, CorpusName
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_collection(parser, "corpus-name")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    out: OutFolder, folders: Annotated[Sequence[Path], "Folders of figures", "FOLDER"], *,
+    corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
+) -> None:  # fmt: skip
     from pandas import DataFrame
 
     from local.report.frame import METRICS
     from local.report.gather import tabulate
     from local.report.nist import STUDY
 
-    rows = [row for folder in args.folders for row in tabulate(folder, args.corpus_name)[0]]
-    figures = DataFrame(rows, columns=METRICS)
-    STUDY.write(args.out, figures, args.command_log, corpus=args.corpus_name)
-    print(f"{len(rows)} figures of {len(args.folders)} folders written to {args.out}")
-    return 0
+    rows = [row for folder in folders for row in tabulate(folder, corpus_name)[0]]
+    STUDY.write(out, DataFrame(rows, columns=METRICS), command_log, corpus=corpus_name)
+    print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
 
 
 if __name__ == "__main__":

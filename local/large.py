@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, CommandLog, CorpusName, EncoderName
+from local.options import COMMAND_LOG, Bootstrap, CommandLog, CorpusName, EncoderName
 from steps.options import (
     Asnorm,
     Device,
@@ -297,7 +297,7 @@ def _collect(
         Sequence[tuple[str, str]], "A system's name, and what `curve` made of it; may be given "
         "again", "SYSTEM TABLE",
     ],
-    command_log: CommandLog = Path("exp/cmdline.log"),
+    command_log: CommandLog = COMMAND_LOG,
 ) -> None:  # fmt: skip
     """Put together curves of EER and D_ECE against the number of speakers.
 

@@ -1,10 +1,9 @@
 """What several programs of the assessment are asked, and how they write figures."""
 
-import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -22,20 +21,9 @@ AGAIN = "A further set, counted together with the first; may be given again"
 CorpusName = Annotated[str, "The name of the corpus", "NAME"]
 EncoderName = Annotated[str, "The name of the encoder", "NAME"]
 CommandLog = Annotated[Path, "The log of the recipe's commands", "FILE"]
-
-
-def add_collection(parser: argparse.ArgumentParser, *names: str) -> None:
-    """What a program is asked that gathers results; names: of things that results
-    are of, such as corpus-name."""
-    for name in names:
-        thing = name.removesuffix("-name")
-        parser.add_argument(
-            f"--{name}", required=True, metavar="NAME", help=f"The name of the {thing}"
-        )
-    parser.add_argument(
-        "--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE",
-        help="The log of the recipe's commands",
-    )  # fmt: skip
+COMMAND_LOG = Path("exp/cmdline.log")
+ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]
+Pages = Annotated[Sequence[Path], "Markdown pages", "PAGE"]
 
 
 # ---- Figures as a JSON file: infinities as text, undefined figures as null.

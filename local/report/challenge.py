@@ -7,7 +7,7 @@ figures and those of a recipe can stand beside each other.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,25 @@ def category(average: float, categories: Sequence[float]) -> int:
     """Number of the lowest EERs that an average reaches, 0 to all of them; a system is ranked with
     those of its category."""
     return sum(average >= least for least in categories)
+
+
+def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
+    """Sentences: the average EER of each set and its category, and what was not measured."""
+    there = {(s.what, s.split) for s in scores if s.protected}
+    for name, value in averages(scores, protocol.privacy).items():
+        lacking = [split for split in protocol.privacy.sets[name] if ("eer", split) not in there]
+        if lacking:
+            yield f"{name}: no average EER: not measured: {' '.join(lacking)}"
+            continue
+        told = f"{name}: average EER {100 * value:.3f} %"
+        if protocol.categories:
+            n = category(value, protocol.categories)
+            least = f" (at least {100 * protocol.categories[n - 1]:.0f} %)" if n else ""
+            told += f", category {n} of {len(protocol.categories)}{least}"
+        yield told
+    asked = {("wer", s) for s in protocol.words} | {("uar", s) for s in protocol.emotions}
+    if lacking := sorted(" of ".join(one) for one in asked - there):
+        yield f"not measured: {', '.join(lacking)}"
 
 
 def _set_and_rest(split: str) -> tuple[str, str, str]:
