@@ -35,21 +35,21 @@ def main(
         "FOLDER",
     ] = (),
 ) -> None:  # fmt: skip
-    from pandas import concat
+    from pandas import DataFrame
 
-    from local.report import generators as report
+    from local.report import curves
+    from utils.tables import read_json_object
 
-    at_eer = report.read_threshold(threshold)
-    tables = [report.capacity_rows(report.REAL, real / "capacity.tsv")]
+    rows = curves.capacity_rows(curves.REAL, real / "capacity.tsv")
     for name, capacity, seconds in generator:
-        tables.append(report.capacity_rows(name, Path(capacity) / "capacity.tsv"))
-        tables.append(report.time_rows(name, Path(seconds) / "time.json"))
-    tables.append(report.speech_rows(attacked, corpus_name))
-    tables.append(report.published_rows([name for name, _, _ in generator]))
-    rows = concat(tables, ignore_index=True).astype({"value": float})
-    report.STUDY.write(
-        out, rows, command_log, corpus=corpus_name, encoder=encoder, threshold=at_eer
-    )
+        rows += curves.capacity_rows(name, Path(capacity) / "capacity.tsv")
+        rows += curves.time_rows(name, Path(seconds) / "time.json")
+    rows += curves.speech_rows(attacked, corpus_name)
+    rows += [row for name, _, _ in generator for row in curves.published_rows(name)]
+    curves.Generators(DataFrame(rows, columns=curves.COLUMNS)).write(
+        out, command_log, corpus=corpus_name, encoder=encoder,
+        threshold=read_json_object(threshold, "make it again with local/find_threshold.py"),
+    )  # fmt: skip
     print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
 
 

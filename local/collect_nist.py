@@ -29,10 +29,10 @@ def main(
 
     from local.report.frame import METRICS
     from local.report.gather import tabulate
-    from local.report.nist import STUDY
+    from local.report.studies import Searches
 
     rows = [row for folder in folders for row in tabulate(folder, corpus_name)[0]]
-    STUDY.write(out, DataFrame(rows, columns=METRICS), command_log, corpus=corpus_name)
+    Searches(DataFrame(rows, columns=METRICS)).write(out, command_log, corpus=corpus_name)
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
 
 

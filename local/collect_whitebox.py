@@ -28,15 +28,12 @@ def main(
     ],
 ) -> None:
     from local.report.load import load_results
-    from local.report.study import write_text
-    from local.report.whitebox import STUDY, Targets, read_target
+    from local.report.studies import Targets, read_target, write_text
 
     voices = {system: read_target(Path(data)) for system, data in target}
-    found = Targets(load_results(results), voices)
-    told = found.results.run.get("origin")
-    write_text(results / "RESULTS.md", STUDY.page(found, told if isinstance(told, dict) else {}))
-    count = len(found.results.metrics)
-    print(f"{count} figures of {len(voices)} targets tabulated in {results}")
+    study = Targets(load_results(results), voices)
+    write_text(results / "RESULTS.md", study.page(study.results.origin))
+    print(f"{len(study.figures)} figures of {len(voices)} targets tabulated in {results}")
 
 
 if __name__ == "__main__":

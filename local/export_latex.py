@@ -19,7 +19,7 @@ from utils.tables import atomic_write, read_bytes
 
 @program
 def main(pages: Pages, out: OutFolder) -> None:
-    from local.report.latex import find_tables, latex
+    from local.report.marks import find_tables, latex
 
     for page in pages:
         tables = list(find_tables(read_bytes(page).decode("utf-8", errors="replace")))

@@ -274,7 +274,7 @@ def _curve(
     intervals (_low, _high) over groups of the speakers of this population.
     """
     from local.metrics.large import report
-    from local.report.large import Point
+    from local.report.curves import Point
     from steps.populations.plans import read_total
     from steps.populations.populations import Row, read_table, write_table
 
@@ -304,12 +304,11 @@ def _collect(
     OUT gets large.csv (a population a row), RESULTS.md, large.pdf and large.svg. All speakers but
     those of the curve `real` are simulated, and each of these files says so.
     """
-    from local.report import large as report
+    from local.report import curves
 
-    points = [p for name, path in curve for p in report.read_points(name, Path(path))]
-    report.STUDY.write(
-        out, report.to_frame(points), command_log,
-        corpus=corpus_name, encoder=encoder, scorer=scorer, leak=leak,
+    points = [p for name, path in curve for p in curves.read_points(name, Path(path))]
+    curves.Populations.of(points).write(
+        out, command_log, corpus=corpus_name, encoder=encoder, scorer=scorer, leak=leak,
     )  # fmt: skip
     print(f"{len(points)} populations of {len(curve)} tables written to {out}")
 

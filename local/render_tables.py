@@ -33,7 +33,7 @@ from utils.tables import atomic_write
 def main(
     pages: Pages, *, check: Annotated[bool, "Only say which pages would change"] = False
 ) -> int:
-    from local.report.overview import render_page
+    from local.report.marks import render_page
 
     changed = 0
     for page in pages:

@@ -35,7 +35,7 @@ def main(
     from local.protocols.attackers import read_protocol
     from local.report.challenge import conclusions, read_results, scores_of, write_results
     from local.report.frame import read_metrics
-    from local.report.study import write_text
+    from local.report.studies import write_text
 
     asked = read_protocol(protocol)
     evaluator = evaluator or asked.evaluators.split()[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from local import large
-from local.report.large import Point, read_points
+from local.report.curves import Point, read_points
 from steps.generators.sampling import load_sampler
 from steps.populations.populations import (
     Recipe,

@@ -10,7 +10,7 @@ import pytest
 
 from local.collect_whitebox import main as collect
 from local.make_report import main as make_report
-from local.report.whitebox import Targets, by_speaker, over_targets, utility
+from local.report.studies import Targets
 from tests.report_rows import Figure, SpeakerFigure, write_table
 from tests.report_rows import results as of_rows
 from tests.test_report_many import Made
@@ -52,14 +52,14 @@ def test_means_and_deviations_over_targets(targets: Targets) -> None:
         ("const_NN_of_3", NAMES[:3]),
         ("const_NN_of_3_f0", NAMES[3:]),
     ]
-    original, plain, pitched = over_targets(targets).rows
+    original, plain, pitched = targets.over_targets().rows
     assert original[2:6] == ["unprotected", "original", "", "5.0 [2.0, 8.0]"]
     assert plain[2:7] == ["white_box_backend", "const_NN_of_3", "3", "20.0 ± 10.0", "0.50 ± 0.00"]
     assert pitched[3] == "const_NN_of_3_f0"
-    worst, *others = by_speaker(targets).rows
+    worst, *others = targets.by_speaker().rows
     assert {row[1] for row in others} == {"e"}  # prosody stood among them, with dashes
     assert worst[3:] == ["const_NN_of_3", "s0", *(["1.00", "0.80 ± 0.10", "0.90"] * 2)]
-    pitch = utility(targets).rows[0]
+    pitch = targets.utility().rows[0]
     assert pitch[:5] == ["t_f", "prosody", "const_NN_of_3", "correlation of log F0", "3"]
     assert pitch[5:] == ["0.20 ± 0.10", f"0.10 ({NAMES[0]})", f"0.30 ({NAMES[2]})"]
 

@@ -10,10 +10,10 @@ from typing import Any
 from markupsafe import Markup
 
 from local.report import draw, findings, select, tables
-from local.report.cards import cards, terms_in
 from local.report.draw import Picture
 from local.report.frame import COUNTS, UTILITY_MEASURES, number, percent, where
 from local.report.load import Group, Person, Results, part
+from local.report.papers import cards, terms_in
 from local.report.pictures import Section
 from local.report.recognisers import opinions
 from local.report.tables import Table

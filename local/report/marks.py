@@ -1,22 +1,21 @@
-"""Tables of results pages, rendered from committed data between marks in Markdown."""
+"""Tables between marks of Markdown pages: rendered from committed data, and as LaTeX for papers."""
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import NOTHING, UTILITY, Measure, measure, number, show
-from local.report.nist import nist_table
+from local.report.frame import NOTHING, UTILITY, Measure, measure, number, show, value_of
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
-from local.report.study import headed, pivot
+from local.report.studies import FIGURES, headed, nist_table, pivot, spread
 from local.report.tables import Table
-from local.report.whitebox import FIGURES, spread
 from local.report.words import (
     ATTACKERS,
     GROUPS,
@@ -30,19 +29,12 @@ from local.report.words import (
 from utils.cli import UserError
 from utils.tables import read_bytes
 
-_BLOCK = re.compile(
-    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
-    re.DOTALL,
-)
+# ---- Tables of metrics.csv.
+
 _OPTIONS = {"split", "systems", "evaluators", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
-_WORDS = tuple(
-    measure(name, title=title)
-    for name, title in (
-        ("wer", "WER by {}"), ("cer", "CER by {}"), ("uar", "UAR by {}"),
-        ("mos", "estimated MOS"), ("mos_drop", "MOS lost"),
-    )
-)  # fmt: skip
+_USE = {"wer": "WER by {}", "cer": "CER by {}", "uar": "UAR by {}", "mos": "estimated MOS",
+        "mos_drop": "MOS lost"}  # fmt: skip
 _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voices
     made.name: made
     for made in (
@@ -55,7 +47,7 @@ _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voice
     )
 }
 _ALIKE = tuple(measure(name, attacker="similarity") for name in ("deid", "g_vd"))
-_SHOWN = (
+_TRAINED = (
     *_ALIKE,
     *(
         measure("eer", title=f"EER {attacker(name)}", attacker=name)
@@ -63,6 +55,7 @@ _SHOWN = (
     ),
 )
 _EER = measure("eer", title="EER of the strongest attacker")
+Row = tuple[str, str]  # system, split
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,7 @@ class Block:
     split: str
     systems: Sequence[str]
     evaluators: Sequence[str]
-    wanted: Sequence[str] = ("eer",)
+    wanted: Sequence[str]
 
     @classmethod
     def read(cls, words: Sequence[str], page: Path) -> "Block":
@@ -95,18 +88,17 @@ class Block:
         if own.empty:
             raise UserError(f"{of} split {split}")
         found = sorted(frame.each(own, "system"), key=lambda system: system != "original")
-        asked = {name: text.split(",") for name, text in options.items()}
-        systems, evaluators = asked.get("systems", found), asked.get("evaluators", [])
+        asked = {"systems": found, "evaluators": [], "figures": ["eer"]}
+        asked |= {name: text.split(",") for name, text in options.items()}
         there = {*found, *own["evaluator"]}
-        if missing := [name for name in (*systems, *evaluators) if name not in there]:
+        if missing := [n for n in (*asked["systems"], *asked["evaluators"]) if n not in there]:
             raise UserError(f"{of} {missing[0]}")
-        if evaluators:
-            own = frame.where(own, evaluator=evaluators)
-        wanted = asked.get("figures", ["eer"])
-        if strange := [name for name in wanted if name not in _OF_ATTACKERS]:
+        if asked["evaluators"]:
+            own = frame.where(own, evaluator=asked["evaluators"])
+        if strange := [name for name in asked["figures"] if name not in _OF_ATTACKERS]:
             known = ", ".join(_OF_ATTACKERS)
             raise UserError(f"{page}: a table asks for the figure {strange[0]}; known: {known}")
-        return cls(own, split, systems, evaluators, wanted)
+        return cls(own, split, asked["systems"], asked["evaluators"], asked["figures"])
 
     @property
     def groups(self) -> dict[str, str]:
@@ -118,7 +110,7 @@ class Block:
             if end in _GENDERS or f"{self.split}_{end}" in there
         }
 
-    def voices(self) -> list[tuple[list[str], tuple[str, str]]]:
+    def voices(self) -> list[tuple[list[str], Row]]:
         """A row for each system and group of voices: its names; its system and split."""
         return [
             ([code(system), people], (system, f"{self.split}_{end}"))
@@ -129,17 +121,16 @@ class Block:
         """Measures of use that the block has figures for, each by what measured it."""
         use = frame.where(self.figures, attacker=UTILITY)
         return [
-            made.but(title=made.title.format(by), attacker=UTILITY, by=by)
-            for made in _WORDS
-            if not names or made.name in names
-            for by in frame.each(frame.where(use, metric=made.name), "evaluator")
+            measure(name, title=_USE[name].format(by), attacker=UTILITY, by=by)
+            for name in names or _USE
+            for by in frame.each(frame.where(use, metric=name), "evaluator")
         ]
 
-    def finder(self) -> Callable[[tuple[str, str], Measure], str]:
+    def finder(self) -> Callable[[Row, Measure], str]:
         """Makes a cell of a system and split, and of a measure by whom it names."""
         found = frame.values(self.figures, "system", "split", "attacker", "evaluator", "metric")
 
-        def cell(row: tuple[str, str], made: Measure) -> str:
+        def cell(row: Row, made: Measure) -> str:
             if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
                 return ""
             return show(found.get((*row, made.attacker, made.by, made.name)), made)
@@ -158,21 +149,19 @@ def overview_table(block: Block) -> Table:
     protection, DeID and G_VD; and beside them words, emotions and quality."""
     best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
     bare = unprotected(block.figures)
+    for (split, _), row in sorted(bare.items(), key=lambda of: of[1].value):
+        best.setdefault(("original", split), row)  # the lowest
     columns, cell, lines = block.measured("wer", "uar", "mos"), block.finder(), []
-    for names, (system, split) in block.voices():
-        eer = best.get((system, split))
-        if system == "original":
-            own = (row for (of, _), row in bare.items() if of == split)
-            eer = min(own, key=lambda row: row.value, default=None)
-        if eer is None:
+    for names, at in block.voices():
+        if (eer := best.get(at)) is None:
             continue
-        before = bare.get((split, eer.evaluator))
-        protected = [show(before and frame.value_of(before), _EER)]
-        protected += [cell((system, split), made.but(by=eer.evaluator)) for made in _ALIKE]
+        before = bare.get((at[1], eer.evaluator))
+        protected = [show(before and value_of(before), _EER)]
+        protected += [cell(at, made.but(by=eer.evaluator)) for made in _ALIKE]
         lines.append(
-            [*names, show(frame.value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
-             *(protected if system != "original" else [""] * len(protected)),
-             *(cell((system, split), made) for made in columns)]
+            [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
+             *(protected if at[0] != "original" else [""] * len(protected)),
+             *(cell(at, made) for made in columns)]
         )  # fmt: skip
     header = [
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
@@ -205,7 +194,7 @@ def trainings_table(block: Block) -> Table:
     if not block.evaluators:
         raise UserError("a table of trainings needs evaluators=")
 
-    def cell(row: tuple[str, str], made: Measure) -> str:
+    def cell(row: Row, made: Measure) -> str:
         who = "original" if made.attacker == "unprotected" else row[0]
         of = {"system": who, "split": row[1], "metric": made.name, "attacker": made.attacker}
         own = frame.values(frame.where(block.figures, **of), "evaluator")
@@ -215,7 +204,7 @@ def trainings_table(block: Block) -> Table:
             told += f"; {show(defined[0], made)} to {show(defined[-1], made)}"
         return told
 
-    return pivot(["system", "voices"], block.voices(), headed(_SHOWN), cell)
+    return pivot(["system", "voices"], block.voices(), headed(_TRAINED), cell)
 
 
 def attackers_table(block: Block) -> Table:
@@ -239,8 +228,9 @@ def attackers_table(block: Block) -> Table:
 
 
 def targets_table(block: Block) -> Table:
-    """White box (001) by gender of the speakers: original speech, all targets of a series, those of
-    the speakers' own and of the other gender (mean ± deviation), and each target."""
+    """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
+    series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
+    """
     attacks = block.figures[block.figures["attacker"] != UTILITY].assign(evaluator="")
     own = concat([attacks, block.figures])
     found = frame.values(own, "system", "split", "metric", "evaluator")
@@ -265,6 +255,19 @@ def targets_table(block: Block) -> Table:
         split = f"{block.split}_{gender}"
         rows += [([GROUPS[gender], speech], (split, of)) for speech, of in spoken]
     return pivot(["voices", "speech"], rows, headed(columns), cell)
+
+
+BLOCKS: Mapping[str, Callable[[Block], Table]] = {
+    "use": use_table,
+    "overview": overview_table,
+    "front": front_table,
+    "attackers": attackers_table,
+    "trainings": trainings_table,
+    "targets": targets_table,
+}
+
+
+# ---- Other tables, and the page.
 
 
 def csv_table(words: Sequence[str], page: Path) -> Table:
@@ -294,20 +297,17 @@ def _row_name(cell: str) -> str:
 
 def _voices_table(words: Sequence[str], page: Path) -> Table:
     # Here: it draws, too, and so loads Matplotlib, which no other table needs.
-    from local.report.generators import voices_table
+    from local.report.curves import voices_table
 
     return voices_table(words, page)
 
 
-BLOCKS: Mapping[str, Callable[[Block], Table]] = {
-    "use": use_table,
-    "overview": overview_table,
-    "front": front_table,
-    "attackers": attackers_table,
-    "trainings": trainings_table,
-    "targets": targets_table,
-}
+def _of_block(make: Callable[[Block], Table], words: Sequence[str], page: Path) -> Table:
+    return make(Block.read(words, page))
+
+
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
+    **{kind: partial(_of_block, make) for kind, make in BLOCKS.items()},
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,
@@ -315,6 +315,10 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "claims": claims_table,
     "verdicts": verdicts_table,
 }
+_BLOCK = re.compile(
+    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
 
 
 def render_page(path: Path) -> str:
@@ -322,10 +326,77 @@ def render_page(path: Path) -> str:
 
     def render(match: re.Match[str]) -> str:
         kind, words = match["kind"], match["words"].split()
-        if kind not in (known := [*BLOCKS, *KINDS]):
-            raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(known)}")
-        of_block = kind in BLOCKS
-        table = BLOCKS[kind](Block.read(words, path)) if of_block else KINDS[kind](words, path)
-        return f"{match['begin']}{table.markdown()}\n{match['end']}"
+        if kind not in KINDS:
+            raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(KINDS)}")
+        return f"{match['begin']}{KINDS[kind](words, path).markdown()}\n{match['end']}"
 
     return _BLOCK.sub(render, path.read_text(encoding="utf-8"))
+
+
+# ---- Every table of a page as LaTeX (booktabs).
+
+_CELL = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"\|?(\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?")
+_MEANT = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "±": r"$\pm$", "∞": r"$\infty$", "<": "$<$", ">": "$>$", "≥": r"$\geq$",
+    "≤": r"$\leq$", "–": "--", "φ": r"$\phi$", "α": r"$\alpha$", "×": r"$\times$", "’": "'",
+}  # fmt: skip
+_MARKS = (  # of Markdown, after escaping
+    (re.compile(r"\[([^]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"`+([^`]+)`+"), r"\\texttt{\1}"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"\\textbf{\1}"),
+    (re.compile(r"\*([^*]+)\*"), r"\\emph{\1}"),
+)
+
+
+def find_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """The tables of a page, each with the heading above it; the first row is the header."""
+    heading, lines, fenced = "", text.splitlines(), False
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        fenced ^= line.startswith("```")
+        if not fenced and line.startswith("#"):
+            heading = line.lstrip("#").strip()
+        if not fenced and line.startswith("|") and _RULE.fullmatch("".join(lines[place + 1 :][:1])):
+            end = place
+            while end < len(lines) and lines[end].startswith("|"):
+                end += 1
+            yield heading, [_cells(row) for row in (line, *lines[place + 2 : end])]
+            place = end
+        else:
+            place += 1
+
+
+def _cells(line: str) -> list[str]:
+    parts = _CELL.split(line.strip())[1:]
+    if parts and not parts[-1].strip():
+        parts.pop()
+    return [part.strip().replace(r"\|", "|") for part in parts]
+
+
+def escape(text: str) -> str:
+    """A cell of Markdown in LaTeX.
+
+    >>> escape("`b2_x` 9.1 [0.0, 28.3] % −1")
+    '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
+    """
+    plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
+    found = "".join(_MEANT.get(letter, letter) for letter in plain)
+    for pattern, replacement in _MARKS:
+        found = pattern.sub(replacement, found)
+    return found
+
+
+def latex(heading: str, rows: list[list[str]]) -> str:
+    """A table as a `table*` with booktabs; figures are to the right of where words are."""
+    width = max(map(len, rows))
+    body = [row + [""] * (width - len(row)) for row in rows]
+    header, *lines = (" & ".join(map(escape, row)) + r" \\" for row in body)
+    return "\n".join(
+        [r"\begin{table*}", r"\centering", rf"\caption{{{escape(heading)}}}",
+         rf"\begin{{tabular}}{{{'l' * width}}}", r"\toprule", header, r"\midrule", *lines,
+         r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""]
+    )  # fmt: skip

@@ -1,0 +1,380 @@
+"""Studies with curves against a number of voices: generators of pseudo-speakers, and large tests.
+
+Both stand beside Liu et al. 2025: their Fig. 11 is how much alike pseudo-speakers are, Fig. 9 how
+the EER falls with the number of speakers.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from pandas import DataFrame, read_csv
+
+from local.report import draw, frame
+from local.report.frame import number, read_frame
+from local.report.gather import tabulate
+from local.report.papers import CITED, of_table, published
+from local.report.studies import Study, pivot
+from local.report.tables import Table
+from local.report.words import Marked, attacker, code, markdown_table
+from steps.populations.populations import Row, columns, read_table
+from utils.cli import UserError
+from utils.tables import read_json_object
+
+REAL = "real"  # the speakers of the pool, or those that are not simulated: to compare with
+PAPER = "004"
+AUTHORS = CITED[PAPER]
+
+
+def _panels(size: tuple[float, float], heights: Sequence[float]) -> tuple[Canvas, Sequence[Axes]]:
+    """An empty picture with panels one beneath the other, against numbers from few to very many."""
+    draw.use_style()
+    canvas = Canvas(figsize=size, layout="constrained", facecolor="white")
+    panels = canvas.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    return canvas, panels
+
+
+def _count_along(axes: Axes) -> None:
+    axes.grid(visible=True)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_formatter("")
+
+
+def _save(canvas: Canvas, titled: Axes, stem: Path) -> None:
+    """<stem>.pdf and <stem>.svg; titled: the panel whose lines the legend names."""
+    handles, labels = titled.get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=3)
+    draw.save(canvas, stem)
+
+
+# ---- Generators of pseudo-speakers beside each other.
+
+NOT_RUN, HERE = "not run", "here"
+CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs",
+            "above_threshold": "share_above_threshold"}  # fmt: skip
+COSINES = ("mean_cosine", "min_cosine", "max_cosine")
+ABOVE = CAPACITY["above_threshold"]
+EER_OF = "eer_"  # and the attacker's name: a figure
+PRINTED = {"II": "", "III": "", "Fig. 11": "2000000"}  # tables, and their number of vectors
+# One figure of a generator. of: here or 004; indices, n: of a capacity (n is empty where it means
+# nothing). Values are cosines, shares, seconds, dB and fractions.
+COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
+SIMILARITY = frame.measure("deid", digits=2), frame.measure("g_vd", digits=3)
+LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
+
+
+def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> list[Any]:
+    said = dict.fromkeys(COLUMNS, "") | {"generator": generator, "of": HERE} | where
+    return [{**said, "figure": figure, "value": value} for figure, value in figures]
+
+
+def capacity_rows(generator: str, path: Path) -> list[dict[str, Any]]:
+    """The table of steps/measure_capacity.py as rows."""
+    table, rows = read_csv(path, sep="\t").rename(columns={"#indices": "indices"}), []
+    for line in table.to_dict("records"):
+        found = ((figure, float(line[name])) for name, figure in CAPACITY.items())
+        known = (one for one in found if not math.isnan(one[1]))
+        rows += _rows(generator, known, indices=line["indices"], n=str(line["n"]))
+    return rows
+
+
+def time_rows(generator: str, path: Path) -> list[dict[str, Any]]:
+    """The file of steps/time_generator.py as rows."""
+    values = read_json_object(path, "make it again")
+    found = ((name, values[name]) for name in ("cpu_seconds", "rtf"))
+    return _rows(generator, found, n=str(values.get("vectors") or ""))
+
+
+def speech_rows(folders: Iterable[Path], corpus: str) -> list[dict[str, Any]]:
+    """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
+    folders of figures, where they are defined."""
+    rows = []
+    for found in (found for folder in folders for found in tabulate(folder, corpus)[0]):
+        name, where = found["metric"], {of: found[of] for of in ("evaluator", "split")}
+        if name in ("deid", "g_vd", "eer") and found["value"]:
+            name = f"{EER_OF}{found['attacker']}" if name == "eer" else name
+            rows += _rows(found["system"], [(name, float(found["value"]))], **where)
+    return rows
+
+
+def published_rows(generator: str) -> list[dict[str, Any]]:
+    """Figures that the paper prints of a generator: Tables II (speaker level) and III, Fig. 11."""
+    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED])
+    found = ((_rows(generator, [(f.metric, f.number)], of=PAPER, n=PRINTED[f.table]))
+             for f in own.itertuples())  # fmt: skip
+    return [*itertools.chain(*found)]
+
+
+def read_rows(path: Path) -> DataFrame:
+    """The table that the study wrote; UserError where it is none."""
+    found = read_frame(path, COLUMNS)
+    try:
+        return found.assign(value=found["value"].astype(float))
+    except ValueError as error:
+        raise UserError(f"{path}: not a table of generators: {error}") from error
+
+
+def _found(rows: DataFrame) -> dict[str, float]:
+    """Figures of one generator and place by name; of equal ones the last."""
+    return dict(zip(rows["figure"], rows["value"], strict=True))
+
+
+def _cosines(found: Mapping[str, float]) -> list[str]:
+    return [number(found[name], 3) for name in COSINES]
+
+
+class Generators(Study):
+    """Generators compared: a figure a row, as COLUMNS has it."""
+
+    template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
+
+    def __init__(self, figures: DataFrame) -> None:
+        super().__init__(figures)
+        timed = frame.where(figures, figure="cpu_seconds", of=HERE)  # others were only attacked
+        self.names = frame.each(timed, "generator")
+
+    def similarity(self) -> Table:
+        """DeID and G_VD: a row for each generator, evaluator and split that was run (Table II)."""
+        lines = []
+        speech = frame.where(self.figures, figure=[made.name for made in SIMILARITY])
+        for name in self.names:
+            theirs = _found(frame.where(speech, generator=name, of=PAPER))
+            own = frame.where(speech, generator=name, of=HERE)
+            places = sorted(set(zip(own["evaluator"], own["split"], strict=True))) or [("", "")]
+            for evaluator, split in places:
+                found = _found(frame.where(own, evaluator=evaluator, split=split))
+                cells = [frame.show(of.get(made.name), made, missing=absent) for made in SIMILARITY
+                         for of, absent in ((found, NOT_RUN), (theirs, ""))]  # fmt: skip
+                lines.append([name, f"{evaluator}, {split}" if split else "", *cells])
+        header = ["generator", "evaluator, split", "DeID (%)", AUTHORS, "G_VD (dB)", AUTHORS]
+        return Table(header, lines)
+
+    def attacks(self) -> Table:
+        """EER of each attacker on the trials of both genders together: a row each."""
+        eers = self.figures[self.figures["figure"].str.startswith(EER_OF)]
+        lines = [
+            [row.generator, attacker(row.figure.removeprefix(EER_OF)),
+             f"{row.evaluator}, {row.split}", number(100 * row.value)]
+            for row in eers.itertuples()
+        ]  # fmt: skip
+        return Table(["generator", "attacker", "evaluator, split", "EER (%)"], lines)
+
+    def time(self) -> Table:
+        """CPU time of a vector and real-time factor (Table III)."""
+        columns = [
+            ("ms a vector", (HERE, "cpu_seconds", 1000)),
+            ("real-time factor", (HERE, "rtf", 1)),
+            (AUTHORS, (PAPER, "rtf", 1)),
+        ]
+        found = {(f.generator, f.of, f.figure): f.value for f in self.figures.itertuples()}
+
+        def cell(name: str, column: tuple[str, str, int]) -> str:
+            value = found.get((name, *column[:2]))
+            return "" if value is None else f"{column[2] * value:.3g}"
+
+        return pivot(["generator"], [([name], name) for name in self.names], columns, cell)
+
+    def capacity(self) -> Table:
+        """Cosines between pseudo-speakers by their number, and the share above the threshold."""
+        lines = []
+        own = frame.where(self.figures, figure=[*CAPACITY.values()])
+        for name in (REAL, *self.names):
+            of_name = frame.where(own, generator=name)
+            for (of, indices, n), one in of_name.groupby(["of", "indices", "n"], sort=False):
+                found = _found(one)
+                pairs = f"{found['pairs']:,.0f}" if "pairs" in found else ""
+                above = f"{100 * found[ABOVE]:.3g} %" if ABOVE in found else ""
+                word = Marked(f"*{AUTHORS}*") if of == PAPER else indices
+                lines.append([name, word, f"{int(n):,}", *_cosines(found), pairs, above])
+        header = ["generator", "indices", "n", "mean", "smallest", "largest", "pairs"]
+        return Table([*header, "above threshold"], lines)
+
+    def voices(self) -> Table:
+        """How much alike the most voices are, and their cost."""
+        lines = []
+        own = frame.where(self.figures, of=HERE)
+        means = frame.where(own, figure=COSINES[0]).astype({"n": int})
+        # Of mixed ones a number tells nothing without the curve.
+        most = means[means["indices"] != "mixed"].groupby(["generator", "indices"], sort=False)["n"]
+        kinds: dict[Any, int] = most.max().to_dict()
+        for (name, indices), n in kinds.items():
+            of = _found(frame.where(own, generator=name, indices=indices, n=str(n)))
+            cost = _found(frame.where(own, generator=name, indices=""))
+            mean, least, highest = _cosines(of)
+            used = indices == "calibrated" or (name, "calibrated") not in kinds
+            lines.append(
+                [code(name), indices, f"{n:,}", mean, f"{least}, {highest}",
+                 number(100 * of[ABOVE], 1) if ABOVE in of else "",
+                 f"{1000 * cost['cpu_seconds']:.2g}" if used and cost else ""]
+            )  # fmt: skip
+        header = ["generator", "voices", "n", "mean cosine", "smallest, largest",
+                  "pairs above the threshold (%)", "CPU time of a vector (ms)"]  # fmt: skip
+        return Table(header, lines)
+
+    def draw(self, folder: Path, **said: Any) -> None:
+        """capacity.pdf and capacity.svg: largest, mean and smallest cosine against the number."""
+        canvas, panels = _panels((5.0, 6.6), (1, 1.4, 1))
+        kinds = (("max", "largest"), ("mean", "mean"), ("min", "smallest"))
+        for axes, (what, title) in zip(panels, kinds, strict=True):
+            self._draw_panel(axes, frame.where(self.figures, figure=f"{what}_cosine", of=HERE))
+            if what != "min":
+                at = said["threshold"]["threshold"]
+                axes.axhline(at, color=draw.SOFT, linewidth=0.8, linestyle=":")
+            _count_along(axes)
+            axes.set_ylabel(f"{title} cosine")
+        panels[2].set_xlabel("pseudo-speakers (dotted line: cosine at the encoder's EER)")
+        _save(canvas, panels[1], folder / "capacity")
+
+    def _draw_panel(self, axes: Axes, rows: DataFrame) -> None:
+        rows = rows.astype({"n": int})
+        for row in frame.where(rows, generator=REAL).itertuples():
+            at, label = ([row.n], [row.value]), "real speakers"
+            axes.plot(*at, "*", color=draw.INK, markersize=9, label=label)
+        for (place, name), (indices, line) in itertools.product(
+            enumerate(self.names), LINES.items()
+        ):
+            own, solid = frame.where(rows, generator=name, indices=indices), line == "-"
+            if not own.empty:
+                axes.plot(
+                    own["n"].tolist(), own["value"].tolist(), linestyle=line,
+                    color=draw.colour(place), marker=draw.marker(place), markersize=4,
+                    markerfacecolor=draw.colour(place) if solid else "none",
+                    label=name if solid else f"{name}, {indices}",
+                )  # fmt: skip
+
+
+def voices_table(words: Sequence[str], page: Path) -> Table:
+    """`<!-- table: voices FOLDER -->`: generators of FOLDER/generators.csv: how much alike the most
+    voices are, and their cost."""
+    if len(words) != 1:
+        raise UserError(f"{page}: a table of voices names one folder of results")
+    return Generators(read_rows(page.parent / words[0] / "generators.csv")).voices()
+
+
+# ---- EER and D_ECE against the number of speakers.
+
+
+@dataclass(frozen=True)
+class Point(Row):
+    """One population (or, of real x-vectors, one subset of the speakers). Rates are fractions.
+
+    _least, _most: bounds of the exact EER; _low, _high: 95 % interval over groups of its speakers.
+    """
+
+    n_enrol: int
+    n_trial: int
+    n_target: int
+    n_nontarget: int
+    eer: float
+    eer_least: float
+    eer_most: float
+    d_ece: float
+    eer_low: float
+    eer_high: float
+    d_ece_low: float
+    d_ece_high: float
+    system: str = ""
+
+    @classmethod
+    def of(cls, row: Row, made: Mapping[str, Any]) -> "Point":
+        """The figures of a population: made by `metrics.large.report`."""
+        counts = (made[name] for name in ("n_enrol", "n_trial", "n_target", "n_nontarget"))
+        rates = (made["eer"], *made["bounds"]["eer"], made["d_ece"])
+        ends = (made["intervals"][name] or (math.nan,) * 2 for name in ("eer", "d_ece"))
+        return cls(*astuple(row), *counts, *rates, *itertools.chain(*ends))
+
+
+def read_points(system: str, path: Path) -> list[Point]:
+    """The curve of a system."""
+    return [replace(point, system=system) for point in read_table(path, Point)]
+
+
+class Populations(Study):
+    """Populations of speakers, one a row; `simulated`: whether they are, as all but `real` ones."""
+
+    template, table, csv = "large", "large.csv", {"na_rep": "nan"}
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> "Populations":
+        """The study of some curves, one after the other."""
+        made = DataFrame(points)[["system", *columns(Point)]]
+        made.insert(0, "simulated", ["false" if p.system == REAL else "true" for p in points])
+        return cls(made)
+
+    def fits(self) -> list[tuple[int, str]]:
+        """Numbers of real speakers that populations were fitted to, and ranks between speakers."""
+        simulated = frame.where(self.figures, simulated="true")
+        return sorted(set(zip(simulated["fit_speakers"], simulated["fit_rank"], strict=True)))
+
+    def _curves(self) -> Iterator[tuple[str, str, DataFrame]]:
+        """System, voices and points of each curve, in order of appearance."""
+        for (system, voices), own in self.figures.groupby(["system", "voices"], sort=False):
+            yield system, voices, own.sort_values("speakers", kind="stable")
+
+    def sizes(self) -> Table:
+        """A row for each system, voices and number of speakers."""
+        rows = []
+        for system, voices, curve in self._curves():
+            for size, own in curve.groupby("speakers"):
+                first = own.iloc[0]
+                kind = "simulated" if first["simulated"] == "true" else "real"
+                trials = f"{first['n_target'] + first['n_nontarget']:,}"
+                figures = [*_told(own, "eer", 100, 2), *_told(own, "d_ece", 1, 4)]
+                rows.append([system, kind, voices, f"{size:,}", str(len(own)), trials, *figures])
+        header = ["system", "speakers are", "voices", "speakers", "populations", "trials of one"]
+        for figure in ("EER (%)", "D_ECE (bit)"):
+            header += [f"{figure}: mean", "lowest to highest", "95 % of the first"]
+        return Table(header, rows)
+
+    def falls(self) -> str:
+        """A table of how the mean EER falls from the smallest to the largest number."""
+        fig_9 = of_table(PAPER, "Fig. 9")
+        theirs = dict(zip(fig_9["ours"], fig_9["value"], strict=True))
+        rows = []
+        for system, voices, curve in self._curves():
+            means = curve.groupby("speakers")["eer"].mean()
+            if system == REAL or len(means) == 1:
+                continue
+            first, last = means.iloc[0], means.iloc[-1]
+            fall = number(100 * (1 - last / first), 1) if first else "undefined (EER 0)"
+            sizes = f"{means.index[0]:,}, {means.index[-1]:,}"
+            rows.append([system, voices, sizes, fall, theirs.get(system.removesuffix("_utt"), "")])
+        header = ["system", "voices", "from, to speakers", "EER falls by (%)", AUTHORS]
+        return markdown_table(header, rows)
+
+    def draw(self, folder: Path, **_: Any) -> None:
+        """large.pdf and large.svg: mean over populations, bars from the lowest to the highest."""
+        canvas, (above, below) = _panels((5.0, 6.2), (1, 1))
+        for axes, name, scale in ((above, "eer", 100.0), (below, "d_ece", 1.0)):
+            for place, (system, voices, curve) in enumerate(self._curves()):
+                groups = (scale * curve[name]).groupby(curve["speakers"])
+                mean = groups.mean()
+                ends = np.array([mean - groups.min(), groups.max() - mean])
+                axes.errorbar(
+                    mean.index.tolist(), mean.to_numpy(), np.maximum(ends, 0.0),
+                    label=system if voices == "-" else f"{system}, {voices}",
+                    color=draw.colour(place), marker=draw.marker(place), markersize=4, capsize=2,
+                    linewidth=1,
+                    linestyle="none" if system == REAL else ":" if voices == "same" else "-",
+                )  # fmt: skip
+            _count_along(axes)
+        above.set_title("simulated speakers, all but those of 'real'")
+        above.set_ylabel("EER (%)")
+        below.set_ylabel("D_ECE (bit)")
+        below.set_xlabel("speakers (bars: lowest to highest of the populations)")
+        _save(canvas, above, folder / "large")
+
+
+def _told(values: DataFrame, name: str, scale: float, digits: int) -> list[str]:
+    """Mean, lowest to highest, interval of the first."""
+    of, first = scale * values[name], values.iloc[0]
+    ends = ((of.min(), of.max()), (scale * first[f"{name}_low"], scale * first[f"{name}_high"]))
+    told = [" to ".join(number(end, digits) for end in pair) for pair in ends]
+    return [number(scale * values[name].mean(), digits), *told]
