@@ -4,14 +4,14 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import NOTHING, UTILITY, Measure, measure, number, show, value_of
+from local.report.frame import NOTHING, UTILITY, Measure, Value, measure, number, show, value_of
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
 from local.report.studies import FIGURES, headed, nist_table, pivot, spread
@@ -126,22 +126,22 @@ class Block:
             for by in frame.each(frame.where(use, metric=name), "evaluator")
         ]
 
-    def finder(self) -> Callable[[Row, Measure], str]:
-        """Makes a cell of a system and split, and of a measure by whom it names."""
-        found = frame.values(self.figures, "system", "split", "attacker", "evaluator", "metric")
+    @cached_property
+    def found(self) -> dict[tuple[str, ...], Value]:
+        """Figures by system, split, attacker, evaluator and metric."""
+        return frame.values(self.figures, "system", "split", "attacker", "evaluator", "metric")
 
-        def cell(row: Row, made: Measure) -> str:
-            if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
-                return ""
-            return show(found.get((*row, made.attacker, made.by, made.name)), made)
-
-        return cell
+    def cell(self, row: Row, made: Measure) -> str:
+        """A figure of a system and split, of the attacker and by whom the measure names."""
+        if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
+            return ""
+        return show(self.found.get((*row, made.attacker, made.by, made.name)), made)
 
 
 def use_table(block: Block) -> Table:
     """Words, emotions and quality of each system, by everything that measured them."""
     rows = [([code(system)], (system, block.split)) for system in block.systems]
-    return pivot(["system"], rows, headed(block.measured()), block.finder())
+    return pivot(["system"], rows, headed(block.measured()), block.cell)
 
 
 def overview_table(block: Block) -> Table:
@@ -151,17 +151,17 @@ def overview_table(block: Block) -> Table:
     bare = unprotected(block.figures)
     for (split, _), row in sorted(bare.items(), key=lambda of: of[1].value):
         best.setdefault(("original", split), row)  # the lowest
-    columns, cell, lines = block.measured("wer", "uar", "mos"), block.finder(), []
+    columns, lines = block.measured("wer", "uar", "mos"), []
     for names, at in block.voices():
         if (eer := best.get(at)) is None:
             continue
         before = bare.get((at[1], eer.evaluator))
         protected = [show(before and value_of(before), _EER)]
-        protected += [cell(at, made.but(by=eer.evaluator)) for made in _ALIKE]
+        protected += [block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE]
         lines.append(
             [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
              *(protected if at[0] != "original" else [""] * len(protected)),
-             *(cell(at, made) for made in columns)]
+             *(block.cell(at, made) for made in columns)]
         )  # fmt: skip
     header = [
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
@@ -195,11 +195,10 @@ def trainings_table(block: Block) -> Table:
         raise UserError("a table of trainings needs evaluators=")
 
     def cell(row: Row, made: Measure) -> str:
-        who = "original" if made.attacker == "unprotected" else row[0]
-        of = {"system": who, "split": row[1], "metric": made.name, "attacker": made.attacker}
-        own = frame.values(frame.where(block.figures, **of), "evaluator")
-        told = show(own.get(block.evaluators[0]), made)
-        defined = sorted(value.value for value in own.values() if value.defined)
+        at = ("original" if made.attacker == "unprotected" else row[0], row[1], made.attacker)
+        own = [block.found.get((*at, by, made.name)) for by in block.evaluators]
+        told = show(own[0], made)
+        defined = sorted(value.value for value in own if value and value.defined)
         if len(defined) > 1:
             told += f"; {show(defined[0], made)} to {show(defined[-1], made)}"
         return told
@@ -210,20 +209,23 @@ def trainings_table(block: Block) -> Table:
 def attackers_table(block: Block) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
-    own = frame.where(block.figures, metric=[*block.wanted])
-    own = own.assign(attacker=own["attacker"].str.removeprefix("reid_"))
-    found = frame.values(own, "system", "attacker", "evaluator", "split", "metric")
     columns = [
         (made.heading.format(people), (f"{block.split}_{end}", made))
         for made in (_OF_ATTACKERS[name] for name in block.wanted)
         for end, people in block.groups.items()
     ]
-    there = {key[:3] for key in found if key[3] in {split for _, (split, _) in columns}}
-    known = product(block.systems, (*ATTACKERS, "leakage"), frame.each(own, "evaluator"))
-    rows = [([code(s), attacker(who), by], (s, who, by)) for s, who, by in known
-            if (s, who, by) in there]  # fmt: skip
+
+    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> Value | None:
+        (system, who, by), (split, made) = row, column
+        attack = f"reid_{who}" if made.name.startswith("reid_") else who
+        return block.found.get((system, split, attack, by, made.name))
+
+    evaluators = frame.each(frame.where(block.figures, metric=[*block.wanted]), "evaluator")
+    known = product(block.systems, (*ATTACKERS, "leakage"), evaluators)
+    rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
+            if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
-        found.get((*row, column[0], column[1].name)), column[1]
+        find(row, column), column[1]
     ))  # fmt: skip
 
 
@@ -336,7 +338,11 @@ def render_page(path: Path) -> str:
 # ---- Every table of a page as LaTeX (booktabs).
 
 _CELL = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"\|?(\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?")
+_FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
+_HEADING_OR_TABLE = re.compile(
+    r"^#+ *(?P<heading>.*)|"
+    r"^(?P<header>\|.*)\n\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\n(?P<rows>(?:\|.*(?:\n|\Z))*)", re.M
+)  # fmt: skip
 _MEANT = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -353,21 +359,12 @@ _MARKS = (  # of Markdown, after escaping
 
 def find_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
     """The tables of a page, each with the heading above it; the first row is the header."""
-    heading, lines, fenced = "", text.splitlines(), False
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        fenced ^= line.startswith("```")
-        if not fenced and line.startswith("#"):
-            heading = line.lstrip("#").strip()
-        if not fenced and line.startswith("|") and _RULE.fullmatch("".join(lines[place + 1 :][:1])):
-            end = place
-            while end < len(lines) and lines[end].startswith("|"):
-                end += 1
-            yield heading, [_cells(row) for row in (line, *lines[place + 2 : end])]
-            place = end
+    heading = ""
+    for match in _HEADING_OR_TABLE.finditer(_FENCED.sub("", "\n".join(text.splitlines()))):
+        if match["header"] is None:
+            heading = match["heading"].strip()
         else:
-            place += 1
+            yield heading, [*map(_cells, (match["header"], *match["rows"].splitlines()))]
 
 
 def _cells(line: str) -> list[str]:
