@@ -74,7 +74,7 @@ def measure(system: str, folder: Path, work: Path) -> Iterator[dict[str, str]]:
             low, high = figures["intervals"][metric]
             yield dict.fromkeys(METRICS, "") | {
                 "corpus": "idmap_samples", "split": "dev_clean",
-                "system": "original" if system == ORIGINAL else system, "attacker": "utility",
+                "system": "original" if system == ORIGINAL else system, "family": "utility",
                 "evaluator": evaluator, "condition": "OO" if system == ORIGINAL else "PP",
                 "metric": metric, "value": str(figures[metric]), "low": str(low),
                 "high": str(high), "n_speakers": "3",

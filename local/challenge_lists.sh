@@ -14,9 +14,10 @@ set -euo pipefail
 corpus=$(cd -- "$1" && pwd)
 folders=() both=() utt2spk=()
 
-figures() { # SYSTEM ATTACKER.EVALUATOR CONDITION SPLIT COMMAND...
-  local out=exp/lists/metrics/$1/$2/$3/$4 status=0
-  shift 4
+figures() { # SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION COMMAND...
+  local labels=("${@:1:7}") status=0
+  local out=exp/lists/metrics/$3/$4_$5.${6//\//+}/$7/$1
+  shift 7
   mkdir -p "$out"
   utils/stamps.py begin "$out" -- "$@" "$out/metrics.json" || status=$?
   case $status in
@@ -27,7 +28,7 @@ figures() { # SYSTEM ATTACKER.EVALUATOR CONDITION SPLIT COMMAND...
     "$@" "$out/metrics.json"
     utils/stamps.py finish "$out" -- "$@" "$out/metrics.json"
   fi
-  folders+=("$out")
+  folders+=(--figures "$out" "${labels[@]}")
 }
 
 score_all() { # CONDITION ROWS COLUMNS: all pairs of x-vectors of $trial
@@ -43,10 +44,10 @@ for g in f m; do
   OA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-$enrol-${trial}_anon/scores")
   AA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-${enrol}_anon-${trial}_anon/scores")
   spk=(--utt2spk "$corpus/data/$trial/utt2spk" --bootstrap 1000)
-  figures original unprotected.x-vector+plda OO "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OO[@]}"
-  figures B1 ignorant.x-vector+plda OA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${OA[@]}"
-  figures B1 lazy_informed.x-vector+plda AA "libri_test_$g" local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
-  figures B1 gains.x-vector+plda OO-OA-AA "libri_test_$g" local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
+  figures "libri_test_$g" $g original verification unprotected x-vector/plda OO local/compute_metrics.py verification "${spk[@]}" "${OO[@]}"
+  figures "libri_test_$g" $g B1 verification ignorant x-vector/plda OA local/compute_metrics.py verification "${spk[@]}" "${OA[@]}"
+  figures "libri_test_$g" $g B1 verification lazy_informed x-vector/plda AA local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
+  figures "libri_test_$g" $g B1 gains - x-vector/plda OO-OA-AA local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
   original=$corpus/xvectors/$trial/xvector.ark protected=$corpus/xvectors/${trial}_anon/xvector.ark
   if [[ ! -f $original || ! -f $protected ]]; then
     echo "$corpus: no xvectors/$trial{,_anon}/xvector.ark: no DeID and G_VD of $trial" >&2
@@ -57,7 +58,7 @@ for g in f m; do
   score_all OO "$original" "$original"
   score_all OP "$original" "$protected"
   score_all PP "$protected" "$protected"
-  figures B1 similarity.x-vector+cosine OO-OP-PP "libri_test_$g" local/compute_metrics.py similarity "${spk[@]}" "${pairs[@]}"
+  figures "libri_test_$g" $g B1 similarity - x-vector/cosine OO-OP-PP local/compute_metrics.py similarity "${spk[@]}" "${pairs[@]}"
 done
 if ((${#both[@]} == 4)); then # women and men together: canonical correlation needs more segments than twice the values
   out=exp/lists/segments
@@ -65,7 +66,7 @@ if ((${#both[@]} == 4)); then # women and men together: canonical correlation ne
   LC_ALL=C sort "${utt2spk[@]}" >"$out/utt2spk"
   cat "${both[0]}" "${both[2]}" >"$out/original.ark"
   cat "${both[1]}" "${both[3]}" >"$out/protected.ark"
-  figures B1 leakage.x-vector+cosine OP libri_test local/compute_metrics.py leakage --utt2spk "$out/utt2spk" --bootstrap 1000 \
+  figures libri_test - B1 leakage - x-vector/cosine OP local/compute_metrics.py leakage --utt2spk "$out/utt2spk" --bootstrap 1000 \
     "$out/original.ark" "$out/protected.ark"
 fi
-PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 exp/lists/results "${folders[@]}"
+PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 "${folders[@]}" exp/lists/results

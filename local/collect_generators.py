@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import COMMAND_LOG, CommandLog, CorpusName, EncoderName
+from local.options import COMMAND_LOG, CommandLog, CorpusName, EncoderName, Labelled
 from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFolder
@@ -29,11 +29,7 @@ def main(
         Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
         "time.json; may be given again", "NAME CAPACITY TIME",
     ],
-    attacked: Annotated[
-        Sequence[Path], "A folder of figures, <generator>/<attacker>.<evaluator>/<condition>/"
-        "<split>, where similarity.<evaluator>/OO-OP-PP has DeID and G_VD; may be given again",
-        "FOLDER",
-    ] = (),
+    attacked: Labelled = (),
 ) -> None:  # fmt: skip
     from pandas import DataFrame
 
@@ -44,7 +40,7 @@ def main(
     for name, capacity, seconds in generator:
         rows += curves.capacity_rows(name, Path(capacity) / "capacity.tsv")
         rows += curves.time_rows(name, Path(seconds) / "time.json")
-    rows += curves.speech_rows(attacked, corpus_name)
+    rows += curves.speech_rows(attacked)
     rows += [row for name, _, _ in generator for row in curves.published_rows(name)]
     curves.Generators(DataFrame(rows, columns=curves.COLUMNS)).write(
         out, command_log, corpus=corpus_name, encoder=encoder,

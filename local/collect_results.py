@@ -12,9 +12,9 @@ rtf.csv         real-time factors, a stage of a system a row: seconds of computi
 run.json        command, commit, versions, settings of the systems, how each figure was made, what
                 each attack was (attacker.json beside its scores), and what is missing
 
-Each FOLDER is <system>/<attacker>.<evaluator>/<condition>/<split> with a metrics.json and a stamp;
-one that has neither, a system without conf.json, a picture, clip or attack of which something is
-missing is left out and named in the report. That is an error beyond --allow-loss.
+Each FOLDER of --figures has a metrics.json and a stamp; one that has neither, a system without
+conf.json, a picture, clip or attack of which something is missing is left out and named in the
+report. That is an error beyond --allow-loss.
 """
 
 import json
@@ -25,7 +25,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import COMMAND_LOG, CommandLog, CorpusName
+from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
 from utils.cli import COMMON, natural, run_program
 from utils.commands import program
 from utils.options import OutFolder
@@ -44,18 +44,18 @@ Timed = Sequence[tuple[str, str, str, str]]
 
 @program
 def main(
-    out: OutFolder, folders: Annotated[Sequence[Path], "Folders of figures", "FOLDER"] = (), *,
-    corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
+    out: OutFolder, *, corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
+    figures: Labelled = (),
     corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
     attack: Annotated[
-        Sequence[tuple[Path, Path]],
-        "The score folder of an attack, for its curves; each option may be given again",
-        "TRIALS SCORES",
+        Sequence[tuple[Path, Path, Path]],
+        "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "
+        "may be given again", "FOLDER TRIALS SCORES",
     ] = (),
     runs: Annotated[
-        Sequence[tuple[Path, Path, Path]],
+        Sequence[tuple[Path, Path, Path, Path]],
         "The score folders of two runs of a random system, for the calibration curves",
-        "TRIALS SCORES_F0 SCORES_F1",
+        "FOLDER TRIALS SCORES_F0 SCORES_F1",
     ] = (),
     speech: Annotated[
         Sequence[tuple[str, str, str]],
@@ -77,7 +77,7 @@ def main(
 
     from local.report.clips import cut_clips, load_speech
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.gather import gather, tabulate_all
+    from local.report.gather import gather, labelled, tabulate_all
     from local.report.load import Results
     from local.report.origin import attacks as records_of
     from local.report.origin import check_losses, origin, settings_of_systems, steps
@@ -88,11 +88,12 @@ def main(
             json.dump(value, stream, ensure_ascii=False, allow_nan=False)
             stream.write("\n")
 
-    figures, speakers, no_figures = tabulate_all(folders, corpus_name)
+    folders = labelled(figures)
+    rows, speakers, no_figures = tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
-    pictures, no_pictures = gather(used, attack, runs)
-    records, no_records = records_of([scores for _, scores in attack])
+    pictures, no_pictures = gather(folders, used, attack, runs)
+    records, no_records = records_of([scores for *_, scores in attack])
     systems, no_settings = settings_of_systems(speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
     check_losses(missing, allow_loss)  # before anything is written
@@ -119,9 +120,9 @@ def main(
         "missing": missing,
     }
     write_json("run.json", run)
-    write_frame(out / "metrics.csv", METRICS, figures)
+    write_frame(out / "metrics.csv", METRICS, rows)
     print(
-        f"{len(figures)} figures of {len(used)} comparisons ({len(folders)} read, "
+        f"{len(rows)} figures of {len(used)} comparisons ({len(folders)} read, "
         f"{len(no_figures)} left out) and {len(cut)} pairs of clips written to {out}"
     )
 

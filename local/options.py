@@ -23,6 +23,11 @@ EncoderName = Annotated[str, "The name of the encoder", "NAME"]
 CommandLog = Annotated[Path, "The log of the recipe's commands", "FILE"]
 COMMAND_LOG = Path("exp/cmdline.log")
 ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]
+Labelled = Annotated[
+    Sequence[tuple[str, str, str, str, str, str, str, str]],
+    "A folder of figures and what it speaks of, - for nothing; may be given again",
+    "FOLDER SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION",
+]
 Pages = Annotated[Sequence[Path], "Markdown pages", "PAGE"]
 
 

@@ -61,7 +61,7 @@ network:
 features: {kind: fbank, bins: 24}
 training: {steps: 30, batch: 16, crop_seconds: [1, 1], loss: aam, learning_rate: 0.002}
 """
-NAMES = ("split", "gender", "system", "attacker", "evaluator", "condition", "metric")
+NAMES = ("split", "gender", "system", "family", "attacker", "evaluator", "condition", "metric")
 FIGURES = ("value", "low", "high", "n_speakers", "n_segments", "n_target", "n_nontarget")
 
 Golden = dict[tuple[str, str], str]
@@ -149,7 +149,7 @@ def read_golden(folder: Path) -> Golden:
             found[kind, "/".join(path.relative_to(folder / "exp").parts[1:-1])] = line_digest(path)
     with (folder / "exp/results/metrics.csv").open(newline="") as stream:
         for row in csv.DictReader(stream):
-            name = " ".join(row[column] for column in NAMES)
+            name = " ".join(row[column] or "-" for column in NAMES)
             assert ("metrics", name) not in found, f"{name}: twice in metrics.csv"
             found["metrics", name] = ",".join(rounded(row[column]) for column in FIGURES)
     return found

@@ -7,12 +7,26 @@ from typing import Any
 
 import pandas as pd
 
-from local.report.frame import METRICS, SPEAKERS, read_frame, with_numbers, write_frame
+from local.report.frame import (
+    METRICS,
+    SPEAKERS,
+    VERIFICATION,
+    read_frame,
+    with_numbers,
+    write_frame,
+)
 from local.report.load import Results
 
 Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
 SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)
+FAMILIES = ("", "similarity", "gains", "leakage", "calibration", "utility")  # of no attacker
 COLUMNS = {Figure: METRICS, SpeakerFigure: SPEAKERS}
+
+
+def named(who: str) -> tuple[str, str]:
+    """Family and attacker of `utility`, of `reidentification aligned` or, verified, `ignorant`."""
+    family, _, attacker = who.partition(" ")
+    return (family, attacker) if attacker or family in FAMILIES else (VERIFICATION, who)
 
 
 def frame(rows: Iterable[Any], kind: Any = Figure) -> pd.DataFrame:

@@ -330,9 +330,9 @@ class TestRecord:
 
 def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:
     row = Figure(
-        corpus="c", split="s_f", gender="f", system="b2", attacker=attacker, evaluator="e",
-        condition="AA", metric=metric, value=value, low="0.1", high="0.6", n_speakers="4",
-        n_segments="", n_target="16", n_nontarget="48", settings="0" * 12,
+        corpus="c", split="s_f", gender="f", system="b2", family="verification", attacker=attacker,
+        evaluator="e", condition="AA", metric=metric, value=value, low="0.1", high="0.6",
+        n_speakers="4", n_segments="", n_target="16", n_nontarget="48", settings="0" * 12,
     )  # fmt: skip
     return replace(row, **more)
 

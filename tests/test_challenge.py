@@ -15,7 +15,7 @@ from utils.cli import UserError
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
 HEADER = (
-    "corpus,split,gender,system,attacker,evaluator,condition,metric,value,low,high,"
+    "corpus,split,gender,system,family,attacker,evaluator,condition,metric,value,low,high,"
     "n_speakers,n_segments,n_target,n_nontarget,settings"
 )
 # As 2024's tools write it, with figures of B2 that the challenge published.
@@ -117,13 +117,13 @@ def test_figures_of_a_recipe_become_a_result_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
-        ("libri_test_f", "theirs", "semi_informed", "ecapa_full/cosine", "eer", 0.31),
-        ("libri_test_m", "theirs", "semi_informed", "ecapa_full/cosine", "eer", 0.33),
-        ("libri_test_m", "theirs", "ignorant", "ecapa_full/cosine", "eer", 0.5),
-        ("libri_test_m", "theirs", "semi_informed", "another/cosine", "eer", 0.01),
-        ("libri_test_f", "original", "unprotected", "ecapa_full/cosine", "eer", 0.08),
-        ("libri_test", "theirs", "utility", "moonshine", "wer", 0.06),
-        ("libri_test", "b2", "utility", "moonshine", "wer", 0.1),
+        ("libri_test_f", "theirs", "verification,semi_informed", "ecapa_full/cosine", "eer", 0.31),
+        ("libri_test_m", "theirs", "verification,semi_informed", "ecapa_full/cosine", "eer", 0.33),
+        ("libri_test_m", "theirs", "verification,ignorant", "ecapa_full/cosine", "eer", 0.5),
+        ("libri_test_m", "theirs", "verification,semi_informed", "another/cosine", "eer", 0.01),
+        ("libri_test_f", "original", "verification,unprotected", "ecapa_full/cosine", "eer", 0.08),
+        ("libri_test", "theirs", "utility,", "moonshine", "wer", 0.06),
+        ("libri_test", "b2", "utility,", "moonshine", "wer", 0.1),
     ]
     (tmp_path / "metrics.csv").write_text(
         HEADER + "\n" + "".join(

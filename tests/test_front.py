@@ -12,7 +12,7 @@ from local.report.pictures import trade_off
 from local.report.recognisers import opinions
 from local.report.select import Trade
 from tests.browser import opened
-from tests.report_rows import Figure, SpeakerFigure, frame, results, write_table
+from tests.report_rows import Figure, SpeakerFigure, frame, named, results, write_table
 
 
 def trades(rows: list[Any]) -> list[Trade]:
@@ -31,8 +31,8 @@ def row(
     bounds = (
         (f"{value - width}", f"{value + width}") if isinstance(value, float) and width else ("", "")
     )
-    return Figure("toy", split, "f", system, attacker, evaluator, "X", metric, str(value), *bounds,
-                  "8", "80", "80", "1520", "digest")  # fmt: skip
+    return Figure("toy", split, "f", system, *named(attacker), evaluator, "X", metric, str(value),
+                  *bounds, "8", "80", "80", "1520", "digest")  # fmt: skip
 
 
 # EER of the strongest attacker (a second one is worse for all but b), then UAR and WER.

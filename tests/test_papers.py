@@ -18,7 +18,7 @@ from utils.digests import sha256
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = (
-    "corpus,split,gender,system,attacker,evaluator,condition,metric,value,low,high,"
+    "corpus,split,gender,system,family,attacker,evaluator,condition,metric,value,low,high,"
     "n_speakers,n_segments,n_target,n_nontarget,settings"
 )
 
@@ -74,7 +74,7 @@ def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None
 def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/metrics.csv").write_text(
-        f"{HEADER}\nc,own_f,f,mcadams,similarity,e/cosine,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
+        f"{HEADER}\nc,own_f,f,mcadams,similarity,,e/cosine,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
     )
     words = [
         "002:2",
@@ -95,11 +95,11 @@ def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
 def test_a_system_has_a_row_with_ours_of_several_sets_by_another_attacker(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text(
         f"{HEADER}\n"
-        "c,t_f,f,bn_wgan,similarity,e/plda,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
-        "c,t_m,m,bn_wgan,similarity,e/plda,OO-OP-PP,deid,0.7,0.6,0.8,9,9,,,aa\n"
-        "c,t_m,m,wgan,similarity,e/plda,OO-OP-PP,deid,0.1,0.0,0.2,9,9,,,aa\n"
-        "c,t_f,f,bn_wgan,semi_informed_backend,e/plda,AA,eer,0.25,0.2,0.3,9,9,9,9,aa\n"
-        "c,t_f,f,bn_wgan,semi_informed,e/cosine,AA,eer,0.15,0.1,0.2,9,9,9,9,aa\n"
+        "c,t_f,f,bn_wgan,similarity,,e/plda,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
+        "c,t_m,m,bn_wgan,similarity,,e/plda,OO-OP-PP,deid,0.7,0.6,0.8,9,9,,,aa\n"
+        "c,t_m,m,wgan,similarity,,e/plda,OO-OP-PP,deid,0.1,0.0,0.2,9,9,,,aa\n"
+        "c,t_f,f,bn_wgan,verification,semi_informed_backend,e/plda,AA,eer,0.25,0.2,0.3,9,9,9,9,aa\n"
+        "c,t_f,f,bn_wgan,verification,semi_informed,e/cosine,AA,eer,0.15,0.1,0.2,9,9,9,9,aa\n"
     )
     both = "sets=libri_dev_and_libri_test:t_f,libri_dev_and_libri_test:t_m"
     words = [".", "evaluators=e/plda", "prefix=bn_", "systems=RS,GAN_N"]

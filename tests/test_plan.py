@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from local.plan.needs import Recipe
-from local.plan.options import TABLES, Asked, Tables, train_again
+from local.plan.options import TABLES, Asked, Labels, Tables, train_again
 from local.plan.run import FILE, Planned, plan_run, what_counts
 from local.plan.studies import STUDIES
+from local.report.frame import LABELS
 from steps.anonymisers.registry import describe_system
 from tests.recipes import ROOT, TEMPLATE, commands, options_of
 from tests.refusals import refuses
@@ -596,8 +597,9 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     assert pooled not in planned()[results]
     measured(corpus, "m")
     made = planned()
-    both = f"--attacked exp/metrics/{of}_m --attacked {pooled}/metrics/{of}"
-    assert both in made[results]
+    labels = "random similarity - e/plda OO-OP-PP"
+    both = f"--attacked exp/metrics/{of}_m e_m m {labels} --attacked {pooled}/metrics/{of} e - "
+    assert f"{both}{labels}" in made[results] and Labels._fields == LABELS
     trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"
     assert made[f"{pooled}/e/random"].endswith(trials)
     scored = made[f"{pooled}/random.e+plda/OP"]

@@ -18,7 +18,7 @@ from steps.audio import write_wav
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
 from tests.refusals import refuses
-from tests.report_rows import Figure, frame, results
+from tests.report_rows import Figure, frame, named, results
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 
@@ -173,7 +173,7 @@ def test_sets_that_do_not_fit(data: Path) -> None:
 
 def test_the_report_shows_scores_as_they_are_and_says_what_they_cannot_say() -> None:
     def row(system: str, attacker: str, evaluator: str, metric: str, value: str) -> Figure:
-        where = ("c", "t_f", "f", system, attacker, evaluator, "PP")
+        where = ("c", "t_f", "f", system, *named(attacker), evaluator, "PP")
         return Figure(*where, metric, value, "", "", "9", "36", "", "", "0")
 
     figures = [

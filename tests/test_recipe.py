@@ -67,7 +67,7 @@ class TestRecipe:
         folder, _ = recipe
         with (folder / "exp/results/metrics.csv").open() as stream:
             rows = list(csv.DictReader(stream))
-        kinds = {(r["system"], r["attacker"], r["condition"]) for r in rows}
+        kinds = {(r["system"], r["attacker"] or r["family"], r["condition"]) for r in rows}
         assert kinds >= {
             ("original", "unprotected", "OO"),
             *((s, "ignorant", "OA") for s in ("b2", "b2r")),
@@ -76,9 +76,10 @@ class TestRecipe:
             *((s, "similarity", "OO-OP-PP") for s in ("b2", "b2r")),
             *((s, "gains", "OO-OA-AA") for s in ("b2", "b2r")),
             *((s, "leakage", "OP") for s in ("b2", "b2r")),
-            *((s, "legal_lazy_informed", "AA") for s in ("b2", "b2r")),
             ("b2r", "calibration", "OA"),
         }
+        legal = {(r["system"], r["attacker"]) for r in rows if r["family"] == "legal"}
+        assert legal >= {("b2", "lazy_informed"), ("b2r", "lazy_informed")}
         assert ("b2", "calibration", "OA") not in kinds  # not defined: it draws nothing at random
         assert {r["split"] for r in rows} == {"small_test_f", "small_test_m"}
         wanted = {"eer", "eer_rocch", "d_ece", "l_w", "tag", "linkability", "deid", "g_vd"}
@@ -220,8 +221,8 @@ class TestRecipe:
         with (folder / "exp/results/metrics.csv").open() as stream:
             rows = [r for r in csv.DictReader(stream) if r["split"] == "small_test_f"]
         found = {
-            s: {(r["attacker"], r["evaluator"], r["metric"]): r["value"] for r in rows
-                if r["system"] == s and r["attacker"] != "calibration"}
+            s: {(r["family"], r["attacker"], r["evaluator"], r["metric"]): r["value"] for r in rows
+                if r["system"] == s and r["family"] != "calibration"}
             for s in ("b2", "theirs", "mine")
         }  # fmt: skip
         assert len(found["b2"]) > 40

@@ -12,18 +12,18 @@ from utils.cli import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = (
-    "corpus,split,gender,system,attacker,evaluator,condition,metric,value,low,high,"
+    "corpus,split,gender,system,family,attacker,evaluator,condition,metric,value,low,high,"
     "n_speakers,n_segments,n_target,n_nontarget,settings"
 )
 DATA = f"""{HEADER}
-c,test,,original,utility,moonshine,OO,wer,0.041,0.031,0.052,26,241,,,aa
-c,test,,b2,utility,moonshine,PP,wer,0.106,0.077,0.136,26,241,,,aa
-c,test,,b2,utility,distillmos,PP,mos_drop,0.85,0.7,1.0,26,104,,,aa
-c,test_f,f,original,unprotected,e/plda,OO,eer,0.05,0.02,0.08,13,120,99,1210,aa
-c,test_f,f,original,unprotected,e/cosine,OO,eer,0.04,0.02,0.08,13,120,99,1210,aa
-c,test_f,f,b2,ignorant,e/plda,OA,eer,0.3,0.2,0.4,13,120,99,1210,aa
-c,test_f,f,b2,lazy_informed,e/cosine,AA,eer,0.12,0.1,0.2,13,120,99,1210,aa
-c,test_f,f,b2,similarity,e/cosine,OO-OP-PP,deid,0.67,0.5,0.7,13,120,,,aa
+c,test,,original,utility,,moonshine,OO,wer,0.041,0.031,0.052,26,241,,,aa
+c,test,,b2,utility,,moonshine,PP,wer,0.106,0.077,0.136,26,241,,,aa
+c,test,,b2,utility,,distillmos,PP,mos_drop,0.85,0.7,1.0,26,104,,,aa
+c,test_f,f,original,verification,unprotected,e/plda,OO,eer,0.05,0.02,0.08,13,120,99,1210,aa
+c,test_f,f,original,verification,unprotected,e/cosine,OO,eer,0.04,0.02,0.08,13,120,99,1210,aa
+c,test_f,f,b2,verification,ignorant,e/plda,OA,eer,0.3,0.2,0.4,13,120,99,1210,aa
+c,test_f,f,b2,verification,lazy_informed,e/cosine,AA,eer,0.12,0.1,0.2,13,120,99,1210,aa
+c,test_f,f,b2,similarity,,e/cosine,OO-OP-PP,deid,0.67,0.5,0.7,13,120,,,aa
 """
 PAGE = """# R
 
@@ -61,7 +61,7 @@ def test_tables_stand_between_their_marks(page: Path) -> None:
 
 
 def test_an_overview_has_the_words_of_the_same_people_beside_privacy(page: Path) -> None:
-    women = "c,test_f,f,b2,utility,moonshine,PP,wer,0.2,0.1,0.3,13,120,,,aa\n"
+    women = "c,test_f,f,b2,utility,,moonshine,PP,wer,0.2,0.1,0.3,13,120,,,aa\n"
     data = page.parent / "run/metrics.csv"
     data.write_text(DATA + women)
     page.write_text("<!-- table: overview run split=test systems=b2 -->\n<!-- end -->\n")
@@ -73,7 +73,7 @@ def test_an_overview_has_the_words_of_the_same_people_beside_privacy(page: Path)
 def test_deid_of_an_overview_was_that_of_an_evaluator_trained_on_protected_speech(
     page: Path,
 ) -> None:
-    informed = "c,test_f,f,b2,similarity_semi_informed,e/cosine,OO-OP-PP,deid,0.99,,,13,120,,,aa"
+    informed = "c,test_f,f,b2,similarity,semi_informed,e/cosine,OO-OP-PP,deid,0.99,,,13,120,,,aa"
     (page.parent / "run/metrics.csv").write_text(f"{DATA}{informed}\n")
     assert main([str(page)]) == 0
     assert "| 4.0 [2.0, 8.0] | 67.0 [50.0, 70.0] |" in page.read_text()
@@ -82,10 +82,10 @@ def test_deid_of_an_overview_was_that_of_an_evaluator_trained_on_protected_speec
 def test_who_is_behind_whom_by_hand(page: Path) -> None:
     """b2 errs 12 and loses 20; b3 is better in both; b4 better in words alone."""
     row = "c,test_f,f,{},{},{},{},0.01,0.9,13,120,99,1210,aa\n"
-    made = [row.format("b2", "utility", "moonshine,PP,wer", 0.2)]
+    made = [row.format("b2", "utility,", "moonshine,PP,wer", 0.2)]
     for system, eer, wer in (("b3", 0.13, 0.2), ("b4", 0.01, 0.1)):
-        made.append(row.format(system, "ignorant", "e/plda,OA,eer", eer))
-        made.append(row.format(system, "utility", "moonshine,PP,wer", wer))
+        made.append(row.format(system, "verification,ignorant", "e/plda,OA,eer", eer))
+        made.append(row.format(system, "utility,", "moonshine,PP,wer", wer))
     (page.parent / "run/metrics.csv").write_text(DATA + "".join(made))
     page.write_text("<!-- table: front run split=test systems=b2,b3,b4 -->\n<!-- end -->\n")
     assert main([str(page)]) == 0
@@ -109,9 +109,9 @@ def test_every_attacker_has_a_row(page: Path) -> None:
 
 
 def test_attackers_have_naming_and_a_search_its_p_value(page: Path) -> None:
-    rows = """c,test_f,f,b2,ignorant,e/plda,OA,d_ece,0.0662,,,13,120,99,1210,aa
-c,test_f,f,b2,reid_ignorant,e/plda,OA,reid_top_1,0.25,0.03,0.52,11,99,99,,aa
-c,test_f,f,b2,leakage,e/plda,OP,p_value_cmc_1,0.0148,,,13,119,,,aa
+    rows = """c,test_f,f,b2,verification,ignorant,e/plda,OA,d_ece,0.0662,,,13,120,99,1210,aa
+c,test_f,f,b2,reidentification,ignorant,e/plda,OA,reid_top_1,0.25,0.03,0.52,11,99,99,,aa
+c,test_f,f,b2,leakage,,e/plda,OP,p_value_cmc_1,0.0148,,,13,119,,,aa
 """
     (page.parent / "run/metrics.csv").write_text(DATA + rows)
     mark = "<!-- table: attackers run split=test systems=b2 evaluators=e/plda figures="
@@ -128,10 +128,11 @@ c,test_f,f,b2,leakage,e/plda,OP,p_value_cmc_1,0.0148,,,13,119,,,aa
 
 def test_targets_stand_by_the_gender_of_speakers_and_of_targets(page: Path) -> None:
     rows = "".join(
-        f"c,test_f,f,bn_const_{n}_of_4_f0,white_box_backend,e/plda,AA,eer,0.{n},0.05,0.5,13,,,,aa\n"
+        f"c,test_f,f,bn_const_{n}_of_4_f0,verification,white_box_backend,e/plda,AA,eer,"
+        f"0.{n},0.05,0.5,13,,,,aa\n"
         for n in range(1, 5)
     )
-    words = "c,test_f,f,bn_const_1_of_4_f0,utility,moonshine,OP,wer,0.1,0.05,0.2,13,,,,aa\n"
+    words = "c,test_f,f,bn_const_1_of_4_f0,utility,,moonshine,OP,wer,0.1,0.05,0.2,13,,,,aa\n"
     (page.parent / "run/metrics.csv").write_text(DATA + rows + words)
     page.write_text(
         "<!-- table: targets run split=test evaluators=e/plda,moonshine -->\n<!-- end -->\n"
@@ -150,7 +151,8 @@ def test_targets_stand_by_the_gender_of_speakers_and_of_targets(page: Path) -> N
 
 def test_targets_that_do_not_say_of_how_many_they_are_ended_in_a_traceback(page: Path) -> None:
     rows = "".join(
-        f"c,test_f,f,const_0{n},ignorant,e/plda,OA,eer,0.{n},,,13,,,,aa\n" for n in (1, 3)
+        f"c,test_f,f,const_0{n},verification,ignorant,e/plda,OA,eer,0.{n},,,13,,,,aa\n"
+        for n in (1, 3)
     )
     (page.parent / "run/metrics.csv").write_text(DATA + rows)
     page.write_text("<!-- table: targets run split=test evaluators=e/plda -->\n<!-- end -->\n")
@@ -287,19 +289,19 @@ def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     """003: VOXLET 41.95 to 44.29 and 49.9 to 50.6, RASP 5.82 to 12.43 and 8.2 to 11.3."""
     rows = [HEADER]
     for system, attacker, by, metric, *values in (
-        ("voxlet_like", "trial2_p1", "a/plda", "eer", 0.40, 0.35, 0.43),
-        ("voxlet_like", "trial2_p2", "a/plda", "eer", 0.41, 0.36, 0.44),
-        ("voxlet_like", "trial2_p1", "b/plda", "eer", 0.40, 0.35, 0.43),
-        ("voxlet_like", "trial2_p2", "b/plda", "eer", 0.30, 0.28, 0.32),  # P2 does not
-        ("voxlet_like", "cross", "a/plda", "eer", 0.48, 0.47, 0.49),
-        ("rasp_like", "trial2_p1", "a/plda", "eer", 0.05, 0.04, 0.06),
-        ("rasp_like", "trial2_p2", "a/plda", "eer", 0.05, 0.04, 0.06),
-        ("rasp_like", "cross", "a/plda", "eer", 0.60, 0.50, 0.70),  # above VOXLET's
-        ("rasp_like", "trial2_p1", "b/plda", "eer", 0.39, 0.36, 0.42),  # overlaps VOXLET's
-        ("copy", "leakage_p1", "a/plda", "p_cos", 0.9, "", ""),
-        ("copy", "leakage_p1", "a/plda", "chance_p_cos", 0.6, "", ""),
-        ("copy", "leakage_p1", "a/plda", "cca_top10", 1.0, "", ""),
-        ("copy", "leakage_p1", "a/plda", "chance_cca_top10", 1.0, "", ""),
+        ("voxlet_like", "trial2,p1", "a/plda", "eer", 0.40, 0.35, 0.43),
+        ("voxlet_like", "trial2,p2", "a/plda", "eer", 0.41, 0.36, 0.44),
+        ("voxlet_like", "trial2,p1", "b/plda", "eer", 0.40, 0.35, 0.43),
+        ("voxlet_like", "trial2,p2", "b/plda", "eer", 0.30, 0.28, 0.32),  # P2 does not
+        ("voxlet_like", "cross,", "a/plda", "eer", 0.48, 0.47, 0.49),
+        ("rasp_like", "trial2,p1", "a/plda", "eer", 0.05, 0.04, 0.06),
+        ("rasp_like", "trial2,p2", "a/plda", "eer", 0.05, 0.04, 0.06),
+        ("rasp_like", "cross,", "a/plda", "eer", 0.60, 0.50, 0.70),  # above VOXLET's
+        ("rasp_like", "trial2,p1", "b/plda", "eer", 0.39, 0.36, 0.42),  # overlaps VOXLET's
+        ("copy", "leakage,p1", "a/plda", "p_cos", 0.9, "", ""),
+        ("copy", "leakage,p1", "a/plda", "chance_p_cos", 0.6, "", ""),
+        ("copy", "leakage,p1", "a/plda", "cca_top10", 1.0, "", ""),
+        ("copy", "leakage,p1", "a/plda", "chance_cca_top10", 1.0, "", ""),
     ):
         cells = ",".join(map(str, values))
         rows.append(f"c,t,,{system},{attacker},{by},PP,{metric},{cells},26,241,9,9,aa")
@@ -321,7 +323,7 @@ def test_patterns_of_003_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 241 |" in text
     own = where(read_metrics(tmp_path / "metrics.csv"), system="copy")
-    told = tabulate(LEAKAGE, own.assign(attacker="leakage"))
+    told = tabulate(LEAKAGE, own.assign(attacker=""))
     (row,) = told.rows
     assert row[told.header.index("CCA top 10")] == "not defined"
     page.write_text("<!-- table: nist . ranks -->\n<!-- end -->\n")

@@ -25,17 +25,17 @@ from local.report import findings as said_of
 from local.report import pictures_details
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import number, percent
+from local.report.frame import SIMILARITY, number, percent
 from local.report.load import Results, load_results
 from local.report.origin import origin
 from local.report.page import Contents, cell, page, without_constants
 from local.report.papers import TERMS, cards, terms_in
 from local.report.pictures import Section
 from local.report.select import summary as rows
-from local.report.tables import GAINS
+from local.report.tables import GAINED
 from local.report.words import render
 from tests.browser import check_page, opened, unfold
-from tests.report_rows import Figure, SpeakerFigure, write_table
+from tests.report_rows import Figure, SpeakerFigure, named, write_table
 from tests.report_rows import results as of_rows
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
@@ -112,7 +112,7 @@ class Run:
     """A made-up run of a recipe with one split, two systems and a second draw of one of them."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.folders, self.words = root, [], []  # type: ignore[var-annotated]
+        self.root, self.words, self.figures = root, [], []  # type: ignore[var-annotated]
         self.original = voices(0.0, 2)
         self.utt2spk = root / "utt2spk"
         self.utt2spk.write_text("".join(f"{u} {u.rpartition('-')[0]}\n" for u in self.original))
@@ -141,11 +141,11 @@ class Run:
             x = [self.archive(f"o{n}", self.original), self.archive(f"p{n}", vectors)]
             self.metrics(system, "leakage", "OP", ["leakage", *self.of(), *x])
             self.words += ["--speech", system, data, write_data(root / f"data{n}", 5)]
-        f0, f1 = (self.scores(ODD, name, "OA") for name in ("ignorant", "ignorant_draw1"))
+        f0, f1 = (self.scores(ODD, name, "OA") for name in ("ignorant", "draw1"))
         trials, _ = write_scores(f1, models(self.original), voices(SYSTEMS[ODD], 9))
         command = ["calibration", "--utt2spk", self.utt2spk, trials, f0 / "scores", f1 / "scores"]
-        self.metrics(ODD, "calibration", "OA", command)
-        self.words += ["--runs", trials, f0, f1]
+        folder = self.metrics(ODD, "calibration", "OA", command)
+        self.words += ["--runs", folder, trials, f0, f1]
 
     def of(self) -> list[object]:
         return ["--utt2spk", self.utt2spk, "--bootstrap", 30]
@@ -160,15 +160,19 @@ class Run:
         trials, scores = write_scores(folder, models(enrol), trial)
         (folder / "attacker.json").write_text(json.dumps({"attacker": attacker}))
         command = ["verification", *self.of(), trials, scores]
-        self.metrics(system, attacker, condition, command)
-        self.words += ["--attack", trials, folder]
+        figures = self.metrics(system, attacker, condition, command)
+        self.words += ["--attack", figures, trials, folder]
 
-    def metrics(self, system: str, attacker: str, condition: str, command: list[object]) -> None:
-        folder = self.root / "metrics" / system / f"{attacker}.{FOLDER}" / condition / "toy_f"
+    def metrics(self, system: str, who: str, condition: str, command: list[object]) -> Path:
+        folder = self.root / "metrics" / system / f"{who}.{FOLDER}" / condition / "toy_f"
         folder.mkdir(parents=True)
         assert compute([str(word) for word in (*command, folder / "metrics.json")]) == 0
         stamp(folder)
-        self.folders.append(folder)
+        family, attacker = named(who)
+        labels = ("toy_f", "f", system, family, attacker or "-", LABEL, condition)
+        self.figures += ["--figures", folder, *labels]
+        self.words += self.figures[-9:]
+        return folder
 
     def archive(self, name: str, vectors: Vectors) -> Path:
         with ArchiveWriter(self.root / name) as writer:
@@ -177,7 +181,7 @@ class Run:
         return self.root / f"{name}.scp"
 
     def collect(self, out: Path, *more: object) -> int:
-        words = ["--corpus-name", "toy & <co>", *self.words, *more, out, *self.folders]
+        words = ["--corpus-name", "toy & <co>", *self.words, *more, out]
         return collect([str(word) for word in words])
 
 
@@ -333,18 +337,18 @@ class TestCollect:
         assert counts == {"similarity": 2, "attacks": 5, "searches": 2}
         assert [e["where"]["system"] for e in figures["calibrations"]] == [ODD]
         table = {
-            (r["system"], r["attacker"], r["metric"]): r["value"]
+            (r["system"], r["family"], r["metric"]): r["value"]
             for r in read_csv(results / "metrics.csv")
         }
         sized = {
-            (r["system"], r["attacker"]): r
+            (r["system"], r["family"]): r
             for r in read_csv(results / "metrics.csv")
             if r["metric"] in ("deid", "c_ece_linear", "g_d_ece_lists")
         }
-        for (_, attacker), row in sized.items():  # counts stand beside every figure
+        for (_, family), row in sized.items():  # counts stand beside every figure
             names = ("n_speakers", "n_segments", "n_target", "n_nontarget")
-            assert all(int(row[name]) > 0 for name in names), attacker
-        assert {attacker for _, attacker in sized} == {"similarity", "calibration", "gains"}
+            assert all(int(row[name]) > 0 for name in names), family
+        assert {family for _, family in sized} == {"similarity", "calibration", "gains"}
         for entry in figures["searches"]:
             cmc = entry["cmc"]
             assert cmc[0] == pytest.approx(
@@ -365,18 +369,18 @@ class TestCollect:
     def test_both_forms_of_the_gains_are_shown_and_named_apart(self, report: Path) -> None:
         """Only the form of all pairs was shown, which is not that of paper 002's tables."""
         rows = read_csv(report.parent / "results/metrics.csv")
-        value = {(r["attacker"], r["metric"]): r["value"] for r in rows if r["system"] == "b2"}
+        value = {(r["family"], r["metric"]): r["value"] for r in rows if r["system"] == "b2"}
         text = (report / "RESULTS.md").read_text()
-        section = text.split(f"### {GAINS.title}")[1].split("###")[0].strip().splitlines()
+        section = text.split(f"### {GAINED.title}")[1].split("###")[0].strip().splitlines()
         header, _, *lines = [[c.strip() for c in line[1:-1].split("|")] for line in section]
         shown = dict(zip(header, next(line for line in lines if "b2" in line), strict=True))
-        for title, attacker, metric in (
+        for title, family, metric in (
             ("gain of D_ECE (dB), lists (the paper's)", "gains", "g_d_ece_lists"),
             ("gain of D_ECE (dB), all pairs", "similarity", "g_d_ece"),
         ):
-            assert shown[title].split()[0] == number(float(value[attacker, metric]))
+            assert shown[title].split()[0] == number(float(value[family, metric]))
         assert value["gains", "d_ece_oo"] == value_of(rows, "original", "unprotected", "d_ece")
-        assert GAINS.title in html.unescape((report / "report.html").read_text())
+        assert GAINED.title in html.unescape((report / "report.html").read_text())
 
     def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:
         clips = json.loads((results / "clips.json").read_text())
@@ -391,10 +395,12 @@ class TestCollect:
     def test_a_folder_without_stamp_is_named_and_left_out(
         self, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        bad = tmp_path / "b9" / "ignorant.toy+cosine" / "OA" / "toy_f"
+        bad = tmp_path / "bad"
         bad.mkdir(parents=True)
         (bad / "metrics.json").write_text("{}")
-        words = [str(w) for w in ("--corpus-name", "x", tmp_path / "out", run.folders[0], bad)]
+        labels = run.words[2:9]
+        words = ["--corpus-name", "x", *run.words[:9], "--figures", bad, *labels, tmp_path / "out"]
+        words = [str(word) for word in words]
         with pytest.raises(
             LossError, match=rf"{re.escape(str(bad))}: has no stamp.*\(1 left out in all"
         ):
@@ -413,10 +419,10 @@ class TestCollect:
         self, run: Run, tmp_path: Path, name: str, how: str
     ) -> None:
         """A warning was all that told of it; a loop as conf.json gave none."""
-        data, scores = tmp_path / "data", tmp_path / "b2" / "ignorant.toy+cosine" / "OA" / "toy_f"
+        data, scores = tmp_path / "data", tmp_path / "scores"
         shutil.copytree(run.root / "data0", data)
-        shutil.copytree(run.words[2], scores)
-        shutil.copytree(run.folders[0], scores, dirs_exist_ok=True)
+        shutil.copytree(run.words[12], scores)
+        shutil.copytree(run.words[1], scores, dirs_exist_ok=True)
         path = (data if name == "conf.json" else scores) / name
         path.unlink()
         if how == "loop":
@@ -425,8 +431,9 @@ class TestCollect:
             path.mkdir()
         elif how != "gone":
             path.write_text(how, encoding="latin-1")
-        words = ["--corpus-name", "x", "--clips", 0, "--attack", run.words[1], scores]
-        words += ["--speech", "b2", run.root / "data", data, tmp_path / "out", scores]
+        words = ["--corpus-name", "x", "--clips", 0, "--figures", scores, *run.words[2:9]]
+        words += ["--attack", scores, run.words[11], scores]
+        words += ["--speech", "b2", run.root / "data", data, tmp_path / "out"]
         with pytest.raises(
             LossError, match=rf"{re.escape(str(path))}: .*\(1 left out in all; --allow-loss is 0\)"
         ):
@@ -440,15 +447,15 @@ class TestCollect:
         assert set(json.loads((tmp_path / "run.json").read_text())["systems"]) == set(SYSTEMS)
 
     def test_missing_scores_and_audio_leave_a_note(self, run: Run, tmp_path: Path) -> None:
-        trials, folder = run.words[1], run.words[2]
-        gone = tmp_path / "b2" / "ignorant.toy+cosine" / "OA" / "toy_f"
+        gone = tmp_path / "gone"
         data = tmp_path / "data"
         shutil.copytree(run.root / "data0", data)
         (data / "wav.scp").write_text(
             re.sub(r" .*/", f" {tmp_path}/nowhere/", (data / "wav.scp").read_text())
         )
-        words = ["--corpus-name", "x", "--attack", trials, folder, "--attack", trials, gone]
-        words += ["--speech", "b2", run.root / "data", data, tmp_path / "out", *run.folders]
+        words = ["--corpus-name", "x", *run.words[:13], "--attack", *run.words[10:12], gone]
+        words += run.figures[9:]
+        words += ["--speech", "b2", run.root / "data", data, tmp_path / "out"]
         words = ["--allow-loss", 1 + len(SPEAKERS), *words]
         assert collect([str(word) for word in words]) == 0
         words[1] -= 1
@@ -459,9 +466,10 @@ class TestCollect:
         assert all("nowhere" in m["why"] for m in missing[1:])
         assert len(missing) == 1 + len(SPEAKERS)
 
-    def test_a_folder_that_cannot_be_one_is_a_mistake(self, tmp_path: Path) -> None:
-        with pytest.raises(UserError, match="not a folder of figures"):
-            collect(["--corpus-name", "x", str(tmp_path / "out"), "exp/metrics"])
+    def test_an_attack_without_figures_is_a_mistake(self, tmp_path: Path) -> None:
+        words = ["--attack", "exp/metrics", "trials", "scores", str(tmp_path / "out")]
+        with pytest.raises(UserError, match="exp/metrics: no folder of --figures"):
+            collect(["--corpus-name", "x", *words])
 
 
 @pytest.mark.slow
@@ -594,7 +602,7 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
 def figure(system: str, attacker: str, metric: str, values: tuple[object, ...]) -> Figure:
     value, low, high = (str(v) for v in (*values, "", "")[:3])
     return Figure(
-        *("c", "t_f", "f", system, attacker, "e", "X", metric, value, low, high),
+        *("c", "t_f", "f", system, *named(attacker), "e", "X", metric, value, low, high),
         *("4", "8", "16", "48", "digest"),
     )
 
@@ -735,7 +743,7 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
 
 def test_the_worst_protected_come_first() -> None:
     def of(speaker: str, attacker: str, metric: str, value: object) -> SpeakerFigure:
-        where = ("c", "t_f", "f", "b2", attacker, "e", "X")
+        where = ("c", "t_f", "f", "b2", *named(attacker), "e", "X")
         return SpeakerFigure(*where, speaker, metric, str(value), "digest")
 
     table = [
@@ -900,6 +908,6 @@ def test_load_results_reads_back_what_was_written(results: Path) -> None:
     assert found.missing == []
     assert found.systems() == list(SYSTEMS)
     assert found.corpus == "toy & <co>"
-    value = found.value(LABEL, "toy_f", "b2", "similarity", "deid")
+    value = found.value(LABEL, "toy_f", "b2", "", "deid", SIMILARITY)
     assert value is not None
     assert value.bounded

@@ -16,11 +16,12 @@ from local.check_external import main as check_external
 from local.keep_results import main as keep_results
 from local.make_nist_trials import main as make_trials
 from local.protocols.studies import make_segment_lists
-from local.report.frame import METRICS, with_numbers
-from local.report.gather import tabulate_all
+from local.report.frame import METRICS, WHERE, with_numbers
+from local.report.gather import tabulate as tabulate_figures
 from local.report.tables import REID, tabulate
 from steps.join_xvectors import main as join
 from tests.conftest import MakeDataDir
+from tests.report_rows import named
 from tests.test_recipe import LINKS, TINY
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError, UserError
@@ -233,16 +234,17 @@ def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
     results = tmp_path / "exp/nist/small_test_nist/results"
     with (results / "metrics.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    found = {(r["system"], r["attacker"]) for r in rows if r["metric"] == "eer"}
+    found = {(r["system"], r["family"], r["attacker"]) for r in rows if r["metric"] == "eer"}
     assert found == {
-        ("original", "trial2"), ("b2", "trial1_p1"), ("b2", "trial2_p1"), ("b2r", "cross"),
-        *(("b2r", f"trial{t}_p{p}") for t in (1, 2) for p in (1, 2)),
-        ("theirs", "trial1_p1"), ("theirs", "trial2_p1"),
+        ("original", "trial2", ""), ("b2r", "cross", ""),
+        *((system, f"trial{t}", "p1") for system in ("b2", "b2r", "theirs") for t in (1, 2)),
+        *(("b2r", f"trial{t}", "p2") for t in (1, 2)),
     }  # fmt: skip
-    value = {(r["system"], r["attacker"], r["metric"]): r["value"] for r in rows}
+    value = {(r["system"], r["family"], r["metric"]): r["value"] for r in rows
+             if r["attacker"] in ("p1", "")}  # fmt: skip
     # Their "protected" speech is the original, half as loud: a voice is its own nearest.
-    assert float(value["theirs", "leakage_p1", "cmc_1"]) == 1.0
-    assert value["theirs", "trial2_p1", "eer"] == value["original", "trial2", "eer"]
+    assert float(value["theirs", "leakage", "cmc_1"]) == 1.0
+    assert value["theirs", "trial2", "eer"] == value["original", "trial2", "eer"]
     assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{tmp_path}=WORK"]) == 0
     assert (tmp_path / "kept/command.txt").read_text().startswith("./nist.sh --systems ")
     text = (results / "RESULTS.md").read_text()
@@ -276,14 +278,19 @@ def test_the_aligned_attacker_in_the_recipe(tmp_path: Path) -> None:
     asked = ("--systems", "b2", "--attackers", "ignorant aligned", "--stop-stage", "9")
     assert run(tmp_path, "./run.sh", *asked).returncode == 0
     folders = sorted((tmp_path / "exp/metrics").glob("*/*/OA/small_test_f"))
-    figures, _, missing = tabulate_all(folders, "small")
-    assert not missing
-    value = {(f["attacker"], f["metric"]): f["value"] for f in figures}
-    assert value["aligned", "eer"] != value["ignorant", "eer"]
+    figures = []
+    for folder in folders:
+        who = folder.parts[-3].partition(".")[0]
+        family, attacker = named(who.replace("reid_", "reidentification ").replace("l_", "l "))
+        words = ("small", "small_test_f", "f", "b2", family, attacker, "tiny/plda", "OA")
+        figures += tabulate_figures(folder, dict(zip(WHERE, words, strict=True)))[0]
+    value = {(f["family"], f["attacker"], f["metric"]): f["value"] for f in figures}
+    of = "verification", "reidentification"
+    assert value[of[0], "aligned", "eer"] != value[of[0], "ignorant", "eer"]
     for who in ("aligned", "ignorant"):
-        assert 0 <= float(value[f"reid_{who}", "reid_top_1"]) <= 1
-        assert float(value[f"reid_{who}", "chance_reid_top_1"]) == 0.25
-    assert ("legal_aligned", "eer") not in value
+        assert 0 <= float(value[of[1], who, "reid_top_1"]) <= 1
+        assert float(value[of[1], who, "chance_reid_top_1"]) == 0.25
+    assert ("legal", "aligned", "eer") not in value
     rows = tabulate(REID, with_numbers(pd.DataFrame(figures, columns=[*METRICS]))).rows
     assert {tuple(row[:4]) for row in rows} == {
         ("small_test_f", "b2", who, "OA") for who in ("aligned", "ignorant")

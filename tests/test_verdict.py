@@ -9,7 +9,7 @@ from local.report import findings, select, tables
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
 from local.report.verdict import Attack, Level, fold, judge
-from tests.report_rows import Figure, SpeakerFigure, results
+from tests.report_rows import Figure, SpeakerFigure, named, results
 
 KNOWN = Value(0.01, 0.0, 0.04)  # an evaluator that knows unprotected voices
 UNSURE = Value(0.04, 0.0, 0.12)  # one that may not
@@ -158,9 +158,11 @@ def figure(
     system: str, who: str, value: float, low: float, high: float, *, gender: str = "f",
     evaluator: str = "e", metric: str = "eer",
 ) -> Figure:  # fmt: skip
+    family, attacker = named(who)
     return replace(
-        BLANK, system=system, attacker=who, evaluator=evaluator, split=f"x_{gender}", gender=gender,
-        metric=metric, value=str(value), low=str(low), high=str(high), n_speakers="13",
+        BLANK, system=system, family=family, attacker=attacker, evaluator=evaluator,
+        split=f"x_{gender}", gender=gender, metric=metric, value=str(value), low=str(low),
+        high=str(high), n_speakers="13",
     )  # fmt: skip
 
 
@@ -217,8 +219,10 @@ def test_an_evaluator_that_may_err_on_every_tenth_voice_was_evidence() -> None:
 
 def test_named_people_stand_beside_guessing_and_the_same_evaluator_unprotected() -> None:
     def reid(system: str, metric: str, value: float, evaluator: str = "e") -> Figure:
-        who = "reid_aligned" if system == "b2" else "reid_unprotected"
-        found = figure(system, who, value, 0, 1, metric=metric, evaluator=evaluator)
+        who = "aligned" if system == "b2" else "unprotected"
+        found = figure(
+            system, f"reidentification {who}", value, 0, 1, metric=metric, evaluator=evaluator
+        )
         return replace(found, n_speakers="20", n_segments="180")
 
     figures = [
@@ -234,7 +238,7 @@ def test_named_people_stand_beside_guessing_and_the_same_evaluator_unprotected()
 
 def test_the_worst_person_is_that_of_all_evaluators() -> None:
     def linkability(name: str, evaluator: str, value: str) -> SpeakerFigure:
-        where = ("c", "x_f", "f", "b2", "aligned", evaluator, "OA")
+        where = ("c", "x_f", "f", "b2", *named("aligned"), evaluator, "OA")
         return SpeakerFigure(*where, name, "linkability", value, "digest")
 
     speakers = [

@@ -6,14 +6,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local.plan.needs import Recipe
-from local.plan.options import Evaluator, inform, label_of, need_conf, settings_of
+from local.plan.options import (
+    SIMILARITY,
+    VERIFICATION,
+    Evaluator,
+    Labels,
+    inform,
+    label_of,
+    need_conf,
+    settings_of,
+)
 from local.protocols.attackers import ALIGNED, Attack, System, plan_attacks
 from utils.cli import UserError
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
 DRAW = "draw1"  # the second run of a random system
-SIMILARITY = "similarity"
 
 
 def side(name: str, system: str) -> str:
@@ -107,15 +115,24 @@ class Listed:
         )  # fmt: skip
         return f"{out}/enrol", f"{out}/trial"
 
-    def figures(self, stage: int, kind: str, *words: str, folder: str = "exp/metrics") -> str:
-        """Plan figures of a kind, next to the attack's: exp/metrics/<system>/<kind><attacker>..."""
-        system, name = self.path.split("/", 1)
-        return figures(self.recipe, stage, f"{system}/{kind}{name}", *words, folder=folder)
+    def labels(self, family: str) -> Labels:
+        """What figures of a family speak of."""
+        return Labels(
+            self.split, self.gender, self.attack.system, family, self.attack.attacker,
+            self.tells.title, self.attack.parts.condition,
+        )  # fmt: skip
+
+    def figures(self, stage: int, family: str, *words: str, folder: str = "exp/metrics") -> str:
+        """Plan figures of a family."""
+        return figures(self.recipe, stage, self.labels(family), *words, folder=folder)
 
 
-def figures(recipe: Recipe, stage: int, path: str, *words: str, folder: str = "exp/metrics") -> str:
+def figures(
+    recipe: Recipe, stage: int, of: Labels, *words: str, folder: str = "exp/metrics"
+) -> str:
     """Plan figures of one comparison: exp/metrics/PATH/metrics.json, the last argument."""
-    out = f"{folder}/{path}"
+    out = f"{folder}/{of.path}"
+    recipe.tables.labels[out] = of
     return recipe.tables.job("metrics", stage, out, *words, f"{out}/metrics.json")
 
 
@@ -237,8 +254,8 @@ class Attacks:
             for one in self.listed(evaluator, gender):
                 self._verify(stage, one)
                 if one.compares:
-                    kind, system = f"{SIMILARITY}_{one.attack.attacker}", one.attack.system
-                    self._similarity(stage, evaluator, gender, system, kind, system)
+                    system = one.attack.system
+                    self._similarity(stage, evaluator, gender, system, one.attack.attacker, system)
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
 
@@ -252,15 +269,17 @@ class Attacks:
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
         one.figures(
-            stage, "", "%compute_metrics", "verification", *options, *before, trials, scores
-        )
+            stage, VERIFICATION, "%compute_metrics", "verification", *options, *before, trials,
+            scores,
+        )  # fmt: skip
         if "aligned" in self.attackers:  # the evaluator's name says whose it is
-            one.figures(stage, "reid_", "%compute_reidentification", *options, trials, scores)
+            words = ("%compute_reidentification", *options, trials, scores)
+            one.figures(stage, "reidentification", *words)
         if one.how == ALIGNED:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         one.figures(
-            stage, "legal_", "%compute_legal_metrics",
+            stage, "legal", "%compute_legal_metrics",
             "--utt2spk-enrol", f"data/{self.recipe.sets[0]}/utt2spk",
             "--utt2spk-trial", f"data/{one.trials}/utt2spk", *self.recipe.intervals,
             f"{xvectors}/{one.enrol}/xvector.scp", f"{xvectors}/{one.trial}/xvector.scp",
@@ -276,7 +295,7 @@ class Attacks:
         recipe, name = self.recipe, self.recipe.asked["evaluation"]
         split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
         options, trial_list = self._of_trials(trials), f"data/{trials}/trials"
-        self._similarity(stage, evaluator, gender, system, SIMILARITY, "original")
+        self._similarity(stage, evaluator, gender, system, "", "original")
         run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
         if {"ignorant", "lazy_informed"} <= run:
             lists: list[str] = []
@@ -287,11 +306,11 @@ class Attacks:
             ):
                 scores = f"exp/scores/{who}.{label}/{condition}/{split}/scores"
                 lists += [trial_list, scores]
-            path = f"{system}/gains.{label}/OO-OA-AA/{split}"
-            figures(recipe, stage, path, "%compute_metrics", "gains", *options, *lists)
+            of = Labels(split, gender, system, "gains", "", evaluator.title, "OO-OA-AA")
+            figures(recipe, stage, of, "%compute_metrics", "gains", *options, *lists)
         xvectors = evaluator.encoder.xvectors
         figures(
-            recipe, stage, f"{system}/leakage.{label}/OP/{split}",
+            recipe, stage, Labels(split, gender, system, "leakage", "", evaluator.title, "OP"),
             "%compute_metrics", "leakage", *options,
             f"{xvectors}/{trials}/xvector.scp", f"{xvectors}/{trials}_{system}/xvector.scp",
         )  # fmt: skip
@@ -299,15 +318,18 @@ class Attacks:
 
     def _similarity(
         self, stage: int, evaluator: Evaluator, gender: str, *of: str
-    ) -> None:  # system, kind, owner of the folder of OO
-        (system, kind, first), name = of, self.recipe.asked["evaluation"]
+    ) -> None:  # system, attacker whose evaluator it is, owner of the folder of OO
+        (system, attacker, first), name = of, self.recipe.asked["evaluation"]
+        kind = f"{SIMILARITY}_{attacker}" if attacker else SIMILARITY
         pairs: list[str] = []
         for who, condition in ((first, "OO"), (system, "OP"), (system, "PP")):
             folder = f"exp/scores/{who}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
             pairs += [f"{folder}/trials", f"{folder}/scores"]
-        path = f"{system}/{kind}.{evaluator.label}/OO-OP-PP/{name}_{gender}"
+        labels = Labels(
+            f"{name}_{gender}", gender, system, SIMILARITY, attacker, evaluator.title, "OO-OP-PP"
+        )
         options = self._of_trials(f"{name}_trials_{gender}")
-        figures(self.recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
+        figures(self.recipe, stage, labels, "%compute_metrics", "similarity", *options, *pairs)
 
     def calibrate(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> list[str]:
         """Plan calibration distortion where two runs are random; returns the folders of their
@@ -328,8 +350,9 @@ class Attacks:
                 f"both runs of {system} are the same for {split}: C_ECE is not defined"
             )
             return []
+        of = Labels(runs[0].split, gender, system, "calibration", "", evaluator.title, "OA")
         figures(
-            self.recipe, stage, f"{system}/calibration.{evaluator.label}/OA/{runs[0].split}",
+            self.recipe, stage, of,
             "%compute_metrics", "calibration", "--utt2spk", f"data/{runs[0].trials}/utt2spk",
             f"data/{runs[0].trials}/trials", *(str(file) for file in files),
         )  # fmt: skip
@@ -408,32 +431,46 @@ class Utility:
                     "give --asr= without them"
                 )
 
-    def split_of(self, name: str) -> str:
-        """Name of a trial set in tables."""
-        evaluation = self.recipe.asked["evaluation"]
-        return f"{evaluation}_{name.removeprefix(f'{evaluation}_trials_')}"
+    def gender_of(self, name: str) -> str:
+        """Gender of a trial set."""
+        return name.removeprefix(f"{self.recipe.asked['evaluation']}_trials_")
 
     @property
-    def splits(self) -> list[str]:
-        """Splits: all trials together, where there are several sets, and each set."""
-        own = [self.split_of(name) for name in self.trials]
-        return own if len(own) == 1 else [self.recipe.asked["evaluation"], *own]
+    def genders(self) -> list[str]:
+        """All trials together (no gender), where there are several sets, and each set's gender."""
+        own = [self.gender_of(name) for name in self.trials]
+        return own if len(own) == 1 else ["", *own]
+
+    def labels(self, system: str, word: str, gender: str = "", condition: str = "") -> Labels:
+        """What figures of a gender, or of all trials together, by a recogniser speak of."""
+        split = side(self.recipe.asked["evaluation"], gender)
+        condition = condition or condition_of(system)
+        return Labels(split, gender, system, "utility", "", word, condition)
+
+    def measured(self, system: str, word: str) -> list[str]:
+        """Folders of all figures by a recogniser."""
+        return [f"exp/metrics/{self.labels(system, word, of).path}" for of in self.genders]
+
+    def prosody_of(self, system: str) -> list[str]:
+        """Folders of figures of pitch, length and level."""
+        return [
+            f"exp/metrics/{self.labels(system, 'prosody', self.gender_of(name), 'OP').path}"
+            for name in self.trials
+        ]
 
     def _figures(self, program: str, folder: str, file: str, system: str, *of: str) -> None:
-        """Plan figures of recognition, for each trial set and for all together. of: the label, then
-        options."""
-        label, *options = of
-        recipe, path = self.recipe, f"{system}/utility.{label}/{condition_of(system)}"
+        """Plan figures of recognition, for each trial set and for all together. of: the recogniser,
+        then options."""
+        word, *options = of
+        recipe = self.recipe
         found = [(f"data/{name}", f"{folder}/{name}/{file}") for name in self.trials]
         for name, pair in zip(self.trials, found, strict=True):
-            figures(
-                recipe, self.stage, f"{path}/{self.split_of(name)}", program, *options,
-                *recipe.intervals, *pair,
-            )  # fmt: skip
+            labels = self.labels(system, word, self.gender_of(name))
+            figures(recipe, self.stage, labels, program, *options, *recipe.intervals, *pair)
         if len(found) > 1:
             more = [word for pair in found[1:] for word in ("--also", *pair)]
             figures(
-                recipe, self.stage, f"{path}/{recipe.asked['evaluation']}", program, *options,
+                recipe, self.stage, self.labels(system, word), program, *options,
                 *recipe.intervals, *more, *found[0],
             )  # fmt: skip
 
@@ -456,7 +493,7 @@ class Utility:
                     "%compare_prosody", "%data", f"data/{name}_{system}", "%out",
                 )  # fmt: skip
                 figures(
-                    recipe, self.stage, f"{system}/utility.prosody/OP/{self.split_of(name)}",
+                    recipe, self.stage, self.labels(system, "prosody", self.gender_of(name), "OP"),
                     "%compute_prosody", "--utt2spk", f"data/{name}/utt2spk", *recipe.intervals,
                     f"{out}/prosody",
                 )  # fmt: skip
@@ -527,7 +564,7 @@ class Utility:
                         "functionals", data, out,
                     )  # fmt: skip
                 folder = f"exp/emotions/{system}/{label}"
-                self._figures("%compute_uar", folder, "emotions", system, label)
+                self._figures("%compute_uar", folder, "emotions", system, word)
 
     def words(self) -> None:
         """Plan recognition of words."""
@@ -539,7 +576,7 @@ class Utility:
                 for name in self.trials:
                     self._decode(word, system, name)
                 folder, spelling = f"exp/decode/{system}/{label}", self.recipe.asked["asr_spelling"]
-                self._figures("%compute_wer", folder, "text", system, label, "--spelling", spelling)
+                self._figures("%compute_wer", folder, "text", system, word, "--spelling", spelling)
 
     def _language(self) -> None:
         recipe, lang = self.recipe, self.recipe.asked["asr_lang"]

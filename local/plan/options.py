@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attack, read_protocol
 from steps.anonymisers.external import find_names, find_suffix
@@ -131,6 +132,40 @@ def need_folders(folders: Collection[str]) -> None:
             raise UserError(f"{folder} is missing; make it with ./run.sh --stop-stage 0")
 
 
+# ---- What figures speak of, and where they lie.
+
+VERIFICATION, SIMILARITY = "verification", "similarity"
+_FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
+
+
+def label_of(word: str) -> str:
+    """Name such as hub:a/b as a part of a folder's name; tables spell it as the option does."""
+    return word.replace("/", "+")
+
+
+class Labels(NamedTuple):
+    """What a folder of figures speaks of, as the columns of metrics.csv say it (WHERE of
+    local/report/frame.py); empty where it speaks of no one gender or attacker."""
+
+    split: str
+    gender: str
+    system: str
+    family: str
+    attacker: str
+    evaluator: str
+    condition: str
+
+    @property
+    def path(self) -> str:
+        """Folder below exp/metrics."""
+        who = "_".join(filter(None, (_FOLDERS.get(self.family, self.family), self.attacker)))
+        return f"{self.system}/{who}.{label_of(self.evaluator)}/{self.condition}/{self.split}"
+
+    def words(self, option: str, folder: str) -> list[str]:
+        """The option of a program that collects figures, with the folder and all labels."""
+        return [option, folder, *(text or "-" for text in self)]
+
+
 # ---- Tables of a plan: each output with its stage, program and arguments.
 
 TABLES = (
@@ -162,9 +197,11 @@ class Row:
 
 @dataclass
 class Tables:
-    """Rows of each table, in the order in which they were planned; each output once."""
+    """Rows of each table, in the order in which they were planned; each output once. labels: what
+    each folder of figures speaks of."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    labels: dict[str, Labels] = field(default_factory=dict)
     _made: dict[str, Row] = field(default_factory=dict)
 
     def add(self, table: str, stage: int, out: str, *command: str, also: Iterable[str] = ()) -> str:
@@ -186,9 +223,9 @@ class Tables:
         """Plan a step of jobs over the parts of a data directory."""
         return self.add(table, stage, out, "over", data, out, *command)
 
-    def outs(self, table: str) -> list[str]:
-        """Outputs of the steps in a table."""
-        return [row.outs[0] for row in self.rows[table]]
+    def given(self, folders: Iterable[str], option: str = "--figures") -> list[str]:
+        """Options of a program that collects folders of figures, with the labels of each."""
+        return [word for folder in folders for word in self.labels[folder].words(option, folder)]
 
     def every_out(self) -> Collection[str]:
         """Outputs of the steps in all tables."""
@@ -215,12 +252,6 @@ class Tables:
 TRAINED, NORMALISED = "trained", "_asnorm"
 BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
-
-
-def label_of(word: str) -> str:
-    """Name such as hub:a/b as a part of a folder's name; tables spell it as the option does
-    (local.report.gather.where_is)."""
-    return word.replace("/", "+")
 
 
 @dataclass(frozen=True)
@@ -301,19 +332,24 @@ def find_encoder(word: str) -> Encoder:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Encoder with a back end. word: as --evaluators spells it. label: the name in paths and
-    tables. scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
+    """Encoder with a back end. word: as --evaluators spells it. title: the name in tables.
+    scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
     training: the protected set on which an attacker trained it; empty: none. base: the encoder that
     the attacker retrained or trained anew."""
 
     word: str
     encoder: Encoder
     backend: str
-    label: str
+    title: str
     scorer: str
     asnorm: str
     training: str = ""
     base: Encoder | None = None
+
+    @property
+    def label(self) -> str:
+        """The name in paths."""
+        return label_of(self.title)
 
     @property
     def is_trained(self) -> bool:
@@ -328,7 +364,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
     return Evaluator(
-        word, encoder, backend, label_of(f"{encoder.title}/{backend}"),
+        word, encoder, backend, f"{encoder.title}/{backend}",
         f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
         cohort_size if backend.endswith(NORMALISED) else "0",
     )  # fmt: skip

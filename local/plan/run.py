@@ -12,11 +12,18 @@ from local.plan.attacks import (
     Attacks,
     Utility,
     check_systems,
-    condition_of,
     speech_of,
 )
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Evaluator, Tables, given, label_of, take_external
+from local.plan.options import (
+    Asked,
+    Evaluator,
+    Labels,
+    Tables,
+    given,
+    label_of,
+    take_external,
+)
 from local.protocols.trials import MIXED
 from utils.cli import UserError
 from utils.digests import remembering
@@ -135,10 +142,10 @@ class Results:
                 self._time_protection(system)
             self._time_evaluators(system)
             self._time_recognition(system)
+        given = self.recipe.tables.given(self.folders)
         results = tables.job(
-            "results", stage, "exp/results", "%collect_results", *self.words, "exp/results",
-            *self.folders,
-        )  # fmt: skip
+            "results", stage, "exp/results", "%collect_results", *self.words, *given, "exp/results"
+        )
         pdf = ["--pdf"] if self.recipe.asked["report_pdf"] == "true" else []
         tables.job("report", stage, "exp/report", "%make_report", *pdf, results, "exp/report")
 
@@ -160,45 +167,38 @@ class Results:
 
     def _privacy(self, evaluator: Evaluator, gender: str) -> None:
         attacks, name = self.attacks, self.recipe.asked["evaluation"]
-        tail = (f".{evaluator.label}", f"{name}_{gender}")
-        planned = [
-            folder
-            for folder in self.recipe.tables.outs("metrics")
-            if folder.endswith(f"/{tail[1]}") and Path(folder).parts[-3].endswith(tail[0])
-        ]
+        labels, trials = self.recipe.tables.labels, f"data/{name}_trials_{gender}/trials"
         for system in self.utility.everything:
             self.folders += sorted(
                 folder
-                for folder in planned
-                if folder.startswith(f"exp/metrics/{system}/")
-                and not Path(folder).parts[-3].startswith("calibration.")
+                for folder, of in labels.items()
+                if (of.system, of.evaluator, of.gender) == (system, evaluator.title, gender)
+                and of.family != "calibration"
                 and Path(folder).is_dir()
                 and self._keeps(folder)
             )
         for one in attacks.listed(evaluator, gender):
-            if self._keeps(f"exp/metrics/{one.path}"):
-                self.words += ["--attack", f"data/{one.trials}/trials", f"exp/scores/{one.path}"]
+            if (folder := f"exp/metrics/{one.path}") in self.folders:
+                self.words += ["--attack", folder, trials, f"exp/scores/{one.path}"]
+        of = Labels(f"{name}_{gender}", gender, "", "calibration", "", evaluator.title, "OA")
         for system in attacks.systems:
-            path = f"exp/metrics/{system}/calibration{tail[0]}/OA/{tail[1]}"
             runs = attacks.calibrate(0, evaluator, gender, system)
-            if runs and self._keeps(path):
-                self.words += ["--runs", f"data/{name}_trials_{gender}/trials", *runs]
-                self.folders.append(path)
+            folder = f"exp/metrics/{of._replace(system=system).path}"
+            if runs and self._keeps(folder):
+                self.words += ["--runs", folder, trials, *runs]
+                self.folders.append(folder)
 
     def _utility(self) -> None:
         asked, utility = self.recipe.asked, self.utility
         if asked.flag("prosody"):
             for system in utility.systems:
-                paths = (f"utility.prosody/OP/{utility.split_of(name)}" for name in utility.trials)
-                folders = (f"exp/metrics/{system}/{path}" for path in paths)
-                self.folders += [folder for folder in folders if self._keeps(folder)]
-        labels = [QUALITY] if asked.flag("quality") else []
-        for label in (*labels, *map(label_of, (*utility.emotion, *utility.asr))):
+                self.folders += filter(self._keeps, utility.prosody_of(system))
+        words = [QUALITY] if asked.flag("quality") else []
+        for word in (*words, *utility.emotion, *utility.asr):
             for system in utility.everything:
-                for split in utility.splits:
-                    path = f"exp/metrics/{system}/utility.{label}/{condition_of(system)}/{split}"
-                    if Path(path, DONE).is_file() and self._keeps(path):
-                        self.folders.append(path)
+                for folder in utility.measured(system, word):
+                    if Path(folder, DONE).is_file() and self._keeps(folder):
+                        self.folders.append(folder)
 
     # Folders whose logs hold the time of each stage of a system (docs/utility.md).
 

@@ -13,12 +13,20 @@ from local.plan.attacks import (
     Listed,
     Utility,
     check_systems,
-    condition_of,
     figures,
     list_attack,
 )
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Evaluator, find_evaluator, label_of, need_folders, once
+from local.plan.options import (
+    SIMILARITY,
+    VERIFICATION,
+    Asked,
+    Evaluator,
+    Labels,
+    find_evaluator,
+    need_folders,
+    once,
+)
 from local.plan.run import Planned
 from local.protocols.attackers import Attack
 from steps.anonymisers.registry import describe_system
@@ -175,8 +183,8 @@ class Nist:
             folders += self._evaluate(evaluator)
         results = f"{self.out}/results"
         tables.job(
-            "results", 5, results, "%collect_nist", "--corpus-name", asked["corpus_name"], results,
-            *folders,
+            "results", 5, results, "%collect_nist", "--corpus-name", asked["corpus_name"],
+            *tables.given(folders), results,
         )  # fmt: skip
         return _planned(recipe)
 
@@ -184,50 +192,48 @@ class Nist:
         """Plan all lists with an evaluator; returns the folders of the figures."""
         recipe, name, xvectors = self.recipe, self.set, evaluator.encoder.xvectors
         of_set = f"data/{name}/utt2spk"
-        folders = [self._compare(evaluator, (ORIGINAL, "trial2", "OO"), of_set, name, name)]
+        plain = Labels(name, "", ORIGINAL, "trial2", "", evaluator.title, "OO")
+        folders = [self._compare(evaluator, plain, of_set, name, name)]
         for one in self.studied:
             joined = []
             for place, (profile, system) in enumerate(one.systems.items(), start=1):
                 mine = f"{name}_{system}"
                 protected = recipe.xvectors(3, evaluator.encoder, mine)
                 joined.append(f"p{place}={protected}")
-                out = (
-                    f"{self.out}/metrics/{one.name}/leakage_p{profile}.{evaluator.label}/OP/{name}"
-                )
-                folders.append(recipe.tables.job(
-                    "metrics", 4, out, "%compute_metrics", "leakage", "--utt2spk", of_set,
-                    *recipe.intervals, f"{xvectors}/{name}/xvector.scp",
-                    f"{protected}/xvector.scp", f"{out}/metrics.json",
+                of = plain._replace(system=one.name, attacker=f"p{profile}")
+                folders.append(figures(
+                    recipe, 4, of._replace(family="leakage", condition="OP"), "%compute_metrics",
+                    "leakage", "--utt2spk", of_set, *recipe.intervals,
+                    f"{xvectors}/{name}/xvector.scp", f"{protected}/xvector.scp",
+                    folder=f"{self.out}/metrics",
                 ))  # fmt: skip
                 for trial, condition, enrol in (("trial1", "OP", name), ("trial2", "PP", mine)):
-                    of = (one.name, f"{trial}_p{profile}", condition)
+                    of = of._replace(family=trial, condition=condition)
                     folders.append(self._compare(evaluator, of, of_set, enrol, mine))
             if len(joined) > 1:
                 pair = f"{name}_{one.name}_cross"
                 out = f"{xvectors}/{pair}"
                 recipe.tables.job("joined", 3, out, "%join_xvectors", out, *joined[:2])
-                of, speakers = (one.name, "cross", "PP"), f"{self.out}/trials/cross/utt2spk"
+                speakers = f"{self.out}/trials/cross/utt2spk"
+                of = plain._replace(system=one.name, family="cross", condition="PP")
                 folders.append(self._compare(evaluator, of, speakers, pair, pair))
         return folders
 
     def _compare(
-        self, evaluator: Evaluator, of: tuple[str, str, str], utt2spk: str, enrol: str, trial: str
+        self, evaluator: Evaluator, of: Labels, utt2spk: str, enrol: str, trial: str
     ) -> str:
-        """Plan scores and verification figures of a list. of: system, list with its profile,
-        condition; returns the folder of the figures."""
-        recipe, (system, name, condition) = self.recipe, of
-        path = f"{system}/{name}.{evaluator.label}/{condition}/{self.set}"
-        trials = f"{self.out}/trials/{name.partition('_')[0]}/trials"
-        xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{path}"
+        """Plan scores and verification figures of a list, which is their family, and a profile,
+        their attacker; returns the folder of the figures."""
+        recipe, trials = self.recipe, f"{self.out}/trials/{of.family}/trials"
+        xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{of.path}"
         recipe.tables.job(
             "scores", 4, scores, "%score_trials", "--backend", evaluator.scorer,
             "--asnorm", evaluator.asnorm, f"{xvectors}/{enrol}/xvector.scp",
             f"{xvectors}/{trial}/xvector.scp", trials, f"{scores}/scores",
         )  # fmt: skip
-        out = f"{self.out}/metrics/{path}"
-        return recipe.tables.job(
-            "metrics", 4, out, "%compute_metrics", "verification", "--utt2spk", utt2spk,
-            *recipe.intervals, trials, f"{scores}/scores", f"{out}/metrics.json",
+        return figures(
+            recipe, 4, of, "%compute_metrics", "verification", "--utt2spk", utt2spk,
+            *recipe.intervals, trials, f"{scores}/scores", folder=f"{self.out}/metrics",
         )  # fmt: skip
 
 
@@ -326,9 +332,9 @@ def _attack_target(recipe: Recipe, one: Listed, out: str, bins: str) -> None:
         recipe.informed_backend(4, one.hears, "xvectors")
     scores = one.score(5, folder=f"{out}/scores")
     one.figures(
-        5, "", "%compute_metrics", "verification", "--utt2spk", f"data/{one.trials}/utt2spk",
-        *recipe.intervals, "--bins", bins, f"data/{one.trials}/trials", f"{scores}/scores",
-        folder=f"{out}/metrics",
+        5, VERIFICATION, "%compute_metrics", "verification",
+        "--utt2spk", f"data/{one.trials}/utt2spk", *recipe.intervals, "--bins", bins,
+        f"data/{one.trials}/trials", f"{scores}/scores", folder=f"{out}/metrics",
     )  # fmt: skip
 
 
@@ -342,23 +348,19 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
         gather += ["--speech", system, f"data/{first}", protected]
         tell += ["--target", system, protected]
     for one in listed:
-        gather += ["--attack", f"data/{one.trials}/trials", f"{out}/scores/{one.path}"]
+        paths = (f"{out}/metrics/{one.path}", f"data/{one.trials}/trials")
+        gather += ["--attack", *paths, f"{out}/scores/{one.path}"]
     folders = [f"{out}/metrics/{one.path}" for one in listed]
     if recipe.asked.flag("prosody"):
-        folders += [
-            f"exp/metrics/{system}/utility.prosody/OP/{utility.split_of(name)}"
-            for system in utility.systems
-            for name in utility.trials
-        ]
-    for label in map(label_of, utility.asr):
+        folders += [folder for system in utility.systems for folder in utility.prosody_of(system)]
+    for word in utility.asr:
         for system in utility.everything:
-            for split in utility.splits:
-                path = f"exp/metrics/{system}/utility.{label}/{condition_of(system)}/{split}"
-                folders += [path] if Path(path, ".done").is_file() else []
+            made = utility.measured(system, word)
+            folders += [folder for folder in made if Path(folder, ".done").is_file()]
     results = f"{out}/results"
     tables.add(
-        "results", 7, results, "job_then_job", results, "%collect_results", *gather, results,
-        *folders, "%then", "%collect_whitebox", *tell, results,
+        "results", 7, results, "job_then_job", results, "%collect_results", *gather,
+        *tables.given(folders), results, "%then", "%collect_whitebox", *tell, results,
     )  # fmt: skip
     tables.job("report", 7, f"{out}/report", "%make_report", results, f"{out}/report")
 
@@ -469,13 +471,17 @@ def _speech(study: Generators, system: str, out: str) -> list[str]:
     """Plan figures of speech that run.sh has measured; for both genders together, too."""
     recipe, name, words = study.recipe, study.recipe.asked["evaluation"], []
     for evaluator in recipe.evaluators:
-        path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{name}"
-        own = {gender: f"exp/metrics/{path}_{gender}" for gender in recipe.genders}
-        found = [folder for folder in own.values() if Path(folder, ".done").is_file()]
-        if {own.get("f"), own.get("m")} <= set(found):
-            found.append(_pooled(recipe, evaluator, system, out))
+        both = Labels(name, "", system, SIMILARITY, "", evaluator.title, "OO-OP-PP")
+        found = []
+        for gender in recipe.genders:
+            own = both._replace(split=f"{name}_{gender}", gender=gender)
+            if Path(folder := f"exp/metrics/{own.path}", ".done").is_file():
+                recipe.tables.labels[folder] = own
+                found.append(folder)
+        if {"f", "m"} <= {recipe.tables.labels[folder].gender for folder in found}:
+            found.append(_pooled(recipe, evaluator, both, out))
             found += _attacked(recipe, evaluator, system, out)
-        words += [word for folder in found for word in ("--attacked", folder)]
+        words += recipe.tables.given(found, "--attacked")
     return words
 
 
@@ -500,16 +506,17 @@ def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> li
         options = ["--utt2spk", f"{data}/utt2spk", *recipe.intervals]
         options += [word for path in more for word in ("--more-scores", path)]
         made.append(figures(
-            recipe, 4, f"{system}/{folder.parts[-3]}/{folder.parts[-2]}/{name}",
+            recipe, 4,
+            Labels(name, "", system, VERIFICATION, attacker, evaluator.title, folder.parts[-2]),
             "%compute_metrics", "verification", *options, f"{data}/trials", scores,
             folder=f"{out}/pooled/metrics",
         ))  # fmt: skip
     return made
 
 
-def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
+def _pooled(recipe: Recipe, evaluator: Evaluator, of: Labels, out: str) -> str:
     """Plan similarity of all voices, over both genders as in Liu et al. 2025, Table II."""
-    tables, of_encoder = recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
+    system, tables, of_encoder = of.system, recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
     trials, data = recipe.trials, _both(recipe, out)
 
     def join(of: str, tail: str) -> str:
@@ -532,10 +539,9 @@ def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
             evaluator.asnorm, "--utt2spk", f"{data}/utt2spk", rows, columns, *lists,
         )  # fmt: skip
         pairs += lists
-    path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{recipe.asked['evaluation']}"
     options = ("--utt2spk", f"{data}/utt2spk", *recipe.intervals)
     return figures(
-        recipe, 4, path, "%compute_metrics", "similarity", *options, *pairs,
+        recipe, 4, of, "%compute_metrics", "similarity", *options, *pairs,
         folder=f"{out}/pooled/metrics",
     )  # fmt: skip
 

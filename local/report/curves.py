@@ -18,7 +18,7 @@ from pandas import DataFrame, read_csv
 
 from local.report import draw, frame
 from local.report.frame import number, read_frame
-from local.report.gather import tabulate
+from local.report.gather import labelled, tabulate
 from local.report.papers import CITED, of_table, published
 from local.report.studies import Study, pivot
 from local.report.tables import Table
@@ -92,11 +92,11 @@ def time_rows(generator: str, path: Path) -> list[dict[str, Any]]:
     return _rows(generator, found, n=str(values.get("vectors") or ""))
 
 
-def speech_rows(folders: Iterable[Path], corpus: str) -> list[dict[str, Any]]:
+def speech_rows(lists: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
     """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
-    folders of figures, where they are defined."""
+    labelled folders of figures, where they are defined."""
     rows = []
-    for found in (found for folder in folders for found in tabulate(folder, corpus)[0]):
+    for found in (row for at, of in labelled(lists).items() for row in tabulate(at, of)[0]):
         name, where = found["metric"], {of: found[of] for of in ("evaluator", "split")}
         if name in ("deid", "g_vd", "eer") and found["value"]:
             name = f"{EER_OF}{found['attacker']}" if name == "eer" else name

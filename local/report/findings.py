@@ -83,7 +83,7 @@ def too_weak(results: Results) -> str:
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
     said = [too_weak(results), _too_few(results), _able(results)]
-    known = set(results.metrics["attacker"]) - {UTILITY, "similarity"}
+    known = set(results.metrics["attacker"])
     if missing := absent(known):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
@@ -258,7 +258,7 @@ def _finding(results: Results, evaluator: str, row: Row) -> str:
     text = text.rstrip(". ") + "."
     for m, cell in row.cells.items():
         if m.by and row.values[m] is not None:
-            was = results.value(m.by, row.split, "original", UTILITY, m.name)
+            was = results.value(m.by, row.split, "original", "", m.name, UTILITY)
             told = f" ({m.say(was)} without protection)" if was else ""
             text += f" {USES[m.name].capitalize()} by {m.by}: {cell.text}{told}."
     for worst in results.people.get((row.system, evaluator, row.split), [])[:1]:

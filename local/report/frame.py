@@ -18,9 +18,15 @@ import pandas as pd
 from utils.cli import UserError
 from utils.tables import atomic_write, read_bytes
 
-# What a figure speaks of. condition: OO OA AA; OO-OP-PP for voice similarity matrices, OO-OA-AA for
-# gains on the enrolment-trial lists.
-WHERE = ("corpus", "split", "gender", "system", "attacker", "evaluator", "condition")
+# What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
+# empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
+# condition: OO OA AA; OO-OP-PP for voice similarity matrices, OO-OA-AA for gains on the
+# enrolment-trial lists. Who computes figures gives these labels (Labels of local/plan/options.py).
+LABELS = ("split", "gender", "system", "family", "attacker", "evaluator", "condition")
+WHERE = ("corpus", *LABELS)
+VERIFICATION, REIDENTIFICATION, LEGAL = "verification", "reidentification", "legal"
+SIMILARITY, GAINS, LEAKAGE, CALIBRATION = "similarity", "gains", "leakage", "calibration"
+UTILITY = "utility"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
 METRICS = (*WHERE, "metric", "value", "low", "high", *COUNTS, "settings")
 SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
@@ -29,7 +35,6 @@ TIMINGS = ("corpus", "system", "stage", "rtf", "seconds", "audio_seconds", "jobs
            "hosts", "missing")  # fmt: skip
 NUMBERS = ("value", "low", "high")
 MISSING, UNDEFINED = "not measured", "not defined"
-UTILITY = "utility"  # stands for the attacker where utility was measured, and no privacy
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class Measure:
     """A measure and how its values are written: times `scale`, with `digits` and `unit`.
 
     better: 1 where more is better, -1 where less is, else 0. chance: the measure that says what
-    guessing gives; card: of docs/metrics. attacker, by: of which attack and evaluator a column is,
-    where it is not of its row's.
+    guessing gives; card: of docs/metrics. family, attacker, by: of which figures and evaluator a
+    column is, where it is not of its row's.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Measure:
     better: int = 0
     chance: str = ""
     card: str = ""
+    family: str = ""
     attacker: str = ""
     by: str = ""
 
@@ -214,7 +220,9 @@ def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.D
         text = read_bytes(path).decode("utf-8")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         if next(reader, None) != list(columns):
-            raise UserError(f"{path}:1: other columns than this version writes; run stage 11 again")
+            raise UserError(
+                f"{path}:1: other columns than this version writes; make it anew: run stage 11"
+            )
         rows = []
         for row in filter(None, reader):
             if len(row) != len(columns):

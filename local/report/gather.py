@@ -1,19 +1,17 @@
 """Figures, curves and records of a run, gathered for the folder of results.
 
 `figures.json` has what the pictures need, in the lists `similarity`, `attacks`, `calibrations` and
-`searches`; each entry holds its `where` (split, system, attacker, evaluator, condition) and its
-curves; `prior` holds the ECE of an attacker who hears nothing. Numbers have six digits: pictures
-show no more.
+`searches`; each entry holds its `where` (the labels of metrics.csv) and its curves; `prior` holds
+the ECE of an attacker who hears nothing. Numbers have six digits: pictures show no more.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from local.metrics import verification
-from local.report.frame import COUNTS
+from local.report.frame import COUNTS, LABELS
 from local.report.origin import Json, Missing, lacks
-from local.report.words import GROUPS
 from utils.arrays import Bool, Float64
 from utils.cli import UserError
 from utils.stamps import provenance
@@ -24,24 +22,13 @@ Row = dict[str, str]
 SETTINGS = ("oo", "op", "pp")
 
 
-def where_is(folder: Path, corpus: str) -> Row:
-    """Read system, attacker, evaluator, condition and split off a folder of the recipe.
-
-    The recipe writes figures to .../<system>/<attacker>.<evaluator>/<condition>/<split>, the split
-    ending in the gender (_f, _m, _mixed), and + for each / of an evaluator such as ecapa_mini/plda.
-    """
-    if len(folder.parts) < 4 or "." not in folder.parts[-3]:
-        raise UserError(
-            f"{folder}: not a folder of figures: "
-            "expected <system>/<attacker>.<evaluator>/<condition>/<split>"
-        )
-    system, who, condition, split = folder.parts[-4:]
-    attacker, _, evaluator = who.replace("+", "/").partition(".")
-    ending = split.rpartition("_")[2]
+def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
+    """What each folder of figures speaks of; lists: a folder and the words for LABELS, `-` for none
+    (`Labelled` of local/options.py)."""
     return {
-        "corpus": corpus, "split": split, "gender": ending if ending in GROUPS else "",
-        "system": system, "attacker": attacker, "evaluator": evaluator, "condition": condition,
-    }  # fmt: skip
+        Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
+        for folder, *words in lists
+    }
 
 
 def read_figures(folder: Path) -> Json:
@@ -61,15 +48,15 @@ def _count(figures: Json, name: str) -> object:
     return sum(whole) if len(whole) == 3 else figures.get(name)
 
 
-def tabulate(folder: Path, corpus: str) -> tuple[list[Row], list[Row]]:
-    """The rows of one folder of figures: scalars, and figures by speaker.
+def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
+    """The rows of one folder of figures: scalars, and figures by speaker. where: its labels.
 
     Matrices and zoo points stay in the JSON.
     """
-    where, digest = where_is(folder, corpus), provenance(folder)  # of all that made the figures
+    digest = provenance(folder)  # of all that made the figures
     if digest is None:
         raise UserError(f"{folder}: has no stamp, so nobody can say how it was made; run stage 9")
-    where |= {"settings": digest[:12]}  # as short as git has them
+    where = where | {"settings": digest[:12]}  # as short as git has them
     figures = read_figures(folder)
     intervals = figures.get("intervals")
     bounds = intervals if isinstance(intervals, dict) else {}
@@ -93,16 +80,16 @@ def _is_figure(metric: str) -> bool:
 
 
 def tabulate_all(
-    folders: Sequence[Path], corpus: str
+    folders: Mapping[Path, Row], corpus: str
 ) -> tuple[list[Row], list[Row], list[Missing]]:
-    """The rows of all folders of figures, and the folders that could not be used, each with why."""
+    """The rows of all folders of figures, and the folders that could not be used, each with why.
+    folders: with the labels of each."""
     figures: list[Row] = []
     speakers: list[Row] = []
     missing: list[Missing] = []
-    for folder in folders:
-        where_is(folder, corpus)  # a folder that cannot be one is a mistake of the caller
+    for folder, where in folders.items():
         try:
-            rows, speaker_rows = tabulate(folder, corpus)
+            rows, speaker_rows = tabulate(folder, {"corpus": corpus} | where)
         except UserError as error:
             missing.append(lacks(folder, error))
             continue
@@ -127,73 +114,64 @@ def shorten(value: object) -> object:
     return value
 
 
-def _entry(folder: Path, found: Mapping[str, object]) -> Json:
-    where = where_is(folder, "")
-    kept = {name: where[name] for name in where if name not in ("corpus", "gender")}
-    return {"where": kept} | {name: shorten(value) for name, value in found.items()}
+def _entry(where: Row, found: Mapping[str, object]) -> Json:
+    return {"where": where} | {name: shorten(value) for name, value in found.items()}
 
 
-def of_metrics(folders: Sequence[Path]) -> dict[str, list[Json]]:
+def of_metrics(folders: Mapping[Path, Row]) -> dict[str, list[Json]]:
     """Similarity matrices as lists of rows, with zoo points as lists of pairs, and rank curves."""
     similarity, searches = [], []
-    for folder in folders:
+    for folder, where in folders.items():
         figures = read_figures(folder)
         oo = figures.get("sim_oo")
-        if where_is(folder, "")["attacker"] == "similarity" and isinstance(oo, dict):
+        if not where["attacker"] and isinstance(oo, dict):
             found: Json = {"speakers": list(oo)}
             for s in SETTINGS:
                 sim, zoo = figures.get(f"sim_{s}"), figures.get(f"zoo_{s}")
                 if isinstance(sim, dict) and isinstance(zoo, dict):
                     found[f"sim_{s}"] = [list(row.values()) for row in sim.values()]
                     found[f"zoo_{s}"] = list(zoo.values())
-            similarity.append(_entry(folder, found))
+            similarity.append(_entry(where, found))
         if isinstance(curve := figures.get("cmc_curve"), dict):
-            searches.append(_entry(folder, curve))
+            searches.append(_entry(where, curve))
     return {"similarity": similarity, "searches": searches}
 
 
-def attack(trials_path: Path, folder: Path) -> Json:
-    """ECE profile and histogram of one attack. folder: .../<split> with `scores`."""
-    target, (score,) = _scores(trials_path, folder)
-    return _entry(folder, verification.attack(target, score))
-
-
-def calibration(trials_path: Path, f0: Path, f1: Path) -> Json:
-    """Curves of two runs of a random safeguard. f0, f1: folders with `scores`."""
-    target, (first, second) = _scores(trials_path, f0, f1)
-    return _entry(f0, verification.calibrations(target, first, second))
-
-
-def _scores(trials_path: Path, *folders: Path) -> tuple[Bool, list[Float64]]:
+def _scores(trials_path: Path, *folders: Path) -> list[Bool | Float64]:
     """Which trials are target trials, and their scores in each folder."""
     trials = read_trials(trials_path)
     if trials.target.all() or not trials.target.any():
         raise UserError(f"{trials_path}:1: target and nontarget trials are both needed")
     paths = [folder / "scores" for folder in folders]
-    return trials.target, [
+    return [trials.target] + [
         join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
         for path in paths
     ]
 
 
 def gather(
-    folders: Sequence[Path], attacks: Sequence[Sequence[Path]], runs: Sequence[Sequence[Path]]
-) -> tuple[Json, list[Missing]]:
+    folders: Mapping[Path, Row], used: Container[Path],
+    attacks: Sequence[Sequence[Path]], runs: Sequence[Sequence[Path]],
+) -> tuple[Json, list[Missing]]:  # fmt: skip
     """All that the pictures need, and what of it could not be had.
 
-    folders: with metrics.json; attacks: (trials, score folder); runs: (trials, f0, f1).
+    folders: with the labels of each; used: those with metrics.json; attacks: (folder of its
+    figures, trials, score folder); runs: (folder of their figures, trials, f0, f1).
     """
     missing: list[Missing] = []
     made: dict[str, list[Json]] = {"attacks": [], "calibrations": []}
     jobs: tuple[tuple[str, Callable[..., Json], Sequence[Sequence[Path]]], ...] = (
-        ("attacks", attack, attacks),
-        ("calibrations", calibration, runs),
+        ("attacks", verification.attack, attacks),
+        ("calibrations", verification.calibrations, runs),
     )
-    for name, function, lists in jobs:
-        for paths in lists:
-            where_is(paths[1], "")
+    for name, curves, lists in jobs:
+        for figures, trials, *scores in lists:
+            if figures not in folders:
+                raise UserError(f"{figures}: no folder of --figures, so its labels are not known")
             try:
-                made[name].append(function(*paths))
+                found = curves(*_scores(trials, *scores))
+                made[name].append(_entry(folders[figures], found))
             except UserError as error:
-                missing.append(lacks(paths[1], error))
-    return {**of_metrics(folders), **made, "prior": shorten(verification.prior_profile())}, missing
+                missing.append(lacks(scores[0], error))
+    there = {folder: where for folder, where in folders.items() if folder in used}
+    return {**of_metrics(there), **made, "prior": shorten(verification.prior_profile())}, missing

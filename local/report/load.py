@@ -13,9 +13,11 @@ import pandas as pd
 
 from local.report.frame import (
     METRICS,
+    SIMILARITY,
     SPEAKERS,
     TIMINGS,
     UTILITY,
+    VERIFICATION,
     Value,
     each,
     read_frame,
@@ -77,10 +79,10 @@ class Results:
     missing: list[tuple[str, str]] = field(default_factory=list)
 
     @cached_property
-    def rows(self) -> dict[tuple[str, str, str, str, str], Any]:
-        """Rows of metrics by evaluator, split, system, attacker, metric."""
+    def rows(self) -> dict[tuple[str, ...], Any]:
+        """Rows of metrics by family, evaluator, split, system, attacker, metric."""
         return {
-            (f.evaluator, f.split, f.system, f.attacker, f.metric): f
+            (f.family, f.evaluator, f.split, f.system, f.attacker, f.metric): f
             for f in self.metrics.itertuples(index=False)
         }
 
@@ -89,12 +91,12 @@ class Results:
         """The speakers of each protected group, the worst protected first.
 
         One without target trials has no linkability and comes after the others. How an informed
-        attacker hears voices (similarity_*) is left out.
+        attacker hears voices is left out.
         """
         found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
-            if row.metric in MEASURED and not row.attacker.startswith("similarity_"):
+            if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
                 own = group.setdefault(row.speaker, {})
                 before = own.get(row.metric, (math.nan, ""))[0]
                 if math.isnan(before) or row.value > before:
@@ -145,19 +147,20 @@ class Results:
         return [r for r in (found if isinstance(found, list) else []) if isinstance(r, dict)]
 
     def value(
-        self, evaluator: str, split: str, system: str, attacker: str, metric: str
-    ) -> Value | None:
+        self, evaluator: str, split: str, system: str, attacker: str, metric: str,
+        family: str = VERIFICATION,
+    ) -> Value | None:  # fmt: skip
         """A figure; None where it was not measured."""
-        found = self.rows.get((evaluator, split, system, attacker, metric))
+        found = self.rows.get((family, evaluator, split, system, attacker, metric))
         return None if found is None else value_of(found)
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""
-        return each(self.metrics[self.metrics["attacker"] != UTILITY], "evaluator")
+        return each(self.metrics[self.metrics["family"] != UTILITY], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:
         """Who measured `metric`, a figure of utility, in the order of the table."""
-        return each(where(self.metrics, attacker=UTILITY, metric=metric), "evaluator")
+        return each(where(self.metrics, family=UTILITY, metric=metric), "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator, sorted."""

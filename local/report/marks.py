@@ -11,7 +11,19 @@ from pathlib import Path
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import NOTHING, UTILITY, Measure, Value, measure, number, show, value_of
+from local.report.frame import (
+    LEAKAGE,
+    NOTHING,
+    REIDENTIFICATION,
+    UTILITY,
+    VERIFICATION,
+    Measure,
+    Value,
+    measure,
+    number,
+    show,
+    value_of,
+)
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
 from local.report.studies import FIGURES, headed, nist_table, pivot, spread
@@ -46,11 +58,11 @@ _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voice
         Measure("p_value_cmc_1", "p of CMC@1, {}"),
     )
 }
-_ALIKE = tuple(measure(name, attacker="similarity") for name in ("deid", "g_vd"))
+_ALIKE = tuple(measure(name, family=frame.SIMILARITY) for name in ("deid", "g_vd"))
 _TRAINED = (
     *_ALIKE,
     *(
-        measure("eer", title=f"EER {attacker(name)}", attacker=name)
+        measure("eer", title=f"EER {attacker(name)}", family=VERIFICATION, attacker=name)
         for name in ("unprotected", "ignorant", "aligned", "lazy_informed")
     ),
 )
@@ -119,23 +131,24 @@ class Block:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = frame.where(self.figures, attacker=UTILITY)
+        use = frame.where(self.figures, family=UTILITY)
         return [
-            measure(name, title=_USE[name].format(by), attacker=UTILITY, by=by)
+            measure(name, title=_USE[name].format(by), family=UTILITY, by=by)
             for name in names or _USE
             for by in frame.each(frame.where(use, metric=name), "evaluator")
         ]
 
     @cached_property
     def found(self) -> dict[tuple[str, ...], Value]:
-        """Figures by system, split, attacker, evaluator and metric."""
-        return frame.values(self.figures, "system", "split", "attacker", "evaluator", "metric")
+        """Figures by system, split, family, attacker, evaluator and metric."""
+        by = ("system", "split", "family", "attacker", "evaluator", "metric")
+        return frame.values(self.figures, *by)
 
     def cell(self, row: Row, made: Measure) -> str:
         """A figure of a system and split, of the attacker and by whom the measure names."""
         if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
             return ""
-        return show(self.found.get((*row, made.attacker, made.by, made.name)), made)
+        return show(self.found.get((*row, made.family, made.attacker, made.by, made.name)), made)
 
 
 def use_table(block: Block) -> Table:
@@ -195,7 +208,8 @@ def trainings_table(block: Block) -> Table:
         raise UserError("a table of trainings needs evaluators=")
 
     def cell(row: Row, made: Measure) -> str:
-        at = ("original" if made.attacker == "unprotected" else row[0], row[1], made.attacker)
+        who = "original" if made.attacker == "unprotected" else row[0]
+        at = (who, row[1], made.family, made.attacker)
         own = [block.found.get((*at, by, made.name)) for by in block.evaluators]
         told = show(own[0], made)
         defined = sorted(value.value for value in own if value and value.defined)
@@ -217,11 +231,12 @@ def attackers_table(block: Block) -> Table:
 
     def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> Value | None:
         (system, who, by), (split, made) = row, column
-        attack = f"reid_{who}" if made.name.startswith("reid_") else who
-        return block.found.get((system, split, attack, by, made.name))
+        named = REIDENTIFICATION if made.name.startswith("reid_") else VERIFICATION
+        attack = (LEAKAGE, "") if who == LEAKAGE else (named, who)
+        return block.found.get((system, split, *attack, by, made.name))
 
     evaluators = frame.each(frame.where(block.figures, metric=[*block.wanted]), "evaluator")
-    known = product(block.systems, (*ATTACKERS, "leakage"), evaluators)
+    known = product(block.systems, (*ATTACKERS, LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -233,7 +248,7 @@ def targets_table(block: Block) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.figures[block.figures["attacker"] != UTILITY].assign(evaluator="")
+    attacks = block.figures[block.figures["family"] != UTILITY].assign(evaluator="")
     own = concat([attacks, block.figures])
     found = frame.values(own, "system", "split", "metric", "evaluator")
     there = set(attacks["metric"])

@@ -33,7 +33,8 @@ CITED = {
     "004": "Liu et al. 2025",
 }  # as pages cite them, by the name of the file
 PUBLISHED = (
-    "table", "system", "ours", "set", "attacker", "evaluator", "metric", "value", "spread", "unit",
+    "table", "system", "ours", "set", "family", "attacker", "evaluator", "metric", "value",
+    "spread", "unit",
 )  # fmt: skip
 _OF_ONE = {"%": 100, "dB": 1, "bit": 1, "": 1}
 # place: where a statement stands in the paper; why: what was seen here, or what is missing, with a
@@ -48,7 +49,7 @@ _TITLES = {name: made.title for name, made in MEASURES.items()} | {
     "max_cosine": "largest",
 } | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
 Ours = Mapping[str, Value | None]  # by our set
-Place = tuple[str, str, str]  # split, attacker, metric
+Place = tuple[str, str, str, str]  # split, family, attacker, metric
 _OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
 
 
@@ -153,7 +154,7 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
         who = attackers.get(row.attacker, row.attacker)
         found = {}
         for split in splits.get(row.set.replace(" ", "_"), ()):
-            own = figures.get((split, who, row.metric), {})
+            own = figures.get((split, row.family, who, row.metric), {})
             found[split] = next((value for system, value in own.items() if system in names), None)
         return found
 
@@ -162,12 +163,12 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
 
 
 def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, Value]]:
-    """Figures of use, and of privacy by these evaluators: by split, attacker and metric, systems in
-    order with their values, of equal ones the first."""
+    """Figures of use, and of privacy by these evaluators: by split, family, attacker and metric,
+    systems in order with their values, of equal ones the first."""
     found: dict[Place, dict[str, Value]] = {}
     for f in (f for at in folders for f in frame.read_metrics(at / "metrics.csv").itertuples()):
-        if f.attacker == frame.UTILITY or f.evaluator in evaluators.split(","):
-            own = found.setdefault((f.split, f.attacker, f.metric), {})
+        if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
+            own = found.setdefault((f.split, f.family, f.attacker, f.metric), {})
             own.setdefault(f.system, frame.value_of(f))
     return found
 
@@ -204,8 +205,10 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
     """
     by_system |= not any(value for ours in rows["ours_here"] for value in ours.values())
     rows = rows.assign(by=rows["evaluator"] if rows["evaluator"].nunique() > 1 else "")
-    attackers = rows.groupby(["system", "set", "metric", "by"])["attacker"].nunique()
-    rows["who"] = rows["attacker"] if (attackers > 1).any() else ""
+    family = rows["family"].where(rows["family"] != frame.VERIFICATION, "")
+    who = (family + "_" + rows["attacker"]).str.strip("_")
+    attackers = who.groupby([rows[name] for name in ("system", "set", "metric", "by")]).nunique()
+    rows["who"] = who if (attackers > 1).any() else ""
     rows["of"] = rows["set"] if by_system and rows["set"].nunique() > 1 else ""
     names = ["system"] if by_system else ["system", "set"]
     rows["row"] = [*zip(*(rows[name] for name in names), strict=True)]

@@ -20,8 +20,10 @@ from local.report.draw import Drawing, Picture
 from local.report.frame import (
     MEASURES,
     NOTHING,
+    SIMILARITY,
     UTILITY,
     UTILITY_MEASURES,
+    VERIFICATION,
     Measure,
     Value,
     number,
@@ -88,7 +90,9 @@ def _pooled(results: Results) -> pd.DataFrame:
         own = [(j, j.verdict.attack) for j in judged if j.verdict.attack]
         if own:
             j, attack = min(own, key=lambda pair: pair[0].eer.value)
-            eer = results.rows.get((attack.evaluator, j.split, system, attack.attacker, "eer"))
+            eer = results.rows.get(
+                (VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
+            )
             name = f"{attack.evaluator}, {j.group}"
             for row in (eer, bares.get((j.split, attack.evaluator))):
                 rows += [row._replace(evaluator=name)] if row is not None else []
@@ -153,7 +157,7 @@ def scatter(results: Results, evaluator: str) -> Drawing | None:
     points, left_out = [], []
     systems, splits = results.systems(), results.splits(evaluator)
     for (i, system), (j, split) in product(enumerate(systems), enumerate(splits)):
-        deid, g_vd = (results.value(evaluator, split, system, "similarity", m)
+        deid, g_vd = (results.value(evaluator, split, system, "", m, SIMILARITY)
                       for m in ("deid", "g_vd"))  # fmt: skip
         if deid is not None and g_vd is not None:
             if deid.defined and g_vd.defined:
@@ -298,14 +302,14 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     series: of results.target_series.
     """
     targets = results.target_series()[series]
-    values = {t: results.value(by, split, t, UTILITY, metric) or NOTHING for t in targets}
+    values = {t: results.value(by, split, t, "", metric, UTILITY) or NOTHING for t in targets}
     found = {target: value for target, value in values.items() if value.defined}
     if len(found) < 3:
         return None
     m, (first, *_, last) = MEASURES[metric], found
     canvas, axes = draw.new(2.7, f"{split}, {by}", f"target voice, {first} to {last}", m.heading,
                             grid="y")  # fmt: skip
-    before = results.value(by, split, "original", UTILITY, metric)
+    before = results.value(by, split, "original", "", metric, UTILITY)
     if before is not None:
         axes.axhline(m.scale * before.value, color=draw.INK, ls=":", label="original speech")
     for i, value in enumerate(found.values(), 1):
@@ -364,7 +368,7 @@ def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
     draws: list[Draw] = [partial(trade_off, trade, results.systems())
                          for trade in select.trades(results.metrics)]  # fmt: skip
-    useful = where(results.metrics, attacker=UTILITY, metric=UTILITY_MEASURES)
+    useful = where(results.metrics, family=UTILITY, metric=UTILITY_MEASURES)
     measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     draws += [
         partial(by_target, results, f.metric, f.evaluator, f.split, series)

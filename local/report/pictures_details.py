@@ -15,7 +15,7 @@ from matplotlib.projections.polar import PolarAxes
 from local.metrics.similarity import dominance_of_rows
 from local.report import draw
 from local.report.draw import Drawing
-from local.report.frame import NOTHING, number, percent, where
+from local.report.frame import CALIBRATION, NOTHING, SIMILARITY, number, percent, where
 from local.report.load import Results
 from local.report.words import PROTECTED, attacker, enumerate_words
 from utils.arrays import Float64
@@ -82,8 +82,8 @@ def _quadrants(canvas: Canvas, axes: Axes, matrices: Sequence[Matrix], names: li
 def _matrix_finding(
     results: Results, where: dict[str, str], names: list[str], oo: Matrix, op: Matrix
 ) -> str:
-    of = (where["evaluator"], where["split"], where["system"], "similarity")
-    deid, g_vd = (results.value(*of, metric) or NOTHING for metric in ("deid", "g_vd"))
+    of = (where["evaluator"], where["split"], where["system"], "")
+    deid, g_vd = (results.value(*of, metric, SIMILARITY) or NOTHING for metric in ("deid", "g_vd"))
     worst = int(np.argmax(dominance_of_rows(op)))
     text = (
         f"The diagonal between original and protected speech of {where['system']} is "
@@ -220,7 +220,7 @@ def distortion(results: Results, entry: Entry) -> Drawing:
         ("linear", "c_ece_linear", "run 1, linear from run 0: C_ECE"),
         ("isotonic", "c_ece_isotonic", "run 1, isotonic from run 0: C_ECE"),
     )):  # fmt: skip
-        found[name] = (results.value(*of, "calibration", metric) or NOTHING).value
+        found[name] = (results.value(*of, "", metric, CALIBRATION) or NOTHING).value
         lines.append((f"{text} {number(found[name], 3)}", entry["ece"][name], i))
     canvas, axes = draw.new(3.3, subject)
     _profiles(axes, results.pictures["prior"], lines, shade=False)

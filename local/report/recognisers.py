@@ -19,7 +19,7 @@ def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
     Original speech is among the systems. Of each pair that they order the other way round it is
     told whether either is sure, that is whether the intervals of the two systems are apart.
     """
-    own = frame.where(figures, attacker=UTILITY, metric=metric)
+    own = frame.where(figures, family=UTILITY, metric=metric)
     values: dict[str, dict[str, dict[str, Value]]] = {}
     for (split, by, system), value in frame.values(own, "split", "evaluator", "system").items():
         if value.defined:

@@ -12,9 +12,12 @@ from local.metrics.detection import folded
 from local.report.frame import (
     MEASURES,
     NOTHING,
+    REIDENTIFICATION,
+    SIMILARITY,
     UNDEFINED,
     UTILITY,
     UTILITY_MEASURES,
+    VERIFICATION,
     Measure,
     Value,
     each,
@@ -109,11 +112,11 @@ def attacks(results: Results, system: str, split: str) -> list[Attack]:
 
 
 def _attack(results: Results, f: Any) -> Attack:
-    def value(system: str, who: str, metric: str) -> Value:
-        return results.value(f.evaluator, f.split, system, who, metric) or NOTHING
+    def value(system: str, who: str, metric: str, family: str = VERIFICATION) -> Value:
+        return results.value(f.evaluator, f.split, system, who, metric, family) or NOTHING
 
-    reid = f"reid_{f.attacker}"
-    named = results.rows.get((f.evaluator, f.split, f.system, reid, NAMED))
+    reid = REIDENTIFICATION
+    named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
     people = value(f.system, f.attacker, "n_target_speakers").value
     if named is not None:
         people = parse(named.n_speakers)
@@ -124,8 +127,8 @@ def _attack(results: Results, f: Any) -> Attack:
         value("original", "unprotected", "eer"),
         value(f.system, f.attacker, "eer_rise"),
         named=named.value if named else math.nan,
-        chance=value(f.system, reid, f"chance_{NAMED}").value,
-        named_bare=value("original", "reid_unprotected", NAMED).value,
+        chance=value(f.system, f.attacker, f"chance_{NAMED}", reid).value,
+        named_bare=value("original", "unprotected", NAMED, reid).value,
         recordings=parse(named.n_segments) / people if named and people else math.nan,
         people=people,
     )
@@ -162,7 +165,7 @@ def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, attacker=UTILITY, metric=UTILITY_MEASURES)
+    own = where(metrics, family=UTILITY, metric=UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -316,8 +319,8 @@ def _points(
 SUMMARY = (  # without an attacker: of the strongest one measured
     measure("eer", title="Privacy: EER"),
     measure("d_ece", title="Privacy: D_ECE"),
-    measure("deid", title="Privacy: DeID", attacker="similarity"),
-    measure("g_vd", title="Distinctiveness: G_VD", attacker="similarity"),
+    measure("deid", title="Privacy: DeID", family=SIMILARITY),
+    measure("g_vd", title="Distinctiveness: G_VD", family=SIMILARITY),
 )
 
 
@@ -350,7 +353,7 @@ def summary(results: Results, evaluator: str) -> list[Row]:
     own = where(results.metrics, evaluator=evaluator)
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
     useful = [
-        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", attacker=UTILITY, by=by)
+        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=UTILITY, by=by)
         for name in UTILITY_MEASURES
         for by in results.recognisers(name)
     ]
@@ -359,7 +362,14 @@ def summary(results: Results, evaluator: str) -> list[Row]:
         for system in results.systems():
             who = best.get((split, system), "")
             values = {
-                m: results.value(m.by or evaluator, split, system, m.attacker or who, m.name)
+                m: results.value(
+                    m.by or evaluator,
+                    split,
+                    system,
+                    "" if m.family else who,
+                    m.name,
+                    m.family or VERIFICATION,
+                )
                 for m in (*SUMMARY, *useful)
             }
             if any(values[m] is not None for m in SUMMARY):

@@ -131,15 +131,15 @@ SPACE = [
     )
     for prefix, chance in (("", ""), ("chance_", "chance"))
 ]  # fmt: skip
-Place = tuple[str, str, str]  # system, attacker, evaluator
+Place = tuple[str, str, str]  # system, list, evaluator
 
 
 class Searches(Study):
     """The study's figures, and what follows from them: shares of what is possible above chance
     (above_<metric>) and p values corrected over the systems (holm_<metric>).
 
-    Attackers are the lists: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>, of profile p. found: by
-    system, attacker, evaluator, metric; counts: speech behind each list.
+    Lists: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>, of profile p. found: by system, list,
+    evaluator, metric; counts: speech behind each list.
     """
 
     template = "nist"
@@ -150,17 +150,19 @@ class Searches(Study):
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
         figures = figures if "tag" in figures else frame.with_numbers(figures)
-        self.found = frame.values(figures, "system", "attacker", "evaluator", "metric")
+        lists = (figures["family"] + "_" + figures["attacker"]).str.removesuffix("_")
+        figures = figures.assign(list=lists)
+        self.found = frame.values(figures, "system", "list", "evaluator", "metric")
         self.systems = [s for s in frame.each(figures, "system") if s != ORIGINAL]
         self.evaluators = frame.each(figures, "evaluator")
-        profiles = {name.rpartition("_p")[2] for name in figures["attacker"] if "_p" in name}
+        profiles = {profile.removeprefix("p") for profile in figures["attacker"] if profile}
         self.profiles = sorted(profiles, key=int)
         eers = frame.where(figures, metric="eer")
-        lists = eers["attacker"].str.split("_p").str[0]
-        self.counts = sorted({*zip(lists, *(eers[name] for name in frame.COUNTS), strict=True)})
+        counts = zip(eers["family"], *(eers[name] for name in frame.COUNTS), strict=True)
+        self.counts = sorted({*counts})
         for f in frame.where(figures, metric="p_cos").itertuples():
             segments = Value(frame.parse(f.n_segments))
-            self.found[f.system, f.attacker, f.evaluator, "segments"] = segments
+            self.found[f.system, f.list, f.evaluator, "segments"] = segments
         for evaluator, profile in self.places:
             self._derive([(s, f"leakage_p{profile}", evaluator) for s in self.systems])
 
@@ -175,9 +177,9 @@ class Searches(Study):
             for at, one in zip(of_systems, holm(values), strict=True):
                 self.found[*at, f"holm_{metric}"] = Value(one)
 
-    def value(self, system: str, attacker: str, evaluator: str, metric: str) -> Value:
+    def value(self, system: str, of: str, evaluator: str, metric: str) -> Value:
         """A figure, which is NaN where it was not measured or is not defined."""
-        return self.found.get((system, attacker, evaluator, metric), NOTHING)
+        return self.found.get((system, of, evaluator, metric), NOTHING)
 
     @property
     def places(self) -> list[tuple[str, str]]:
@@ -371,9 +373,9 @@ def _above(value: float, chance: float) -> float:
 
 
 def _theirs(table: str, kind: str = "") -> dict[str, DataFrame]:
-    """Figures of a table of the paper by system; kind: how their attackers begin."""
+    """Figures of a table of the paper by system; kind: their family."""
     found = of_table("003", table)
-    found = found[(found["ours"] != ORIGINAL) & found["attacker"].str.startswith(kind)]
+    found = found[(found["ours"] != ORIGINAL) & found["family"].str.startswith(kind)]
     return dict(iter(found.groupby("system", sort=False)))
 
 
@@ -494,7 +496,7 @@ class Targets(Study):
 
         Word error rate, recall of emotions and opinion score are there where they were measured.
         """
-        use = frame.where(self.figures, attacker=UTILITY)
+        use = frame.where(self.figures, family=UTILITY)
         index = frame.values(use, "split", "evaluator", "metric", "system")
         places = sorted({key[:2] for key in index})
         speech = {ORIGINAL: [ORIGINAL], **self.series}

@@ -1,21 +1,26 @@
 """The tables that people read: what each shows is data, and one function makes them of figures."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
-from local.report import select
+from local.report import frame, select
 from local.report.frame import (
+    CALIBRATION,
+    GAINS,
     MEASURES,
     MISSING,
     NOTHING,
+    REIDENTIFICATION,
+    SIMILARITY,
     UNDEFINED,
     UTILITY,
     UTILITY_MEASURES,
+    VERIFICATION,
     Measure,
     Value,
     measure,
@@ -35,8 +40,8 @@ CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says noth
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
 }
-_CONDITION_OF = CONDITION | {"similarity": "OO-OP-PP", "gains": "OO-OA-AA"}
-SUBJECT = ("split", "system", "attacker", "condition")
+_CONDITION_OF = {SIMILARITY: "OO-OP-PP", GAINS: "OO-OA-AA"}
+SUBJECT = ("split", "system", "family", "attacker", "condition")
 
 
 @dataclass(frozen=True)
@@ -54,17 +59,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Spec:
-    """A table with a row for each subject of some attackers, by split and system.
+    """A table with a row for each subject of a family of figures, by split and system.
 
-    attackers: those whose names follow `prefix`, or by default the one named by it. counts: its
-    last columns.
+    counts: its last columns. attackers: those that have rows; by default figures of no attacker.
     """
 
     title: str
     columns: Sequence[Measure]
-    prefix: str
+    family: str
     counts: Mapping[str, str]
-    attackers: Mapping[str, str] = field(default_factory=dict)
+    attackers: Collection[str] = ()
 
 
 def _measures(*names: str) -> tuple[Measure, ...]:
@@ -86,10 +90,11 @@ ATTACK_COLUMNS = (
 SIMILARITY_COLUMNS = _measures("deid", "g_vd", "d_diag_oo", "d_diag_op", "d_diag_pp")
 SUMMARY_COLUMNS = (
     *SIMILARITY_COLUMNS[:2],
-    *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}", attacker=a)
+    *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}",
+              family=VERIFICATION, attacker=a)
       for a in ("unprotected", "ignorant", "lazy_informed")),
-    measure("d_ece", title="D_ECE lazy-informed", attacker="lazy_informed"),
-    measure("linkability", title="linkability lazy-informed", attacker="lazy_informed"),
+    *(measure(name, title=f"{title} lazy-informed", family=VERIFICATION, attacker="lazy_informed")
+      for name, title in (("d_ece", "D_ECE"), ("linkability", "linkability"))),
 )  # fmt: skip
 CALIBRATION_COLUMNS = _measures(
     "d_ece_f0", "d_ece_f1", "c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated"
@@ -113,7 +118,7 @@ REID_COLUMNS = tuple(
 PROSODY_COLUMNS = _measures("f0_correlation", "voicing_agreement", "duration_drift", "level_change",
                             "clipping", "clipping_original")  # fmt: skip
 GAINS_COLUMNS = tuple(
-    measure(name, title=f"{MEASURES[name].heading}, {of}", unit="", attacker=who)
+    measure(name, title=f"{MEASURES[name].heading}, {of}", unit="", family=who)
     for lists, pairs in (
         ("d_ece_oa_oo", "d_ece_op_oo"),
         ("cllr_min_oa_oo", "cllr_min_op_oo"),
@@ -121,39 +126,40 @@ GAINS_COLUMNS = tuple(
         ("g_cllr_min_lists", "g_cllr_min"),
     )
     for name, of, who in (
-        (lists, "lists (the paper's)", "gains"),
-        (pairs, "all pairs", "similarity"),
+        (lists, "lists (the paper's)", GAINS),
+        (pairs, "all pairs", SIMILARITY),
     )
 )
 PEOPLE = {"speakers": "n_speakers"}
 SPEECH = PEOPLE | {"segments": "n_segments"}
 TRIALS = SPEECH | {"target trials": "n_target", "nontarget trials": "n_nontarget"}
 PAIRS = SPEECH | {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
-SUMMARY = Spec("Summary", SUMMARY_COLUMNS, "similarity", SPEECH)
-ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, "", TRIALS, CONDITION)
-REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS, "reid_",
-            PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
-GAINS = Spec(
+SUMMARY = Spec("Summary", SUMMARY_COLUMNS, SIMILARITY, SPEECH)
+ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, VERIFICATION, TRIALS,
+               CONDITION)  # fmt: skip
+REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS,
+            REIDENTIFICATION, PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
+GAINED = Spec(
     "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
     "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments",
-    GAINS_COLUMNS, "similarity", SPEECH,
+    GAINS_COLUMNS, SIMILARITY, SPEECH,
 )  # fmt: skip
 LEAKAGE = Spec("Identity leakage in embedding space, protected to original segments",
-               LEAKAGE_COLUMNS, "leakage", SPEECH)  # fmt: skip
-LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, "legal_",
+               LEAKAGE_COLUMNS, frame.LEAKAGE, SPEECH)  # fmt: skip
+LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, frame.LEGAL,
              PEOPLE, CONDITION)  # fmt: skip
 PROSODY = Spec("Prosody: protected speech beside its original", PROSODY_COLUMNS, UTILITY, SPEECH)
 SPECS = (
     SUMMARY,
     ATTACKS,
     REID,
-    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS, "similarity", PAIRS),
+    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS, SIMILARITY, PAIRS),
     Spec("Voice similarity, as heard by evaluators trained on protected speech (VoicePAT's G_VD)",
-         SIMILARITY_COLUMNS, "similarity_", SPEECH, CONDITION),
-    GAINS,
+         SIMILARITY_COLUMNS, SIMILARITY, SPEECH, CONDITION),
+    GAINED,
     LEAKAGE,
     Spec("Calibration by an ignorant attacker who has another protected run (not defined for a "
-         "deterministic system)", CALIBRATION_COLUMNS, "calibration", TRIALS),
+         "deterministic system)", CALIBRATION_COLUMNS, CALIBRATION, TRIALS),
     LEGAL,
 )  # fmt: skip
 
@@ -161,15 +167,16 @@ SPECS = (
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
     found = values(metrics, *SUBJECT, "metric")
-    names = {spec.prefix + name: attacker(name) for name in spec.attackers}
-    own = where(metrics, attacker=[*names] or spec.prefix).drop_duplicates([*SUBJECT])
+    named = bool(spec.attackers)
+    own = where(metrics, family=spec.family, attacker=[*spec.attackers] or "")
+    own = own.drop_duplicates([*SUBJECT])
     rows = []
     for f in own.sort_values("split", kind="stable").itertuples():
-        who = [names[f.attacker], f.condition] if names else []
+        who = [attacker(f.attacker), f.condition] if named else []
         cells = (_cell(found, f, m) for m in spec.columns)
         counts = (getattr(f, name) for name in spec.counts.values())
         rows.append([f.split, f.system, *who, *cells, *counts])
-    who = ["attacker", "condition"] if names else []
+    who = ["attacker", "condition"] if named else []
     titles = (m.heading for m in spec.columns)
     return Table(["split", "system", *who, *titles, *spec.counts], rows, 2 + len(who))
 
@@ -177,10 +184,11 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
 def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     """The figure of a column; canonical correlation is not defined where too few segments make it 1
     by construction."""
-    of = (f.split, f.system, f.attacker, f.condition)
-    if m.attacker:
+    of = (f.split, f.system, f.family, f.attacker, f.condition)
+    if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
-        of = (f.split, who, m.attacker, _CONDITION_OF[m.attacker])
+        condition = CONDITION.get(m.attacker) or _CONDITION_OF[m.family]
+        of = (f.split, who, m.family, m.attacker, condition)
     if m.name == "cca_top10" and found.get((*of, m.chance), NOTHING).value > CERTAIN:
         return UNDEFINED
     return show(found.get((*of, m.name)), m)
@@ -232,7 +240,7 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
     recogniser and, in brackets, what it was without protection."""
     useful = {
         (f.metric, f.evaluator, f.split, f.system): value_of(f)
-        for f in where(metrics, attacker=UTILITY, metric=UTILITY_MEASURES).itertuples()
+        for f in where(metrics, family=UTILITY, metric=UTILITY_MEASURES).itertuples()
     }
     measured = list(dict.fromkeys(key[:2] for key in useful))
     bare, rows = select.unprotected(metrics), []

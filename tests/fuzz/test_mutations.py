@@ -24,7 +24,7 @@ import torch
 import yaml
 
 from local.protocols.attackers import Side
-from local.report.frame import METRICS, SPEAKERS, write_frame
+from local.report.frame import METRICS, SPEAKERS, WHERE, write_frame
 from local.report.gather import gather, tabulate
 from local.report.load import load_results
 from local.report.origin import attacks, settings_of_systems
@@ -184,7 +184,9 @@ def of_settings(root: Path) -> Iterator[Target]:
 
 def of_results(root: Path) -> Iterator[Target]:
     """Figures, what they came from, and the results that a report is made of."""
-    folder = root / "b2/ignorant.e/OA/x_f"
+    folder = root / "figures"
+    words = ("x", "x_f", "f", "b2", "verification", "ignorant", "e", "OA")
+    of = dict(zip(WHERE, words, strict=True))
     command = ["job", str(folder), "x.py", "--a", "1"]
     stamps.begin([folder], command)
     figures = {
@@ -195,7 +197,9 @@ def of_results(root: Path) -> Iterator[Target]:
     }  # fmt: skip
     path = _write(folder / "metrics.json", json.dumps(figures))
     stamps.finish([folder], command)
-    yield Target(path, "json", lambda: (tabulate(folder, "x"), gather([folder], [], [])))
+    yield Target(
+        path, "json", lambda: (tabulate(folder, of), gather({folder: of}, [folder], [], []))
+    )
 
     def current() -> None:
         why = stamps.why_stale([folder], command)
@@ -214,9 +218,9 @@ def of_results(root: Path) -> Iterator[Target]:
 
     yield Target(path, "json", read_attack)
     results = root / "results"
-    rows = tabulate(folder, "x")[0]
+    rows = tabulate(folder, of)[0]
     write_frame(results / "metrics.csv", METRICS, rows)
-    write_frame(results / "per_speaker.csv", SPEAKERS, tabulate(folder, "x")[1])
+    write_frame(results / "per_speaker.csv", SPEAKERS, tabulate(folder, of)[1])
     for name, value in (("figures", {}), ("clips", [{}]), ("run", {"corpus": "x"})):
         _write(results / f"{name}.json", json.dumps(value))
 
