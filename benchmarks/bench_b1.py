@@ -25,7 +25,7 @@ import numpy as np
 
 from steps.anonymisers.registry import load_anonymiser
 from steps.audio import read_audio
-from steps.sources import Resources, Source, make_keys
+from steps.sources import Resources, SourceSpeaker, make_keys
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
 from utils.archives import ArchiveWriter
@@ -70,16 +70,18 @@ def make_pool(folder: Path, waves: list[Float64]) -> Path:
     return folder
 
 
-def speakers(waves: list[Float64]) -> list[Source]:
+def speakers(waves: list[Float64]) -> list[SourceSpeaker]:
     """Whoever speaks in each file, with an x-vector and F0 statistics."""
     rng = np.random.default_rng(1)
     return [
-        Source(f"s{n}", None, rng.standard_normal(DIMENSION), compute_f0_stats([extract_f0(wave)]))
+        SourceSpeaker(
+            f"s{n}", None, rng.standard_normal(DIMENSION), compute_f0_stats([extract_f0(wave)])
+        )
         for n, wave in enumerate(waves)
     ]
 
 
-def b1_seconds(conf: Path, pool: Path, waves: list[Float64], sources: list[Source]) -> float:
+def b1_seconds(conf: Path, pool: Path, waves: list[Float64], sources: list[SourceSpeaker]) -> float:
     """Process CPU time to convert all files, with nothing kept from an earlier run."""
     system = load_anonymiser(conf, resources=Resources(pool, (pool,), f0=pool))
     keys = make_keys("utt", {source.speaker: source.speaker for source in sources}, "set", [])

@@ -30,7 +30,7 @@ from steps.anonymisers.external import (
     find_suffix,
 )
 from steps.audio import read_audio
-from steps.sources import Key, Source
+from steps.sources import SourceSpeaker, VoiceKey
 from utils.arrays import Float64
 
 GOAL = 1e-3  # CPU-seconds a file
@@ -53,7 +53,7 @@ def take(folder: Path, original: dict[str, Float64]) -> None:
     suffix = find_suffix(folder, find_names(folder), original)
     system = External(SpeechSettings("external", str(folder), suffix), find_speech(folder, suffix))
     for utt, wave in original.items():
-        system.transform(wave, Key("utt", ("set", utt)), Source("s"))
+        system.transform(wave, VoiceKey("utt", ("set", utt)), SourceSpeaker("s"))
 
 
 def read(folder: Path, original: dict[str, Float64]) -> None:

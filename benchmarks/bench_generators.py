@@ -23,13 +23,13 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import torch
 
-from steps.generators.base import load_generator
+from steps.generators.base import Wanted, load_generator
 from steps.generators.identity import measure_capacity
 from steps.generators.idmap import MlpTrainer
 from steps.generators.idmap_diff import DiffTrainer
 from steps.generators.indexed import IdMapGenerator, IdMapSettings
-from steps.generators.training import Model, TrainedFolder, TrainingVectors
-from steps.sources import Key, Resources
+from steps.generators.training import IndexModel, TrainedFolder, TrainingVectors
+from steps.sources import FIRST, NOTHING, SystemRun, VoiceKey
 
 D, SPEAKERS, UTTERANCES = 512, 247, 8
 ONE_BY_ONE, MANY, RUNS = 100, 10_000, 7
@@ -59,29 +59,29 @@ def cpu_seconds(function: Callable[[], object], runs: int = RUNS) -> float:
 def time_average(data: TrainingVectors) -> float:
     """Seconds a vector."""
     values = {"name": "average"}
-    made = load_generator(values, "bench", seed=0, draw=0, resources=Resources())
+    made = load_generator(values, SystemRun("bench", NOTHING, FIRST))
     pool = data.means.astype(np.float64)
     made.fit(pool, data.speakers, ["f"] * SPEAKERS)
     sources = np.random.default_rng(1).standard_normal((ONE_BY_ONE, D))
-    keys = [Key("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
+    keys = [VoiceKey("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
 
     def run() -> None:
         for key, x in zip(keys, sources, strict=True):
-            made.generate(key, x, "f", None, {"nobody"})
+            made.generate(Wanted(key, x, None, {"nobody"}))
 
     return cpu_seconds(run) / ONE_BY_ONE
 
 
-def time_one_by_one(name: str, model: Model) -> float:
+def time_one_by_one(name: str, model: IndexModel) -> float:
     """Seconds a vector, the index of the key included."""
     folder = TrainedFolder(name, model, 1.0, SPEAKERS, same_person=2.0)  # nobody is nearer
     model.norm_limits = (0.0, float("inf"))
-    made = IdMapGenerator(IdMapSettings(name), folder, 0, 0)
-    keys = [Key("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
+    made = IdMapGenerator(IdMapSettings(name), SystemRun("bench", NOTHING, FIRST), folder)
+    keys = [VoiceKey("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
 
     def run() -> None:
         for key in keys:
-            made.generate(key)
+            made.generate(Wanted(key))
 
     return cpu_seconds(run) / ONE_BY_ONE
 
@@ -112,7 +112,7 @@ def report(name: str, data: TrainingVectors, average: float) -> bool:
     return one <= most * average and 1e5 * many <= longest
 
 
-def report_capacity(model: Model) -> None:
+def report_capacity(model: IndexModel) -> None:
     """Time and memory of Fig. 11."""
     started = time.process_time()
     blocks = (

@@ -23,14 +23,14 @@ import numpy as np
 from benchmarks.bench_mcadams import load_speech
 from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.audio import SAMPLE_RATE
-from steps.sources import Key, Source
+from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import load_system
 from steps.standalone.stream import Live, make_live
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.world import extract_f0
 from utils.arrays import Float64
 
-KEY = Key("spk", ("stream", "speaker"), ("stream", "speaker"))
+KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))
 BLOCKS, LOOK_AHEAD, CONTEXT, SECONDS = (0.04, 0.1, 0.2), 0.1, 1.0, 12.0
 GOAL = 1.0
 
@@ -56,7 +56,7 @@ def apart(made: Float64, whole: Float64) -> float:
 
 def report(name: str, system: Anonymiser, wave: Float64) -> bool:
     """A line for each block size; True where all keep up, and McAdams is exact."""
-    source = Source("speaker", f0=compute_f0_stats([extract_f0(wave)]))
+    source = SourceSpeaker("speaker", f0=compute_f0_stats([extract_f0(wave)]))
     whole = system.transform(wave, KEY, source)[0]
     good = True
     for block in BLOCKS:
@@ -80,7 +80,9 @@ def main() -> int:
     wave = np.concatenate(waves)[: round(SECONDS * SAMPLE_RATE)]
     print(f"{SECONDS:g} s of {where}, one core; look-ahead {LOOK_AHEAD:g} s, context {CONTEXT:g} s")
     system = load_system(ROOT / "models/bn", 0).anonymiser
-    system.transform(wave[:16000], KEY, Source("x", f0=compute_f0_stats([])))  # loads what it needs
+    system.transform(
+        wave[:16000], KEY, SourceSpeaker("x", f0=compute_f0_stats([]))
+    )  # loads what it needs
     fixed = load_anonymiser(ROOT / "egs/TEMPLATE/conf/systems/mcadams.yaml")
     exact = report("mcadams", fixed, wave)
     return 0 if report("bn", system, wave) and exact else 1

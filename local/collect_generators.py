@@ -33,16 +33,16 @@ def main(
 ) -> None:  # fmt: skip
     from pandas import DataFrame
 
-    from local.report import curves
+    from local.report import generators as report
     from utils.tables import read_json_object
 
-    rows = curves.capacity_rows(curves.REAL, real / "capacity.tsv")
+    rows = report.capacity_rows(report.REAL, real / "capacity.tsv")
     for name, capacity, seconds in generator:
-        rows += curves.capacity_rows(name, Path(capacity) / "capacity.tsv")
-        rows += curves.time_rows(name, Path(seconds) / "time.json")
-    rows += curves.speech_rows(attacked)
-    rows += [row for name, _, _ in generator for row in curves.published_rows(name)]
-    curves.Generators(DataFrame(rows, columns=curves.COLUMNS)).write(
+        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
+        rows += report.time_rows(name, Path(seconds) / "time.json")
+    rows += report.speech_rows(attacked)
+    rows += [row for name, _, _ in generator for row in report.published_rows(name)]
+    report.Generators(DataFrame(rows, columns=report.COLUMNS)).write(
         out, command_log, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again with local/find_threshold.py"),
     )  # fmt: skip

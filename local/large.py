@@ -7,12 +7,6 @@
   figures      adds the parts and writes the figures as JSON, each with bounds of its exact value
   run          all three, one part after the other
 
-and EER and D_ECE against the number of speakers (Liu et al. 2025, Fig. 9), as in large.sh:
-
-  populations  draws populations of speakers, simulated or real, and plans all pairs of each
-  curve        adds the parts of all populations of a system
-  collect      puts together the curves of systems: tables and a figure
-
 Target pairs are those of one speaker (utt2spk); a pair of an utterance with itself is no trial.
 XVECTORS is an .scp or .ark file or a folder with xvector.scp, DATA a data directory. See
 docs/populations.md.
@@ -27,21 +21,11 @@ from typing import Annotated, Any, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import COMMAND_LOG, Bootstrap, CommandLog, CorpusName, EncoderName
-from steps.options import (
-    Asnorm,
-    Device,
-    Generator,
-    GeneratorBackend,
-    Pool,
-    PoolData,
-    ScoringBackend,
-    Sources,
-    load_sampler,
-)
-from utils.cli import COMMON, BadValue, UserError, natural, positive, progress, run_program
+from local.options import Bootstrap
+from steps.options import Asnorm, Device, ScoringBackend
+from utils.cli import COMMON, natural, positive, progress, run_program
 from utils.commands import Program
-from utils.options import OutFile, OutFolder, Seed
+from utils.options import OutFile, Seed
 from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
@@ -74,15 +58,6 @@ AllowLoss = Annotated[
 ]  # fmt: skip
 Checkpoint = Annotated[float, "The time between two checkpoints, in seconds", "S"]
 Parts = Annotated[int, "The number of parts", "M", positive]
-Leak = Annotated[float, "The share of the source speaker that protected x-vectors keep", "A"]
-
-
-def _size(text: str) -> tuple[int, int]:
-    """Speakers, and populations of them (0: as many as of the others)."""
-    size, _, number = text.partition(":")
-    if not size.isdecimal() or (":" in text and not (number.isdecimal() and int(number) > 0)):
-        raise BadValue(f"expected N or N:P, such as 10000:1, not {text!r}")
-    return int(size), int(number or 0)
 
 
 def _prepare(
@@ -188,132 +163,7 @@ def _run(
     _figures(plan, out, parts=parts, bootstrap=bootstrap)
 
 
-def _populations(
-    out: OutFolder, *,
-    conf: Annotated[
-        Path | None, "The settings of a system with a generator; left out: speech is original",
-        "YAML",
-    ] = None,
-    real: Annotated[bool, "Take the sources themselves"] = False,
-    sizes: Annotated[
-        tuple[tuple[int, int], ...], "The numbers of speakers, each with P populations instead of "
-        "--populations", "N[:P]", _size,
-    ] = ((50, 0), (200, 0), (1000, 0)),
-    populations: Annotated[int, "The number of populations of each size", "N", positive] = 5,
-    voices: Annotated[
-        Literal["two", "same"], "The pseudo-speakers of a person: one in enrolment and one in "
-        "trials, or the same in both; of a system of level utt each utterance has its own",
-    ] = "two",
-    leak: Leak = 0.0, backend: ScoringBackend = "cosine", asnorm: Asnorm = 0, seed: Seed = 0,
-    sources: Sources, pool: Pool = None, pool_data: PoolData = None,
-    pool_backend: GeneratorBackend = None, generator: Generator = None,
-) -> None:  # fmt: skip
-    """Make populations of simulated speakers, and plans of all their pairs.
-
-    The speakers are fitted to the x-vectors of --sources. Every enrolment utterance is to be
-    compared with every trial utterance, 10 and 25.8 of a speaker. Without --conf speech is
-    original; with it, x-vectors are those of the system's pseudo-speakers and a residual.
-
-    With --real the sources themselves are taken, the first set against all others, and drawn
-    subsets of their speakers where a size is smaller than their number. Larger sizes are left out.
-
-    OUT gets plans/<speakers>.<number> for count, and populations.tsv, a row for each, for curve. A
-    stopped run goes on when the same command is given again: plans that are whole are not made
-    anew.
-    """
-    from steps.populations.plans import make_plan
-    from steps.populations.populations import (
-        Real,
-        Recipe,
-        Simulated,
-        fit_sources,
-        read_real,
-        write_table,
-    )
-    from steps.populations.tiles import Bins
-    from steps.speaker.backends import load_normalised
-
-    speakers = [size for size, _ in sizes]
-    numbers = [number or populations for _, number in sizes]
-    if min(speakers) < 2:
-        raise UserError("--sizes from 2 speakers on")
-    scorer = load_normalised(backend, asnorm)
-    bins = Bins(-1.0, 1.0) if backend == "cosine" and not asnorm else None
-    of: Real | Simulated
-    if real:
-        of = read_real(sources, seed)
-    else:
-        sampler = None if conf is None else load_sampler(
-            conf, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
-            generator=generator,
-        )  # fmt: skip
-        if sampler and sampler.settings.level == "utt" and voices == "same":
-            raise UserError(
-                f"{conf}: level: utt: every utterance has a pseudo-speaker of its own, so "
-                "that none is the same in enrolment and trials; give --voices two"
-            )
-        recipe = Recipe(sampler, voices, leak, seed)
-        of = Simulated(fit_sources(sources), recipe)
-    rows = of.rows(speakers, numbers)
-    for row in progress("populations", unit="populations")(rows):
-        plan = row.plan(out)
-        if not is_there(plan / "plan.json"):
-            make_plan(*of.sides(row), scorer, folder=plan, bins=bins, seed=seed)
-    write_table(out / "populations.tsv", rows)
-    print(f"{out}: {len(rows)} populations, up to {rows[-1].speakers} speakers")
-
-
-def _curve(
-    folder: Annotated[Path, "The folder of populations", "FOLDER"], out: OutFile, *,
-    parts: Parts = 1, bootstrap: Bootstrap = 1000,
-) -> None:  # fmt: skip
-    """Measure EER and D_ECE against the number of speakers.
-
-    FOLDER is one of populations, whose plans were counted in --parts parts. OUT is a table, a row
-    for each population: what it is, figures, bounds of the exact EER (_least, _most), and 95 %
-    intervals (_low, _high) over groups of the speakers of this population.
-    """
-    from local.metrics.large import report
-    from local.report.curves import Point
-    from steps.populations.plans import read_total
-    from steps.populations.populations import Row, read_table, write_table
-
-    if not bootstrap:
-        raise UserError("--bootstrap: from 1 on")
-    points = []
-    rows = read_table(folder / "populations.tsv", Row)
-    for row in progress("curve", unit="populations")(rows):
-        total = read_total(row.plan(folder), parts)
-        made = report(total, n_bootstrap=bootstrap, seed=total.plan.info["seed"])
-        points.append(Point.of(row, made))
-        print(f"{row.speakers} speakers, population {row.population}: {points[-1].eer:.6f}")
-    write_table(out, points)
-
-
-def _collect(
-    out: OutFolder, *, corpus_name: CorpusName, encoder: EncoderName,
-    scorer: Annotated[str, "The name of the back end that scored", "NAME"], leak: Leak = 0.0,
-    curve: Annotated[
-        Sequence[tuple[str, str]], "A system's name, and what `curve` made of it; may be given "
-        "again", "SYSTEM TABLE",
-    ],
-    command_log: CommandLog = COMMAND_LOG,
-) -> None:  # fmt: skip
-    """Put together curves of EER and D_ECE against the number of speakers.
-
-    OUT gets large.csv (a population a row), RESULTS.md, large.pdf and large.svg. All speakers but
-    those of the curve `real` are simulated, and each of these files says so.
-    """
-    from local.report import curves
-
-    points = [p for name, path in curve for p in curves.read_points(name, Path(path))]
-    curves.Populations.of(points).write(
-        out, command_log, corpus=corpus_name, encoder=encoder, scorer=scorer, leak=leak,
-    )  # fmt: skip
-    print(f"{len(points)} populations of {len(curve)} tables written to {out}")
-
-
-main = Program(__doc__, _prepare, _count, _figures, _run, _populations, _curve, _collect)
+main = Program(__doc__, _prepare, _count, _figures, _run)
 
 if __name__ == "__main__":
     run_program(main)

@@ -1,4 +1,4 @@
-# Sourced by run.sh and by the studies beside it (nist.sh, whitebox.sh, generators.sh, large.sh): the options that they
+# Sourced by run.sh and by the studies beside it (nist.sh, whitebox.sh, generators.sh): the options that they
 # share, then path.sh, cmd.sh, and the corpus's own defaults. What is a recipe's own stands in its block.
 
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plan a recipe: what each of its stages makes, and by which arguments.
 
-RECIPE is run, nist, whitebox, generators or large; NAME=VALUE the options of its script. FOLDER
+RECIPE is run, nist, whitebox or generators; NAME=VALUE the options of its script. FOLDER
 then holds a table of each kind, <table>.tsv, with a step in each row: stage, output, further
 outputs, `--`, and the command, where %name stands for the program of that name, which the script
 gives. options.json is what a finished run is remembered by, notes what the log is to say: also what

@@ -7,7 +7,7 @@
 : "${command_line?}" "${list_stages?}" "${stage?}" "${stop_stage?}" "${recipe_made?}" "${option_names?}"
 
 plan=        # folder of the tables
-plan_recipe= # run, nist, whitebox, generators or large
+plan_recipe= # run, nist, whitebox or generators
 plan_said=   # notes that the log has
 plan_made=-1 # steps made when it was planned
 plan_done=() # stages and tables that were gone through

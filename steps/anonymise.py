@@ -76,6 +76,7 @@ def main(
     from steps.sources import Resources, make_keys, read_order, read_sources, whole_set
     from utils.cli import progress
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
+    from utils.seeds import Draws
 
     if draw < 0:
         raise UserError(f"--draw {draw}: runs are numbered from 0")
@@ -88,7 +89,7 @@ def main(
         if learnt_from is None and not_speakers_of:
             print(f"{model}: no {TRAINING_SPEAKERS}: whom it learnt from is not known")
         check_unseen(learnt_from or [], model, not_speakers_of)
-    anonymiser = load_anonymiser(conf, seed=seed, draw=draw, resources=resources, level=level)
+    anonymiser = load_anonymiser(conf, Draws(seed, draw), resources, level=level)
     data = load_data_dir(data_dir)
     whole = whole_set(data_dir)
     name = whole.name if dataset is None else dataset

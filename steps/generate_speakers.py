@@ -41,10 +41,11 @@ def main(
     xvectors: SpeakerXvectors = (), backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
     from steps.anonymisers.protect import write_pseudo
-    from steps.generators.sampling import generate_speakers, load_pool, read_speaker_settings
+    from steps.generators.sampling import generate_speakers, read_speaker_settings
     from steps.sources import Resources, make_keys, read_sources, whole_set
     from utils.archives import ArchiveWriter
     from utils.datadir import load_data_dir
+    from utils.seeds import Draws
     from utils.settings import read_settings
     from utils.tables import atomic_write
 
@@ -52,21 +53,12 @@ def main(
         raise UserError(f"--draw {draw}: runs are numbered from 0")
     settings = read_speaker_settings(read_settings(conf), conf)
     data = load_data_dir(data_dir, need=("utt2spk",))
-    resources = Resources(
-        pool=pool,
-        xvectors=tuple(xvectors),
-        backend=backend,
-        generator=generator,
-    )
-    sources = read_sources(data, resources)
-    source = settings.load(conf, seed=seed, draw=draw, resources=resources)
-    if pool is None and "generator" not in source.needs:
-        raise UserError(f"{conf}: this generator needs --pool XVECTORS")
-    if pool is not None:
-        source.fit(*load_pool(pool, pool_data))
+    resources = Resources(pool=pool, xvectors=tuple(xvectors), backend=backend, generator=generator)
+    draws, sources = Draws(seed, draw), read_sources(data, resources)
+    source = settings.load(conf, draws, resources, pool, pool_data)
     name = whole_set(data_dir).name if dataset is None else dataset
     keys = make_keys(settings.level, data.utt2spk, name, [])
-    made = generate_speakers(source, settings, keys, data.utt2spk, sources, seed=seed, draw=draw)
+    made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
     out.mkdir(parents=True, exist_ok=True)
     with ArchiveWriter(out / "xvector") as writer:
         for utt, vector in made.vectors.items():

@@ -24,6 +24,7 @@ def main(
 ) -> None:  # fmt: skip
     from steps.anonymisers.external import Command, protect_data, seed_of
     from utils.datadir import load_data_dir
+    from utils.seeds import Draws
     from utils.settings import read_settings
 
     values = read_settings(conf)
@@ -31,7 +32,7 @@ def main(
         raise UserError(f"{conf}: anonymiser: command is expected")
     settings = Command.parse(values, conf)
     utts = list(load_data_dir(data).wav)
-    own_seed = seed_of(seed, dataset or data.name, draw)
+    own_seed = seed_of(Draws(seed, draw), dataset or data.name)
     protect_data(settings, data, out, utts, own_seed)
     print(f"{data}: {len(utts)} utterances protected by {settings.command.split()[0]}")
 

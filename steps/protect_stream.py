@@ -42,7 +42,7 @@ def main(
     ] = 1.0,
 ) -> None:  # fmt: skip
     from steps.audio import SAMPLE_RATE
-    from steps.sources import Key
+    from steps.sources import VoiceKey
     from steps.standalone.job import draw_key, key_number, load_system, read_key
     from steps.standalone.stream import make_live, open_pipe, to_bytes
 
@@ -51,7 +51,7 @@ def main(
     given = key if key_file is None else read_key(key_file)
     loaded = load_system(system, key_number(draw_key() if given is None else given))
     live = make_live(
-        loaded.anonymiser, Key("spk", ("stream", "speaker"), ("stream", "speaker")),
+        loaded.anonymiser, VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker")),
         block=block, look_ahead=look_ahead, context=context,
     )  # fmt: skip
     out = sys.stdout.buffer

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from steps.synthesis.f0 import F0Stats, read_f0_stats
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
+from utils.seeds import Draws
+from utils.settings import Declared
 from utils.tables import StrPath
 
 # ---- Keys of pseudo-speakers, from utterance, speaker and data set: equal keys share one.
@@ -30,7 +32,7 @@ LEVELS = ("utt", "spk", "perm", "const")
 
 
 @dataclass(frozen=True)
-class Key:
+class VoiceKey:
     """Key of a draw: the level, and the names that count at this level.
 
     group: the names for draws that concern a speaker as a whole, even where every utterance has its
@@ -57,7 +59,7 @@ class Key:
 
 def make_keys(
     level: str, utt2spk: Mapping[str, str], dataset: str, order: Sequence[str]
-) -> dict[str, Key]:
+) -> dict[str, VoiceKey]:
     """Make the key of each utterance. `order`: all of the data set, for `position` only.
 
     >>> {utt: str(key) for utt, key in make_keys("spk", {"a-1": "a"}, "test", ["a-1"]).items()}
@@ -65,12 +67,14 @@ def make_keys(
     """
     if level == "position":
         places = {utt: str(place) for place, utt in enumerate(order)}
-        return {utt: Key(level, (places[utt],), (dataset, spk)) for utt, spk in utt2spk.items()}
-    keys: dict[str, Key] = {}
+        return {
+            utt: VoiceKey(level, (places[utt],), (dataset, spk)) for utt, spk in utt2spk.items()
+        }
+    keys: dict[str, VoiceKey] = {}
     for utt, spk in utt2spk.items():
         names = {"utt": (dataset, utt), "spk": (dataset, spk), "perm": (spk,), "const": ()}[level]
         group = (dataset, spk) if level == "utt" else names
-        keys[utt] = Key(level, names, group)
+        keys[utt] = VoiceKey(level, names, group)
     return keys
 
 
@@ -131,32 +135,35 @@ class Resources:
         return found
 
 
+NOTHING, FIRST = Resources(), Draws()  # defaults
+
+
 @dataclass(frozen=True)
-class Run:
-    """Run of a system. path: its file, for messages. draw: of the independent run, from 0."""
+class SystemRun:
+    """Run of a system. path: its file, for messages."""
 
     path: StrPath
-    resources: Resources = Resources()
-    seed: int = 0
-    draw: int = 0
+    resources: Resources
+    draws: Draws
 
     def folder(self, need: str, where: str = "") -> Path:
         """Folder for a need; where: the place in the file that needs it."""
         return self.resources.folder(need, f"{self.path}{where}")
 
 
+S = TypeVar("S")
 Made_co = TypeVar("Made_co", covariant=True)
 Said_co = TypeVar("Said_co", covariant=True)
 
 
-class Kind(Protocol[Made_co, Said_co]):
+class Maker(Protocol[Made_co, Said_co]):
     """Construction of a system, or a part of one, from its settings."""
 
     def parse(self, values: dict[str, object], path: StrPath) -> Any:
         """Check the content of the file `path` and make settings of it; UserError names it."""
         ...
 
-    def make(self, settings: Any, run: Run) -> Made_co:
+    def make(self, settings: Any, run: SystemRun) -> Made_co:
         """Make from checked settings; UserError for a missing folder that it needs."""
         ...
 
@@ -165,8 +172,26 @@ class Kind(Protocol[Made_co, Said_co]):
         ...
 
 
+class FromSettings(Declared[S]):
+    """Class that is a `Maker` of itself. notes: requests that could not be met, each once."""
+
+    def __init__(self, settings: S, run: SystemRun) -> None:
+        self.given, self.draws = settings, run.draws
+        self.notes: list[str] = []
+
+    @classmethod
+    def make(cls, settings: S, run: SystemRun) -> Self:
+        """See Maker."""
+        return cls(settings, run)
+
+    def note(self, text: str) -> None:
+        """Add a note unless it is there already."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
 @dataclass(frozen=True)
-class Source:
+class SourceSpeaker:
     """Speaker of an utterance. Values that were not given are None.
 
     speaker: only to exclude them from their own targets. gender: f or m. xvector: (d,) mean of the
@@ -179,7 +204,7 @@ class Source:
     f0: F0Stats | None = None
 
 
-def read_sources(data: DataDir, resources: Resources) -> dict[str, Source]:
+def read_sources(data: DataDir, resources: Resources) -> dict[str, SourceSpeaker]:
     """Data on each speaker. UserError for a speaker that a given folder lacks."""
     speakers = sorted(set(data.utt2spk.values()))
     genders = data.spk2gender or {}
@@ -188,7 +213,9 @@ def read_sources(data: DataDir, resources: Resources) -> dict[str, Source]:
     if resources.f0 is not None and (missing := [s for s in speakers if s not in f0]):
         raise UserError(f"{resources.f0 / 'spk_f0.scp'}: speaker {missing[0]} is not in it")
     return {
-        speaker: Source(speaker, genders.get(speaker), xvectors.get(speaker), f0.get(speaker))
+        speaker: SourceSpeaker(
+            speaker, genders.get(speaker), xvectors.get(speaker), f0.get(speaker)
+        )
         for speaker in speakers
     }
 

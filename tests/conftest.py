@@ -35,7 +35,7 @@ hypothesis.settings.load_profile("pseudovox")
 # Files with tests that take a minute or more, the longest first.
 LONGEST = (
     "test_recipe.py", "test_golden.py", "test_generators_recipe.py", "test_studies.py",
-    "test_ctc.py", "test_large_recipe.py", "fuzz/test_kills.py",
+    "test_ctc.py", "fuzz/test_kills.py",
 )  # fmt: skip
 
 MakeDataDir = Callable[..., Path]

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 import torch
 
+from steps.sources import Resources, SystemRun
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.trained import pulse_train
@@ -16,6 +18,7 @@ from steps.synthesis.world import analyse, pack
 from steps.training.audio import TrainingAudio, load_training_audio
 from utils.archives import ArchiveWriter
 from utils.arrays import Float64
+from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
 RATE = 16000
@@ -26,6 +29,11 @@ def write_archive(stem: Path | str, table: Mapping[str, np.ndarray]) -> None:
     with ArchiveWriter(stem) as writer:
         for key, value in table.items():
             writer.write(key, value)
+
+
+def run_of(path: Path | str = "x.yaml", seed: int = 0, draw: int = 0, **folders: Any) -> SystemRun:
+    """A run of a system, by the options of steps/anonymise.py."""
+    return SystemRun(path, Resources(**folders), Draws(seed, draw))
 
 
 def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float64:

@@ -1,5 +1,6 @@
 """CONTRIBUTING's table of what is added where, with a toy one of each row."""
 
+import copy
 import json
 import subprocess
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from local import compute_metrics
 from local.metrics import detection, verification
 from steps import decode, recognise_emotion, score_trials
 from steps.anonymisers import registry as anonymisers
-from steps.anonymisers.registry import Description, OutputLevel
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
 from steps.asr import recognisers
 from steps.asr.recognisers import Asked
 from steps.content import extractors
@@ -25,10 +26,16 @@ from steps.emotion.result import Asked as EmotionAsked
 from steps.emotion.result import Recognised
 from steps.generators import base as generators
 from steps.generators import training as trained
+from steps.generators.base import Wanted
 from steps.generators.identity import identity_vectors
 from steps.generators.pool import PoolGenerator
-from steps.generators.training import GeneratorLoop, GeneratorTrainer, make_training_vectors
-from steps.sources import Key, Resources, Run, Source
+from steps.generators.training import (
+    Calibration,
+    GeneratorLoop,
+    GeneratorTrainer,
+    make_training_vectors,
+)
+from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker import backends, config, encoders
 from steps.speaker.config import EncoderConfig
 from steps.speaker.network import EncoderNetwork
@@ -36,16 +43,17 @@ from steps.synthesis import registry as synthesisers
 from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
+from tests.making import run_of
 from tests.refusals import refuses
 from tests.test_compute_metrics import write_lists
 from tests.test_house import check_links
 from utils.archives import ArchiveWriter, write_counts
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.settings import Declared, Part, Positive, to_plain
+from utils.settings import Part, Positive
 from utils.tables import read_map
 
-KEY = Key("spk", ("set", "speaker"))
+KEY = VoiceKey("spk", ("set", "speaker"))
 
 
 @dataclass(frozen=True)
@@ -54,26 +62,16 @@ class Softer:
     by: Part = 0.5
 
 
-class ToyAnonymiser(Declared[Softer]):
+class ToyAnonymiser(Anonymiser):
     kind = Softer
     level, is_random, output = "const", False, OutputLevel()
-
-    def __init__(self, settings: Softer) -> None:
-        self.by, self.notes = settings.by, []
-
-    @classmethod
-    def make(cls, settings: Softer, run: Run) -> "ToyAnonymiser":
-        return cls(settings)
 
     @classmethod
     def describe(cls, settings: Softer, path: object) -> Description:
         return Description(cls.level)
 
-    def settings(self) -> dict[str, object]:
-        return {"anonymiser": "toy", "by": self.by}
-
-    def transform(self, wave: np.ndarray, key: Key, source: Source) -> tuple[np.ndarray, dict]:
-        return wave * self.by, {}
+    def transform(self, wave: np.ndarray, *_: object) -> tuple[np.ndarray, dict]:
+        return wave * self.given.by, {}
 
 
 @dataclass(frozen=True)
@@ -81,11 +79,10 @@ class First:
     name: str
 
 
-class ToyGenerator(PoolGenerator[First]):
+class ToyGenerator(PoolGenerator):
     kind = First
-    is_random = False
 
-    def generate(self, key: Key, *_: object, **__: object) -> tuple[np.ndarray, dict]:
+    def generate(self, wanted: Wanted) -> tuple[np.ndarray, dict]:
         return self.pool.vectors[0], {}
 
 
@@ -100,44 +97,47 @@ class ToySettings:
     training: ToyTraining
 
 
-class Everybody:
+class Mean(nn.Module):
     """All indices are near the mean speaker."""
 
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.mean, self.calibration = nn.Parameter(torch.zeros(dimension)), Calibration(dimension)
+
+
+class Everybody:
     n_seen, norm_limits = 0, (0.1, 2.0)
 
-    def __init__(self, mean: Tensor) -> None:
-        self.mean, self.dimension = mean, len(mean)
+    def __init__(self, network: Mean) -> None:
+        self.mean, self.dimension = network.mean.detach().numpy(), len(network.mean)
+        self.calibrate = network.calibration.in_use()
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:
-        return self.mean.numpy() + 0.03 * identity_vectors(indices, self.dimension, "gaussian")
-
-    def calibrate(self, vectors: np.ndarray) -> np.ndarray:
-        return vectors
+        return self.mean + 0.03 * identity_vectors(indices, self.dimension, "gaussian")
 
 
 class ToyTrainer(GeneratorTrainer):
     kind = ToySettings
 
-    def __init__(self, settings: ToySettings, data: Any, *, seed: int, device: str) -> None:
-        self.plan, self._settings, self.data = settings.training, settings, data
-        self.seed, self.device = seed, device
-        torch.manual_seed(seed)
-        self.network = nn.Linear(data.dimension, 1, bias=False)
+    def __init__(self, settings: ToySettings, data: Any, **how: Any) -> None:
+        super().__init__(settings, data, **how)
+        self.network = self.make_network(settings, data.dimension)
         self.optimiser = torch.optim.Adam(self.network.parameters(), self.plan.learning_rate)
 
-    @classmethod
-    def load(cls, values: dict, path: object, weights: dict, n_speakers: int) -> Everybody:
-        return Everybody(weights["weight"][0])
+    @staticmethod
+    def make_network(settings: ToySettings, dimension: int) -> Mean:
+        return Mean(dimension)
+
+    @staticmethod
+    def make_model(settings: ToySettings, network: Mean, n_speakers: int) -> Everybody:
+        return Everybody(network)
+
+    def in_use(self) -> Mean:
+        return copy.deepcopy(self.network)
 
     def update(self, step: int, batch: object) -> dict[str, float]:
-        distance = (self.network.weight - torch.from_numpy(self.data.means)).square().sum()
+        distance = (self.network.mean - torch.from_numpy(self.data.means)).square().sum()
         return {"loss": descend(distance, self.optimiser)}
-
-    def model(self) -> Everybody:
-        return Everybody(self.network.weight[0].detach())
-
-    def settings(self) -> dict[str, Any]:
-        return to_plain(self._settings)
 
 
 class ToyEncoder(nn.Module):
@@ -204,17 +204,16 @@ def test_an_anonymiser_is_a_class_a_line_and_a_yaml(
     path.write_text("anonymiser: toy\nby: 0.25\n")
     assert anonymisers.describe_system(path) == Description("const")
     made = anonymisers.load_anonymiser(path)
-    assert made.transform(np.ones(2), KEY, Source("a"))[0].tolist() == [0.25, 0.25]
+    assert made.transform(np.ones(2), KEY, SourceSpeaker("a"))[0].tolist() == [0.25, 0.25]
     path.write_text("anonymiser: toy\nby: 2\n")
     refuses("by: 2; above 0 and at most 1 is expected", anonymisers.load_anonymiser, path)
 
 
 def test_a_generator_is_a_class_a_line_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(generators.GENERATORS, "toy", f"{__name__}:ToyGenerator")
-    values = {"name": "toy"}
-    made = generators.load_generator(values, "x.yaml", seed=0, draw=0, resources=Resources())
+    made = generators.load_generator({"name": "toy"}, run_of())
     made.fit(np.eye(2), ["b", "a"], [None, None])
-    assert made.generate(KEY)[0].tolist() == [0.0, 1.0]  # a comes first
+    assert made.generate(Wanted(KEY))[0].tolist() == [0.0, 1.0]  # a comes first
 
 
 def test_a_trained_generator_is_a_class_a_line_and_a_yaml(

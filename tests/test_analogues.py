@@ -10,7 +10,7 @@ from test_nsf import pool
 
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.vocoder import Articulation, log_areas, reflections, smoothed, tube_power
-from steps.sources import Key, Resources, Source
+from steps.sources import Resources, SourceSpeaker, VoiceKey
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import ContentChange, Ranges, draw_noise, gaussian_sd
@@ -19,6 +19,7 @@ from tests.making import voice
 from tests.refusals import refuses
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.seeds import Draws
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 NAMES = ("voxlet_like", "rasp_like", "shadow_like", "phortress_like")
@@ -55,13 +56,13 @@ def test_noise_has_its_mechanism_s_deviation() -> None:
 
 def test_content_is_clipped_shifted_and_rounded() -> None:
     content = np.array([[-5.0, 0.2], [0.7, 3.0]])
-    assert (ContentChange(clip=2.0).make(0, 0)(content) == [[-2, 0.2], [0.7, 2]]).all()
-    assert (ContentChange(step=1.0).make(0, 0)(content) == [[-5, 0], [1, 3]]).all()
-    moved = ContentChange(offset=0.5).make(0, 0)(content) - content
+    assert (ContentChange(clip=2.0).make(Draws())(content) == [[-2, 0.2], [0.7, 2]]).all()
+    assert (ContentChange(step=1.0).make(Draws())(content) == [[-5, 0], [1, 3]]).all()
+    moved = ContentChange(offset=0.5).make(Draws())(content) - content
     assert moved[0] == pytest.approx(moved[1]) and moved.any()
-    other = ContentChange(offset=0.5).make(0, 1)(content) - content
+    other = ContentChange(offset=0.5).make(Draws(0, 1))(content) - content
     assert (other != moved).all()  # another profile
-    noisy = ContentChange(clip=2.0, noise="laplace").make(0, 0)
+    noisy = ContentChange(clip=2.0, noise="laplace").make(Draws())
     assert (noisy(content) == noisy(content)).all()
     assert (noisy(content)[:1] != noisy(content[:1])).all()  # other content, other noise
     assert not ContentChange(clip=2.0, step=1.0).is_random
@@ -129,12 +130,12 @@ def load(path: Path, body: str, pool: Path, network: Path, draw: int = 0) -> Ano
         )
     path.write_text(body)
     given = Resources(pool=pool, synthesiser=network, f0=pool)
-    return load_anonymiser(path, resources=given, draw=draw)
+    return load_anonymiser(path, Draws(0, draw), given)
 
 
 def say(system: Anonymiser, who: str, wave: Float64) -> Float64:
-    source = Source(who, f0=compute_f0_stats([np.linspace(100, 140, 50)]))
-    return system.transform(wave, Key("spk", ("set", who)), source)[0]
+    source = SourceSpeaker(who, f0=compute_f0_stats([np.linspace(100, 140, 50)]))
+    return system.transform(wave, VoiceKey("spk", ("set", who)), source)[0]
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_a_fabricated_speaker_keeps_their_tube(
     """The mean tube of two utterances, of two formants, is that of the key's speaker in both."""
     system = load(tmp_path / "c.yaml", "anonymiser: articulation\n", with_f0, network)
     assert isinstance(system, Articulation)
-    key, other = Key("spk", ("set", "a")), Key("spk", ("set", "b"))
+    key, other = VoiceKey("spk", ("set", "a")), VoiceKey("spk", ("set", "b"))
     mean, sd, f0 = system.fabricated(key)
     assert (system.fabricated(key)[0] == mean).all() and (sd > 0).all() and 4 < f0.mean < 6
     assert np.abs(system.fabricated(other)[0] - mean).max() > 0.01

@@ -18,9 +18,10 @@ from steps.anonymisers.protect import (
     write_protected,
 )
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.sources import LEVELS, Key, make_keys, whole_set
+from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, check_parts, load_data_dir, read_parts, write_merged
+from utils.seeds import Draws
 from utils.settings import list_settings
 from utils.tables import read_map
 
@@ -99,7 +100,7 @@ def test_levels_give_keys() -> None:
     utt2spk = {"a-1": "a", "a-2": "a", "b-1": "b"}
     n_keys = {level: len(set(make_keys(level, utt2spk, "set", []).values())) for level in LEVELS}
     assert n_keys == {"utt": 3, "spk": 2, "perm": 2, "const": 1}
-    assert make_keys("utt", utt2spk, "set", [])["a-1"] == Key("utt", ("set", "a-1"))
+    assert make_keys("utt", utt2spk, "set", [])["a-1"] == VoiceKey("utt", ("set", "a-1"))
     positions = make_keys("position", {"b-1": "b"}, "set", list(utt2spk))
     assert str(positions["b-1"]) == "position|2"
 
@@ -108,10 +109,10 @@ def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(
     tmp_path: Path,
 ) -> None:
     path = conf(tmp_path, RANDOM)
-    keys = [Key("spk", ("set", str(number))) for number in range(500)]
+    keys = [VoiceKey("spk", ("set", str(number))) for number in range(500)]
 
     def draws(seed: int, draw: int) -> list[float]:
-        system = load_anonymiser(path, seed=seed, draw=draw)
+        system = load_anonymiser(path, Draws(seed, draw))
         return [system.coefficient(key) for key in keys]
 
     first = draws(0, 0)
@@ -265,7 +266,7 @@ def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path: Path) ->
     class Mutes:
         output = load_anonymiser(SYSTEMS / "b2.yaml").output
 
-        def transform(self, samples: np.ndarray, key: Key, source: object) -> object:
+        def transform(self, samples: np.ndarray, key: VoiceKey, source: object) -> object:
             return samples * (key == "loud"), {}
 
     keys = {"s1-000": "loud", "s1-001": "mute"}

@@ -17,7 +17,7 @@ from test_nsf import N_XVECTOR, pool
 from steps.anonymise import main as anonymise
 from steps.anonymisers import voice_conversion
 from steps.anonymisers.registry import describe_system
-from steps.anonymisers.voice_conversion import Settings, VoiceConversion
+from steps.anonymisers.voice_conversion import ConversionSettings, VoiceConversion
 from steps.content import extractors
 from steps.content.extractors import at_frames, in_windows, load_extractor
 from steps.content.units import UnitSettings, load_ear, make_units
@@ -404,7 +404,7 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
 def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
     conf = tmp_path / "s.yaml"
 
-    def resolved(text: str) -> Settings:
+    def resolved(text: str) -> ConversionSettings:
         conf.write_text(f"{text}\n")
         return VoiceConversion.parse(read_settings(conf), conf).own
 

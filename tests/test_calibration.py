@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from steps.anonymisers.registry import describe_system
-from steps.generators.base import load_generator, units
+from steps.generators.base import Wanted, load_generator, units
 from steps.generators.training import (
     N_INDICES,
     Calibration,
@@ -21,7 +21,8 @@ from steps.generators.training import (
     sanity_figures,
     train_generator,
 )
-from steps.sources import Key, Resources
+from steps.sources import VoiceKey
+from tests.making import run_of
 from utils.cli import UserError
 from utils.settings import list_settings
 
@@ -49,9 +50,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def voices(trained: Path, n: int = 300, **settings: object) -> tuple[np.ndarray, list[dict]]:
-    given = Resources(generator=trained)
-    made = load_generator({"name": "idmap_mlp", **settings}, "x", seed=0, draw=0, resources=given)
-    return made.generate_many([Key("spk", ("test", str(i))) for i in range(n)])
+    made = load_generator({"name": "idmap_mlp", **settings}, run_of(generator=trained))
+    return made.generate_many([VoiceKey("spk", ("test", str(i))) for i in range(n)])
 
 
 def test_of_two_gaussians_by_hand() -> None:
@@ -137,20 +137,19 @@ def test_a_pseudo_speaker_was_somebody(trained: Path) -> None:
     """A voice nearer to a training speaker than two recordings of one person is drawn again."""
     folder = load_trained(trained)
     limit = np.quantile([row["nearest"] for row in voices(trained, tries=1)[1]], 0.6)
-    given = Resources(generator=trained)
-    made = load_generator({"name": "idmap_mlp"}, "x", seed=0, draw=0, resources=given)
+    made = load_generator({"name": "idmap_mlp"}, run_of(generator=trained))
     made._trained = dataclasses.replace(folder, same_person=float(limit))
-    vectors, rows = made.generate_many([Key("spk", ("test", str(i))) for i in range(100)])
+    vectors, rows = made.generate_many([VoiceKey("spk", ("test", str(i))) for i in range(100)])
     seen = units(folder.model.vectors(np.arange(40)).astype(np.float64))
     nearest = (units(vectors) @ seen.T).max(axis=1)
     np.testing.assert_allclose(nearest, [row["nearest"] for row in rows], atol=1e-3)
     assert nearest.max() <= limit + 1e-3 and max(row["tries"] for row in rows) > 1
     assert len({row["identity_index"] for row in rows}) == 100 and not made.notes
     made._trained = dataclasses.replace(folder, same_person=-1.0)
-    made.generate(Key("const"))
+    made.generate(Wanted(VoiceKey("const")))
     assert "tries: for some keys all 100 voices" in made.notes[0]
     made._trained = dataclasses.replace(folder, same_person=float("nan"))
-    assert made.generate(Key("const"))[1]["tries"] == 1
+    assert made.generate(Wanted(VoiceKey("const")))[1]["tries"] == 1
     assert "nobody whom it was trained on has two x-vectors" in made.notes[1]
 
 

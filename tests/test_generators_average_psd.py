@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.generators.base import Generator, describe_generator, load_generator
-from steps.generators.frames import Frames, NetworkSettings, read_frames, split_variance
+from steps.generators.base import Generator, Wanted, describe_generator, load_generator
+from steps.generators.frames import FrameGaussians, MixtureSettings, read_frames, split_variance
 from steps.generators.mixture_network import train_mixture
-from steps.sources import Key, Resources
-from tests.making import write_archive
+from steps.sources import VoiceKey
+from tests.making import run_of, write_archive
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter
 from utils.cli import UserError
@@ -18,12 +18,11 @@ from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]
 
-ONE, TWO = Key("spk", ("set", "s1")), Key("spk", ("set", "s2"))
+ONE, TWO = VoiceKey("spk", ("set", "s1")), VoiceKey("spk", ("set", "s2"))
 
 
 def load(values: dict[str, object], seed: int = 0, draw: int = 0, **folders: Path) -> Generator:
-    resources = Resources(**folders)  # type: ignore[arg-type]
-    return load_generator(values, "s.yaml", seed=seed, draw=draw, resources=resources)
+    return load_generator(values, run_of("s.yaml", seed, draw, **folders))
 
 
 # average
@@ -44,7 +43,7 @@ def average(cohort: int = 2, reverse: bool = False) -> Generator:
 
 
 def test_average_by_hand() -> None:
-    y, info = average().generate(ONE, X)
+    y, info = average().generate(Wanted(ONE, X))
     np.testing.assert_allclose(y, (POOL[4] + POOL[5]) / 2, rtol=1e-15)  # raw: longer count more
     assert (info["speakers"], info["averaged"]) == ("e,f", 2)
     assert info["affinity_min"] == pytest.approx(np.cos(np.radians(175)), abs=1e-4)
@@ -52,26 +51,28 @@ def test_average_by_hand() -> None:
 
 
 def test_average_keeps_gender_and_leaves_out_the_source() -> None:
-    y, _ = average().generate(ONE, X, "m", "f")
+    y, _ = average().generate(Wanted(ONE, X, "f"))
     np.testing.assert_allclose(y, (POOL[2] + POOL[4]) / 2)
-    y, _ = average().generate(ONE, X, exclude=["f", "not in the pool"])
+    y, _ = average().generate(Wanted(ONE, X, exclude=["f", "not in the pool"]))
     np.testing.assert_allclose(y, (POOL[3] + POOL[4]) / 2)
 
 
 def test_average_depends_on_x_alone() -> None:
     generator = average()
-    first = generator.generate(ONE, X)[0]
+    first = generator.generate(Wanted(ONE, X))[0]
     assert not generator.is_random
-    assert np.array_equal(generator.generate(TWO, 7 * X)[0], first)  # cosine: not on its length
-    assert np.array_equal(average(reverse=True).generate(ONE, X)[0], first)
-    assert not np.array_equal(generator.generate(ONE, -X)[0], first)
+    assert np.array_equal(
+        generator.generate(Wanted(TWO, 7 * X))[0], first
+    )  # cosine: not on its length
+    assert np.array_equal(average(reverse=True).generate(Wanted(ONE, X))[0], first)
+    assert not np.array_equal(generator.generate(Wanted(ONE, -X))[0], first)
     assert generator.notes == []
 
 
 def test_average_of_a_small_pool_is_noted_once() -> None:
     generator = average(cohort=100)
     for key in (ONE, TWO):
-        np.testing.assert_allclose(generator.generate(key, X)[0], POOL.mean(axis=0))
+        np.testing.assert_allclose(generator.generate(Wanted(key, X))[0], POOL.mean(axis=0))
     assert len(generator.notes) == 1
     assert "100 asked, but there are 6" in generator.notes[0]
 
@@ -82,9 +83,9 @@ def test_average_bad_inputs() -> None:
     assert needs == ("xvectors", "backend")
     refuses(r"generator\.cohort", load, {"name": "average", "cohort": 0})
     with pytest.raises(UserError, match="x-vector of the source"):
-        average().generate(ONE)
+        average().generate(Wanted(ONE))
     with pytest.raises(UserError, match="3 values"):
-        average().generate(ONE, np.ones(3))
+        average().generate(Wanted(ONE, np.ones(3)))
 
 
 # the distribution of frames
@@ -93,15 +94,16 @@ def test_average_bad_inputs() -> None:
 def test_moments_by_hand() -> None:
     # means 0 (three frames, variance 1) and 4 (one frame, variance 9): m = 1, and
     # v = (3 * 1 + 9) / 4 + (3 * 1 + 9) / 4 = 6
-    frames = Frames(np.array([[0.0], [4.0]]), np.array([[1.0], [9.0]]), np.array([3.0, 1.0]))
+    means, variances = np.array([[0.0], [4.0]]), np.array([[1.0], [9.0]])
+    frames = FrameGaussians(means, variances, np.array([3.0, 1.0]))
     mean, variance = frames.moments()
     assert (float(mean[0]), float(variance[0])) == (1.0, 6.0)
 
 
-def make_frames(n: int = 12, size: int = 3) -> Frames:
+def make_frames(n: int = 12, size: int = 3) -> FrameGaussians:
     rng = np.random.default_rng(1)
     means = rng.standard_normal((n, size)) * [1.0, 3.0, 0.1] + [5.0, 0.0, -2.0]
-    return Frames(means, rng.random((n, size)) + 0.1, rng.integers(1, 9, n).astype(float))
+    return FrameGaussians(means, rng.random((n, size)) + 0.1, rng.integers(1, 9, n).astype(float))
 
 
 def test_moments_by_monte_carlo() -> None:
@@ -127,7 +129,7 @@ def test_variance_within_speakers_is_not_counted_twice() -> None:
     vectors = rng.standard_normal((6, 4))[np.unique(speakers, return_inverse=True)[1]]
     vectors = vectors + 0.7 * rng.standard_normal((18, 4))
     means, within = split_variance(vectors, speakers)
-    frames = Frames(means, np.broadcast_to(within, means.shape), np.ones(18))
+    frames = FrameGaussians(means, np.broadcast_to(within, means.shape), np.ones(18))
     mean, variance = frames.moments()
     np.testing.assert_allclose(mean, vectors.mean(axis=0))
     np.testing.assert_allclose(variance, vectors.var(axis=0))
@@ -137,8 +139,8 @@ def test_network_learns_the_distribution_of_its_frames() -> None:
     # two clusters of frames: one Gaussian cannot say it, a mixture can
     rng = np.random.default_rng(0)
     means = np.concatenate([rng.normal(-10, 0.5, (40, 2)), rng.normal(10, 0.5, (120, 2))])
-    frames = Frames(means, np.full_like(means, 0.25), np.ones(160))
-    mixture = train_mixture(frames, NetworkSettings(), make_rng(0, "test"))
+    frames = FrameGaussians(means, np.full_like(means, 0.25), np.ones(160))
+    mixture = train_mixture(frames, MixtureSettings(), make_rng(0, "test"))
     mean, variance = frames.moments()
     found_mean, found_variance = mixture.moments()
     assert np.abs((found_mean - mean) / np.sqrt(variance)).max() < 0.15
@@ -146,7 +148,7 @@ def test_network_learns_the_distribution_of_its_frames() -> None:
     draws = np.array([mixture.draw(rng, 1.0)[0] for _ in range(500)])
     assert np.mean(np.abs(np.abs(draws[:, 0]) - 10) < 4) > 0.95  # nothing in between
     assert np.mean(draws[:, 0] > 0) == pytest.approx(0.75, abs=0.1)
-    again = train_mixture(frames, NetworkSettings(), make_rng(0, "test"))
+    again = train_mixture(frames, MixtureSettings(), make_rng(0, "test"))
     assert np.array_equal(again.means, mixture.means)
 
 
@@ -210,7 +212,7 @@ def psd(folder: Path, seed: int = 0, draw: int = 0, **more: object) -> Generator
 
 def test_psd_without_scale_is_the_mean_of_the_cohorts_frames(write_frames: WriteFrames) -> None:
     folder = write_frames()
-    y, info = psd(folder, scale=0.0).generate(ONE)
+    y, info = psd(folder, scale=0.0).generate(Wanted(ONE))
     cohort = str(info["speakers"]).split(",")
     table = read_frames(folder, None, "none")
     rows = [place for place, speaker in enumerate(table.speakers) if speaker in cohort]
@@ -222,8 +224,9 @@ def test_psd_without_scale_is_the_mean_of_the_cohorts_frames(write_frames: Write
 def test_psd_samples_have_the_moments_of_the_frames(write_frames: WriteFrames) -> None:
     folder = write_frames()
     generator = psd(folder, scale=2.0)
-    made = np.array([generator.generate(Key("utt", ("set", f"{n}")))[0] for n in range(2000)])
-    cohort = str(generator.generate(ONE)[1]["speakers"]).split(",")
+    keys = (VoiceKey("utt", ("set", f"{n}")) for n in range(2000))
+    made = np.array([generator.generate(Wanted(key))[0] for key in keys])
+    cohort = str(generator.generate(Wanted(ONE))[1]["speakers"]).split(",")
     mean, variance = read_frames(folder, None, "within").of(cohort).moments()
     assert np.abs((made.mean(axis=0) - mean) / np.sqrt(variance)).max() < 0.2
     np.testing.assert_allclose(made.var(axis=0), 4 * variance, rtol=0.15)
@@ -234,12 +237,12 @@ def test_psd_depends_on_key_seed_and_draw_alone(write_frames: WriteFrames, metho
     folder = write_frames()
     more = {"method": method, "network": {"steps": 5}}
     generator = psd(folder, **more)
-    y = generator.generate(ONE)[0]
-    generator.generate(TWO)
-    assert np.array_equal(generator.generate(ONE)[0], y)
+    y = generator.generate(Wanted(ONE))[0]
+    generator.generate(Wanted(TWO))
+    assert np.array_equal(generator.generate(Wanted(ONE))[0], y)
     for other in (psd(folder, draw=1, **more), psd(folder, seed=1, **more)):
-        assert not np.array_equal(other.generate(ONE)[0], y)
-    assert not np.array_equal(generator.generate(TWO)[0], y)
+        assert not np.array_equal(other.generate(Wanted(ONE))[0], y)
+    assert not np.array_equal(generator.generate(Wanted(TWO))[0], y)
 
 
 def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: WriteFrames) -> None:
@@ -247,10 +250,8 @@ def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: Wri
     clusters = set()
     for n in range(40):
         group = ("set", f"s{n}")
-        infos = [
-            generator.generate(Key("utt", ("set", f"s{n}-{u}"), group), centres()[1])[1]
-            for u in range(2)
-        ]
+        keys = [VoiceKey("utt", ("set", f"s{n}-{u}"), group) for u in range(2)]
+        infos = [generator.generate(Wanted(key, centres()[1]))[1] for key in keys]
         assert infos[0]["cluster"] == infos[1]["cluster"]
         clusters.add(str(infos[0]["cluster"])[:2])
     assert clusters == {"g0", "g2"}
@@ -277,9 +278,9 @@ def test_psd_folder_of_the_program_that_trains_generators(
     (folder / "utt2spk").unlink()  # then the speakers are those of the data
     conf = ROOT / "egs/TEMPLATE/conf/generators/psd.yaml"
     done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "made", status=0)
-    made = psd(tmp_path / "made").generate(ONE)[0]
+    made = psd(tmp_path / "made").generate(Wanted(ONE))[0]
     (folder / "utt2spk").write_text((data / "utt2spk").read_text())
-    assert np.array_equal(made, psd(folder).generate(ONE)[0])
+    assert np.array_equal(made, psd(folder).generate(Wanted(ONE))[0])
     conf = tmp_path / "psd.yaml"
     conf.write_text("generator: psd\nscale: 2\n")
     done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "no")

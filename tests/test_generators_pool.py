@@ -8,17 +8,24 @@ import numpy as np
 import pytest
 
 from steps.generators import pool as clusters_module
-from steps.generators.base import GENERATORS, choose_gender, describe_generator, load_generator
-from steps.sources import Key, Resources, make_keys
+from steps.generators.base import (
+    GENERATORS,
+    Wanted,
+    choose_gender,
+    describe_generator,
+    load_generator,
+)
+from steps.sources import VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.vectors import Plda, read_xvectors
+from tests.making import run_of
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.tables import read_map
 
 NAMES = ("random", "farthest", "nearest", "dense", "sparse", "constant")
-KEY = Key("spk", ("set", "s"), ("set", "s"))
+KEY = VoiceKey("spk", ("set", "s"), ("set", "s"))
 SOURCE = np.array([1.0, 0.0])
 # The angle to the source in degrees; f and m in turn. Lengths differ, and do not matter.
 ANGLES = {f"{'fm'[i % 2]}{i:02d}": 10 + 14 * i for i in range(12)}
@@ -50,8 +57,7 @@ def make(name, pool=None, seed=0, draw=0, backend=None, **settings):
     if name not in ("random", "constant"):
         settings.setdefault("distance", "cosine")
     values = {"name": name, **settings}
-    resources = Resources(backend=backend)
-    generator = load_generator(values, "x.yaml", seed=seed, draw=draw, resources=resources)
+    generator = load_generator(values, run_of("x.yaml", seed, draw, backend=backend))
     assert describe_generator(values, "x.yaml") == generator.needs
     if pool is not None:
         generator.fit(*pool)
@@ -60,7 +66,7 @@ def make(name, pool=None, seed=0, draw=0, backend=None, **settings):
 
 def chosen(generator, key=KEY, x=SOURCE, **options):
     """The set of speakers, after a check that y is the mean of just these."""
-    y, info = generator.generate(key, x, **options)
+    y, info = generator.generate(Wanted(key, x, **options))
     speakers = info["speakers"].split(",")
     of = generator.pool
     rows = [of.vectors[of.speakers.index(speaker)] for speaker in speakers]
@@ -92,7 +98,7 @@ FAN = [
 def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
     """A2. The source's own gender (f) plays no part: cross-gender is a target gender."""
     settings = {"candidates": 3, "averaged": 3}
-    options = {"gender": "f", "target_gender": target_gender}
+    options = {"gender": target_gender}
     assert chosen(make(name, fan(), **settings), **options) == expected
     moved = make(name, fan(OFFSET), distance="plda", backend=plda, **settings)
     assert moved.needs == ("xvectors", "backend")
@@ -105,7 +111,7 @@ def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
 def test_affinities_are_the_back_ends_scores(plda):
     pool = fan(OFFSET)
     generator = make("farthest", pool, distance="plda", backend=plda, averaged=1, candidates=1)
-    _, info = generator.generate(KEY, SOURCE + OFFSET)
+    _, info = generator.generate(Wanted(KEY, SOURCE + OFFSET))
     backend, one = load_backend(str(plda)), np.ones(1)
     scores = backend.left((SOURCE + OFFSET)[None], one) @ backend.right(pool[0]).T
     assert info["affinity_min"] == info["affinity_max"] == round(float(scores.min()), 4)
@@ -116,18 +122,18 @@ def test_utterances_share_the_candidates_of_their_speaker():
     generator = make("farthest", fan(), candidates=4, averaged=2)
     utts = {f"u{i}": "s" for i in range(60)}
     keys = make_keys("utt", utts, "set", list(utts))
-    draws = [chosen(generator, key, target_gender="f") for key in keys.values()]
+    draws = [chosen(generator, key, gender="f") for key in keys.values()]
     assert set.union(*draws) == {"f10", "f08", "f06", "f04"}
     assert len({frozenset(draw) for draw in draws}) == 6  # all pairs of 4
     again = make("farthest", fan(), candidates=4, averaged=2)
     for utt in reversed(utts):  # whatever was drawn before
-        assert chosen(again, keys[utt], target_gender="f") == draws[int(utt[1:])]
+        assert chosen(again, keys[utt], gender="f") == draws[int(utt[1:])]
 
 
 @pytest.mark.parametrize("name", ["random", "farthest", "dense"])
 def test_a_draw_depends_on_seed_number_and_key_only(name):
     settings = {"averaged": 2} if name != "dense" else {}
-    keys = [Key("spk", ("set", str(i)), ("set", str(i))) for i in range(40)]
+    keys = [VoiceKey("spk", ("set", str(i)), ("set", str(i))) for i in range(40)]
     pool, x = islands(), np.eye(7)[1]
 
     def run(order=1, **options):
@@ -145,8 +151,8 @@ def test_a_draw_depends_on_seed_number_and_key_only(name):
 
 def test_random_speakers_are_uniform_and_of_the_gender():
     generator = make("random", fan(), averaged=1)
-    keys = [Key("utt", ("set", str(i)), ("set", "s")) for i in range(600)]
-    speakers = [chosen(generator, key, None, target_gender="m").pop() for key in keys]
+    keys = [VoiceKey("utt", ("set", str(i)), ("set", "s")) for i in range(600)]
+    speakers = [chosen(generator, key, None, gender="m").pop() for key in keys]
     counts = [speakers.count(speaker) for speaker in ANGLES if speaker[0] == "m"]
     assert sum(counts) == 600 and min(counts) > 60 and max(counts) < 140
     assert generator.needs == () and not generator.notes
@@ -157,8 +163,8 @@ def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
     """The official code leaves zero rows in the mean then."""
     generator = make(name, fan())
     everybody = {speaker for speaker in ANGLES if speaker[0] == "f"}
-    for key in (KEY, Key("spk", ("set", "t"))):
-        assert chosen(generator, key, target_gender="f") == everybody
+    for key in (KEY, VoiceKey("spk", ("set", "t"))):
+        assert chosen(generator, key, gender="f") == everybody
     assert not generator.is_random
     text = " / ".join(generator.notes)
     assert "averaged: 100 asked, but there are 6" in text and len(generator.notes) <= 2
@@ -179,8 +185,9 @@ def test_the_source_is_never_his_own_pseudo_speaker(name):
         given["exclude_closest_cluster"] = False
     generator = make(name, pool, **given)
     for place, own in enumerate(pool[1]):
-        for key in (Key("spk", ("set", str(i)), ("set", str(i))) for i in range(10)):
-            y, info = generator.generate(key, pool[0][place], exclude=[own, "not in the pool"])
+        for key in (VoiceKey("spk", ("set", str(i)), ("set", str(i))) for i in range(10)):
+            wanted = Wanted(key, pool[0][place], exclude=[own, "not in the pool"])
+            y, info = generator.generate(wanted)
             assert own not in info["speakers"].split(",")
             assert np.isfinite(y).all()
     if name in ("random", "farthest", "nearest"):
@@ -194,15 +201,15 @@ def test_dense_and_sparse_clusters():
     dense, sparse = (make(name, islands(), **one) for name in ("dense", "sparse"))
     assert [len(cluster.members) for cluster in dense.clusters] == [5, 4, 2, 1]
     assert [len(cluster.members) for cluster in sparse.clusters] == [1, 2, 4, 5]
-    assert chosen(dense, x=x, target_gender="f") == {"s09", "s10"}
-    assert chosen(sparse, x=x, target_gender="f") == {"s11"}
+    assert chosen(dense, x=x, gender="f") == {"s09", "s10"}
+    assert chosen(sparse, x=x, gender="f") == {"s11"}
     # by the exemplar's gender, so a member of the other gender comes along
-    assert chosen(dense, x=x, target_gender="m") == {"s05", "s06", "s07", "s08"}
-    assert chosen(dense, x=np.eye(7)[2], target_gender="f") == {f"s{i:02d}" for i in range(5)}
+    assert chosen(dense, x=x, gender="m") == {"s05", "s06", "s07", "s08"}
+    assert chosen(dense, x=np.eye(7)[2], gender="f") == {f"s{i:02d}" for i in range(5)}
     assert not dense.is_random and not dense.notes
     kept = make("dense", islands(), exclude_closest_cluster=False, **one)
     assert kept.needs == ()
-    assert chosen(kept, x=None, target_gender="f") == {f"s{i:02d}" for i in range(5)}
+    assert chosen(kept, x=None, gender="f") == {f"s{i:02d}" for i in range(5)}
 
 
 def test_half_of_a_cluster_is_drawn_and_one_is_one():
@@ -210,8 +217,8 @@ def test_half_of_a_cluster_is_drawn_and_one_is_one():
     keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set", [])
     sizes = {}
     for i in range(40):
-        key = Key("spk", ("set", str(i)), ("set", str(i)))
-        _, info = generator.generate(key, target_gender="f")
+        key = VoiceKey("spk", ("set", str(i)), ("set", str(i)))
+        _, info = generator.generate(Wanted(key, gender="f"))
         sizes[info["cluster_size"]] = info["averaged"]
     assert sizes == {1: 1, 2: 1, 5: 3}
     assert generator.notes == [
@@ -219,13 +226,13 @@ def test_half_of_a_cluster_is_drawn_and_one_is_one():
     ]
     x = np.eye(7)[2]
     dense = make("dense", islands(), clusters=1)
-    drawn = [frozenset(chosen(dense, key, x, target_gender="f")) for key in keys.values()]
+    drawn = [frozenset(chosen(dense, key, x, gender="f")) for key in keys.values()]
     assert len(set(drawn)) > 5  # of the 10 ways to draw 3 of 5
     many = make("dense", islands(), exclude_closest_cluster=False)
-    clusters = {many.generate(key, x)[1]["cluster"] for key in keys.values()}
+    clusters = {many.generate(Wanted(key, x))[1]["cluster"] for key in keys.values()}
     assert len(clusters) == 1  # one a speaker
     tenth = make("dense", islands(), clusters=1, proportion=0.4)  # 0.4 * 5 is 2, not above it
-    assert len(chosen(tenth, x=x, target_gender="f")) == 2
+    assert len(chosen(tenth, x=x, gender="f")) == 2
 
 
 def test_clusters_that_do_not_settle(monkeypatch, plda):
@@ -246,10 +253,10 @@ def test_clusters_that_do_not_settle(monkeypatch, plda):
     assert speakers == chosen(make("dense", fan(), **settings))
     monkeypatch.undo()
     with pytest.raises(UserError, match="of the pool's 12 speakers do not settle; give a larger"):
-        make("dense", fan(), max_iterations=1).generate(KEY, SOURCE)
+        make("dense", fan(), max_iterations=1).generate(Wanted(KEY, SOURCE))
     pair = (np.eye(2), ["a", "b"], ["f", "f"])
     with pytest.raises(UserError, match="more speakers"):
-        make("dense", pair).generate(KEY, SOURCE)
+        make("dense", pair).generate(Wanted(KEY, SOURCE))
 
 
 def test_order_of_the_pool_does_not_matter():
@@ -263,9 +270,9 @@ def test_order_of_the_pool_does_not_matter():
         settings |= {"candidates": 5} if name in ("farthest", "nearest") else {}
         one, two = make(name, islands(), **settings), make(name, shuffled, **settings)
         for i in range(20):
-            key = Key("spk", ("set", str(i)), ("set", str(i)))
+            key = VoiceKey("spk", ("set", str(i)), ("set", str(i)))
             for gender in ("f", "m", None):
-                got = [g.generate(key, x, target_gender=gender) for g in (one, two)]
+                got = [g.generate(Wanted(key, x, gender=gender)) for g in (one, two)]
                 assert got[0][1] == got[1][1], name
                 np.testing.assert_array_equal(got[0][0], got[1][0])
 
@@ -291,19 +298,19 @@ def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
     assert not generator.notes and not generator.is_random and generator.needs == ()
     for number in (1, 20, 21, 40):
         generator = make("constant", pool, target=number)
-        for key in (KEY, Key("utt", ("set", "u"))):
-            y, info = generator.generate(key, np.zeros(8), "f", target_gender="m")
+        for key in (KEY, VoiceKey("utt", ("set", "u"))):
+            y, info = generator.generate(Wanted(key, np.zeros(8), "m"))
             assert info["speakers"] == nearest[number - 1] and info["target"] == number
             np.testing.assert_array_equal(y, pool[0][pool[1].index(nearest[number - 1])])
     y[:] = 0  # a copy: the pool stays
-    assert generator.generate(KEY)[0].any()
+    assert generator.generate(Wanted(KEY))[0].any()
 
 
 def test_the_target_himself_gets_the_next_nearest():
     pool, nearest = blobs()
     generator = make("constant", pool, target=7)
     own = nearest[6]
-    _, info = generator.generate(KEY, exclude=[own])
+    _, info = generator.generate(Wanted(KEY, exclude=[own]))
     block = pool[0][36:42]
     second = np.argsort(np.linalg.norm(block - block.mean(axis=0), axis=1))[1]
     assert info["speakers"] == f"s{36 + second:03d}"
@@ -312,7 +319,7 @@ def test_the_target_himself_gets_the_next_nearest():
 
 def test_constant_targets_of_a_small_pool():
     generator = make("constant", fan(), target=7)
-    assert generator.generate(KEY)[1]["speakers"] == "m01"  # all are targets, 6 + 6
+    assert generator.generate(Wanted(KEY))[1]["speakers"] == "m01"  # all are targets, 6 + 6
     assert "pool has 6 speakers of gender f: all are targets" in generator.notes[0]
     with pytest.raises(UserError, match=r"x.yaml: generator.target: 13; a number from 1 to 12"):
         make("constant", fan(), target=13)
@@ -355,7 +362,7 @@ BAD_SETTINGS = [
 @pytest.mark.parametrize(("values", "message"), BAD_SETTINGS)
 def test_bad_settings_name_file_and_setting(values, message):
     with pytest.raises(UserError) as error:
-        load_generator(values, "a/x.yaml", seed=0, draw=0, resources=Resources())
+        load_generator(values, run_of("a/x.yaml"))
     assert f"a/x.yaml: {message}" in str(error.value) and "\n" not in str(error.value)
 
 
@@ -373,9 +380,9 @@ def test_bad_pools_and_sources(plda):
     females, unknown = ["f"] * 12, [None] * 12
     for name in NAMES:
         with pytest.raises(UserError, match="no speaker of gender m: it lacks this gender"):
-            make(name, (vectors, speakers, females)).generate(KEY, SOURCE, target_gender="m")
+            make(name, (vectors, speakers, females)).generate(Wanted(KEY, SOURCE, gender="m"))
         with pytest.raises(UserError, match="has no genders"):
-            make(name, (vectors, speakers, unknown)).generate(KEY, SOURCE, target_gender="f")
+            make(name, (vectors, speakers, unknown)).generate(Wanted(KEY, SOURCE, gender="f"))
         refuses("pool: no speaker is in it", make, name, (np.zeros((0, 2)), [], []))
         with pytest.raises(UserError, match="speaker f00 is in it twice"):
             make(name, (vectors, ["f00", *speakers[:11]], females))
@@ -383,26 +390,26 @@ def test_bad_pools_and_sources(plda):
             make(name, (np.where(np.eye(12, 2) > 0, np.nan, vectors), speakers, females))
     for name in ("farthest", "nearest", "dense", "sparse"):
         generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))
-        refuses("x-vector of the source speaker is needed", generator.generate, KEY)
-        refuses("has 3 values and the pool's have 2", generator.generate, KEY, np.ones(3))
-        refuses("no finite number", generator.generate, KEY, np.full(2, np.inf))
+        refuses("x-vector of the source speaker is needed", generator.generate, Wanted(KEY))
+        refuses("has 3 values and the pool's have 2", generator.generate, Wanted(KEY, np.ones(3)))
+        refuses("no finite number", generator.generate, Wanted(KEY, np.full(2, np.inf)))
         wide = np.ones((12, 3)), speakers, females
         with pytest.raises(UserError, match="back end is for x-vectors of 2 values"):
             make(name, wide, distance="plda", backend=plda)
     for name in ("random", "farthest", "constant"):
         alone = np.ones((2, 2)), ["a", "b"], ["f", "m"]
         with pytest.raises(UserError, match="but the source"):
-            make(name, alone).generate(KEY, SOURCE, target_gender="f", exclude=["a"])
+            make(name, alone).generate(Wanted(KEY, SOURCE, gender="f", exclude=["a"]))
 
 
 def test_a_pool_of_one_cluster_gives_it_and_says_so() -> None:
     """With 12 speakers, dense lost every utterance of a gender that had one cluster."""
     alone = make("dense", (np.ones((1, 2)), ["a"], ["f"]))
-    y, info = alone.generate(KEY, SOURCE, target_gender="f")
+    y, info = alone.generate(Wanted(KEY, SOURCE, gender="f"))
     assert (y.tolist(), info["speakers"]) == ([1.0, 1.0], "a")
     assert any("the source's own cluster had to be taken" in note for note in alone.notes)
     with pytest.raises(UserError, match="1 clusters, but no clusters of gender f"):
-        alone.generate(KEY, SOURCE, target_gender="f", exclude=["a"])
+        alone.generate(Wanted(KEY, SOURCE, gender="f", exclude=["a"]))
 
 
 @pytest.fixture
@@ -431,14 +438,14 @@ def test_published_xvectors(published, distance):
     backend = load_backend(str(folder) if distance == "plda" else "cosine")
     far, near = make("farthest", pool, **settings), make("nearest", pool, **settings)
     for speaker, x in sources.items():
-        key = Key("spk", ("set", speaker), ("set", speaker))
-        options = {"target_gender": genders[speaker], "exclude": [speaker]}
-        ys = np.stack([g.generate(key, x, **options)[0] for g in (far, near)])
+        key = VoiceKey("spk", ("set", speaker), ("set", speaker))
+        options = {"gender": genders[speaker], "exclude": [speaker]}
+        ys = np.stack([g.generate(Wanted(key, x, **options))[0] for g in (far, near)])
         low, high = (backend.left(x[None], np.ones(1)) @ backend.right(ys).T)[0]
         assert low < high
     dense = make("dense", pool, distance=distance, backend=folder)
     for speaker, x in sources.items():
-        dense.generate(key, x, target_gender=genders[speaker], exclude=[speaker])
+        dense.generate(Wanted(key, x, gender=genders[speaker], exclude=[speaker]))
     assert not any("settle" in note for note in dense.notes)
     targets = make("constant", pool, clusters=5).targets
     ids = [sorted(pool[1])[target.ranking[0]] for target in targets]

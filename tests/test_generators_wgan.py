@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from steps.generators.base import describe_generator, load_generator
+from steps.generators.base import Wanted, describe_generator, load_generator
 from steps.generators.indexed import WganSettings, WganSpeakers
 from steps.generators.training import (
+    TrainedFolder,
     load_trained,
     make_training_vectors,
     mean_cosine,
@@ -22,7 +23,8 @@ from steps.generators.wgan import (
     quadratic_cost,
     solve_duals,
 )
-from steps.sources import Key, Resources
+from steps.sources import VoiceKey
+from tests.making import run_of
 from tests.refusals import refuses
 from utils.cli import UserError
 
@@ -265,19 +267,18 @@ class Listed:
 
 def speakers(model: object, same_person: float = math.nan, **more: object) -> WganSpeakers:
     settings = WganSettings("wgan", **{"centred": False, "norm": "raw", **more})  # type: ignore[arg-type]
-    how = {"seed": 0, "draw": 0, "same_person": same_person}
-    generator = WganSpeakers(settings, model, **how)  # type: ignore[arg-type]
+    generator = WganSpeakers(settings, run_of(), TrainedFolder("wgan", model, 1.0, 2, same_person))
     generator.fit(np.eye(2), ["a", "b"], [None, None])
     return generator
 
 
 X = np.array([1.0, 0.0])
-KEY = Key("spk", ("set", "s1"))
+KEY = VoiceKey("spk", ("set", "s1"))
 
 
 def test_resampling_stops_at_the_first_vector_below_the_threshold() -> None:
     generator = speakers(Listed((2.0, 0.0), (1.0, 1.0), (0.0, 3.0), (-1.0, 0.0)))
-    y, info = generator.generate(KEY, X)
+    y, info = generator.generate(Wanted(KEY, X))
     assert y.tolist() == [0.0, 3.0]
     assert (info["tries"], info["cosine"]) == (3, 0.0)
     assert generator.notes == []
@@ -286,7 +287,7 @@ def test_resampling_stops_at_the_first_vector_below_the_threshold() -> None:
 def test_resampling_is_capped_and_keeps_the_lowest_cosine() -> None:
     generator = speakers(Listed((2.0, 0.0), (1.0, 1.0), (3.0, 1.0)), tries=3)
     for _ in range(2):
-        y, info = generator.generate(KEY, X)
+        y, info = generator.generate(Wanted(KEY, X))
         assert y.tolist() == [1.0, 1.0]
         assert (info["tries"], info["cosine"]) == (3, 0.7071)
     assert len(generator.notes) == 1
@@ -298,35 +299,37 @@ def test_what_is_kept_is_near_real_speakers_where_all_have_much_in_common() -> N
     listed = Listed((10.0, 0.9), (10.0, -0.9), (-5.0, 3.0))
     generator = speakers(listed, centred=True)
     generator.fit(np.array([[10.0, 1.0], [10.0, -1.0]]), ["a", "b"], [None, None])
-    y, info = generator.generate(KEY, np.array([10.0, 1.0]))
+    y, info = generator.generate(Wanted(KEY, np.array([10.0, 1.0])))
     assert y.tolist() == pytest.approx([10.0, -0.9])
     assert (info["tries"], info["cosine"]) == (2, -1.0)
 
 
 def test_a_threshold_of_one_draws_once_and_needs_no_source() -> None:
     generator = speakers(Listed((2.0, 0.0)), threshold=1.0)
-    y, info = generator.generate(KEY)
+    y, info = generator.generate(Wanted(KEY))
     assert (y.tolist(), info["tries"]) == ([2.0, 0.0], 1)
     assert generator.needs == ("generator",)
     with pytest.raises(UserError, match="x-vector of the source"):
-        speakers(Listed((2.0, 0.0))).generate(KEY)
+        speakers(Listed((2.0, 0.0))).generate(Wanted(KEY))
     with pytest.raises(UserError, match="3 values"):
-        speakers(Listed((2.0, 0.0))).generate(KEY, np.ones(3))
+        speakers(Listed((2.0, 0.0))).generate(Wanted(KEY, np.ones(3)))
 
 
 def test_a_voice_of_a_wgan_was_somebody() -> None:
     """Nearer to a speaker of the pool than two recordings of one person: drawn again, not raw."""
     listed = (1.0, 0.1), (0.6, 0.8), (-1.0, -1.0)
     how = {"same_person": 0.9, "threshold": 1.0, "norm": "calibrated"}
-    y, info = speakers(Listed(*listed), **how).generate(KEY)  # type: ignore[arg-type]
+    y, info = speakers(Listed(*listed), **how).generate(Wanted(KEY))  # type: ignore[arg-type]
     assert (y.tolist(), info["tries"], info["nearest"]) == (pytest.approx([6, 8]), 2, 0.8)
-    assert speakers(Listed(*listed), 0.9, threshold=1.0).generate(KEY)[1]["nearest"] == 0.995
+    assert (
+        speakers(Listed(*listed), 0.9, threshold=1.0).generate(Wanted(KEY))[1]["nearest"] == 0.995
+    )
     short = speakers(Listed((1.0, 0.1), (1.0, 0.2)), **how, tries=2)  # type: ignore[arg-type]
-    assert short.generate(KEY)[1]["nearest"] == 0.9806
+    assert short.generate(Wanted(KEY))[1]["nearest"] == 0.9806
     assert "nobody's" in short.notes[0]
     # with a source, a voice of nobody comes before one that is less like the source
     both = speakers(Listed((0.1, 1.0), (0.8, 0.6)), 0.9, norm="calibrated", tries=2)
-    assert both.generate(KEY, X)[1]["cosine"] == 0.8
+    assert both.generate(Wanted(KEY, X))[1]["cosine"] == 0.8
 
 
 def test_voices_of_a_wgan_fell_together(tmp_path: Path) -> None:
@@ -351,7 +354,7 @@ def test_voices_of_a_wgan_fell_together(tmp_path: Path) -> None:
 
 def test_a_target_gender_is_said_not_to_count() -> None:
     generator = speakers(Listed((0.0, 1.0)))
-    generator.generate(KEY, X, "f", "m")
+    generator.generate(Wanted(KEY, X, "m"))
     assert "gender" in generator.notes[0]
 
 
@@ -361,14 +364,13 @@ def test_a_trained_folder_gives_pseudo_speakers_by_key_alone(tmp_path: Path) -> 
     assert describe_generator(values, "s.yaml") == ("xvectors", "generator")
     source = -np.ones(SIZE)
 
-    def make(draw: int, *keys: Key) -> list[np.ndarray]:
-        resources = Resources(generator=tmp_path)
-        generator = load_generator(values, "s.yaml", seed=0, draw=draw, resources=resources)
+    def make(draw: int, *keys: VoiceKey) -> list[np.ndarray]:
+        generator = load_generator(values, run_of("s.yaml", 0, draw, generator=tmp_path))
         generator.fit(np.eye(SIZE)[:2], ["a", "b"], ["f", "m"])
         assert generator.is_random
-        return [generator.generate(key, source)[0] for key in keys]
+        return [generator.generate(Wanted(key, source))[0] for key in keys]
 
-    one, two = Key("spk", ("set", "s1")), Key("spk", ("set", "s2"))
+    one, two = VoiceKey("spk", ("set", "s1")), VoiceKey("spk", ("set", "s2"))
     forward, backward = make(0, one, two), make(0, two, one)
     assert np.array_equal(forward[0], backward[1])
     assert not np.array_equal(forward[0], forward[1])
@@ -377,7 +379,7 @@ def test_a_trained_folder_gives_pseudo_speakers_by_key_alone(tmp_path: Path) -> 
 
 def test_bad_inputs_of_pseudo_speakers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--generator DIR"):
-        load_generator({"name": "wgan"}, "s.yaml", seed=0, draw=0, resources=Resources())
+        load_generator({"name": "wgan"}, run_of())
     for values, message in (({"tries": 0}, "generator.tries"), ({"threshold": 1.5}, "threshold")):
         refuses(message, describe_generator, {"name": "wgan", **values}, "s.yaml")
     with pytest.raises(UserError, match="trained on x-vectors of 2 values"):

@@ -140,7 +140,7 @@ def test_there_are_corpora() -> None:
 
 
 def check_links(corpus: Path) -> None:
-    for name in ("run.sh", "generators.sh", "nist.sh", "large.sh", "whitebox.sh"):
+    for name in ("run.sh", "generators.sh", "nist.sh", "whitebox.sh"):
         assert (corpus / name).resolve() == ROOT / "egs/TEMPLATE" / name
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
         assert (corpus / name).is_symlink()

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from steps.generators.base import describe_generator, load_generator
+from steps.generators.base import Wanted, describe_generator, load_generator
 from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
     MlpModel,
     MlpNetwork,
+    MlpNetworkSettings,
     MlpSettings,
     MlpTrainer,
-    NetworkSettings,
     TripletSampler,
     TripletSettings,
     mlp_loss,
@@ -27,7 +27,8 @@ from steps.generators.idmap_diff import (
     to_score,
 )
 from steps.generators.training import TrainingVectors, sanity_figures, train_generator
-from steps.sources import Key, Resources
+from steps.sources import VoiceKey
+from tests.making import run_of
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.settings import parse_settings
@@ -46,7 +47,7 @@ def training_vectors(n_speakers: int = 12, each: int = 5, d: int = 16) -> Traini
 
 def mlp(**network: object) -> MlpModel:
     torch.manual_seed(0)
-    settings = parse_settings(NetworkSettings, {**SMALL, **network}, "x")
+    settings = parse_settings(MlpNetworkSettings, {**SMALL, **network}, "x")
     made = MlpNetwork(settings, 16)
     _stir(made)
     return MlpModel(settings, made, 12)
@@ -80,10 +81,10 @@ MODELS = {
 def test_sizes_at_512_dimensions() -> None:
     """2.37 million is the paper's 1024-512-512 read as two layers; its text has three."""
     for layers, millions in ((2, 2.37), (3, 2.63)):
-        network = MlpNetwork(NetworkSettings(generator_layers=layers), 512)
+        network = MlpNetwork(MlpNetworkSettings(generator_layers=layers), 512)
         n = sum(parameter.numel() for parameter in network.parameters())
         assert n / 1e6 == pytest.approx(millions, abs=0.005)
-    assert MlpNetwork(NetworkSettings(), 192)(
+    assert MlpNetwork(MlpNetworkSettings(), 192)(
         torch.zeros(1, 512), torch.zeros(1, 2, 192)
     ).shape == (
         1,
@@ -108,7 +109,7 @@ def test_a6_the_vector_of_an_index_does_not_depend_on_its_batch(name: str) -> No
 
 def test_the_folded_mlp_is_the_network_in_evaluation_mode() -> None:
     torch.manual_seed(1)
-    settings = NetworkSettings(identity=24, width=32)
+    settings = MlpNetworkSettings(identity=24, width=32)
     network = MlpNetwork(settings, 16)
     _stir(network)
     indices = np.arange(20, 27, dtype=np.int64)
@@ -254,30 +255,30 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def generator(trained: Path, seed: int = 0, draw: int = 0, **settings: object):
     values = {"name": "idmap_mlp", **settings}
-    resources = Resources(generator=trained)
-    return load_generator(values, "system.yaml", seed=seed, draw=draw, resources=resources)
+    return load_generator(values, run_of("system.yaml", seed, draw, generator=trained))
 
 
 def test_a_key_has_one_voice_and_keys_have_different_ones(trained: Path) -> None:
-    keys = [Key("utt", ("test", f"u{i}")) for i in range(30)]
+    keys = [VoiceKey("utt", ("test", f"u{i}")) for i in range(30)]
     made = generator(trained)
     vectors, rows = made.generate_many(keys)
     indices = [int(row["identity_index"]) for row in rows]
     assert len(set(indices)) == 30 and min(indices) >= 12  # none of the training speakers
-    y, row = generator(trained).generate(keys[3])
+    y, row = generator(trained).generate(Wanted(keys[3]))
     assert row == pytest.approx(rows[3], abs=2e-4)
     np.testing.assert_allclose(y, vectors[3], rtol=1e-4, atol=1e-4)
     assert made.is_random and made.needs == ("generator",) == describe_generator(
         {"name": "idmap_mlp"}, "x"
     )
-    other = {str(generator(trained, s, d).generate(keys[0])[1]) for s in (0, 1) for d in (0, 1)}
+    others = [generator(trained, seed, draw) for seed in (0, 1) for draw in (0, 1)]
+    other = {str(one.generate(Wanted(keys[0]))[1]) for one in others}
     assert len(other) == 4
 
 
 def test_vectors_have_the_norm_of_real_ones_unless_raw(trained: Path) -> None:
-    key = Key("const")
-    y, row = generator(trained, norm="real", tries=1).generate(key)
-    raw, raw_row = generator(trained, norm="raw", tries=1).generate(key)
+    key = VoiceKey("const")
+    y, row = generator(trained, norm="real", tries=1).generate(Wanted(key))
+    raw, raw_row = generator(trained, norm="raw", tries=1).generate(Wanted(key))
     norm = training_vectors().norm
     assert np.linalg.norm(y) == pytest.approx(norm, rel=1e-6)
     assert np.linalg.norm(raw) == pytest.approx(norm * row["norm_ratio"], rel=1e-3)
@@ -289,16 +290,16 @@ def test_what_cannot_be_had_is_said(trained: Path) -> None:
     made = generator(trained)
     made.fit(np.zeros((3, 16)), ["a", "b", "c"], ["f", "m", None])
     for _ in range(2):
-        made.generate(Key("const"), None, "f", "m")
+        made.generate(Wanted(VoiceKey("const"), None, "m"))
     assert len(made.notes) == 1 and "no gender to choose" in made.notes[0]
-    with pytest.raises(UserError, match="of 16 dimensions, and the pool's have 8"):
+    with pytest.raises(UserError, match="of 16 values, and the pool's have 8"):
         made.fit(np.zeros((3, 8)), ["a", "b", "c"], ["f", "m", None])
 
 
 def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
     made = generator(trained)
-    made._trained.model._others[-1][0][:] *= 1e3
-    refuses("times the norm of real ones", made.generate, Key("const"))
+    made._model._others[-1][0][:] *= 1e3
+    refuses("times the norm of real ones", made.generate, Wanted(VoiceKey("const")))
 
 
 @pytest.mark.parametrize(
@@ -312,7 +313,7 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
 def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
     refuses(message, generator, trained, **settings)
     with pytest.raises(UserError, match="needs --generator DIR"):
-        load_generator({"name": "idmap_mlp"}, "x", seed=0, draw=0, resources=Resources())
+        load_generator({"name": "idmap_mlp"}, run_of())
 
 
 def test_defaults_of_the_settings_are_those_of_the_files() -> None:

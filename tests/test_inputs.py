@@ -463,7 +463,9 @@ def test_vectors_beside_the_weights_were_not_looked_at(
 def test_a_plan_with_arrays_of_another_was_counted(tmp_path: Path, name: str) -> None:
     for seed, folder in enumerate(("a", "b")):
         vectors = np.random.default_rng(seed).normal(size=(6, 3)).astype(np.float32)
-        side = large.Side(list("uvwxyz"), list("aabbcc")[seed:] + ["c"] * seed, vectors, np.ones(6))
+        side = large.PairSide(
+            list("uvwxyz"), list("aabbcc")[seed:] + ["c"] * seed, vectors, np.ones(6)
+        )
         large.make_plan(side, side, CosineBackend(), folder=tmp_path / folder, n_bins=64)
     assert large.load_plan(tmp_path / "a").cells
     shutil.copy(tmp_path / "b" / name, tmp_path / "a")

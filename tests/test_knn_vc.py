@@ -22,7 +22,7 @@ from steps.content.extractors import load_extractor
 from steps.extract_wavlm import main as extract_wavlm
 from steps.extract_world import main as extract_world
 from steps.make_voice_pool import main as make_voice_pool
-from steps.sources import Key, Resources, Source, make_keys
+from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
 from steps.synthesis import matching, wavlm
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
@@ -40,6 +40,7 @@ from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
+from utils.seeds import Draws
 from utils.settings import read_settings
 from utils.tables import write_map
 
@@ -100,17 +101,17 @@ def load(pool: Path, tmp_path: Path):
     def make(text: str = "", folder: Path = pool, **options: int) -> KnnVc:
         path = tmp_path / "system.yaml"
         path.write_text(KNN + text)
-        return load_anonymiser(path, resources=Resources(folder, f0=folder), **options)
+        return load_anonymiser(path, Draws(**options), Resources(folder, f0=folder))
 
     return make
 
 
-def source(speaker: str = "s1", gender: str | None = "f", f0: float = 120.0) -> Source:
+def source(speaker: str = "s1", gender: str | None = "f", f0: float = 120.0) -> SourceSpeaker:
     contour = f0 * np.exp(np.linspace(-0.2, 0.2, 50))
-    return Source(speaker, gender, f0=compute_f0_stats([contour]))
+    return SourceSpeaker(speaker, gender, f0=compute_f0_stats([contour]))
 
 
-def key(level: str, utt: str = "s1-1", dataset: str = "set") -> Key:
+def key(level: str, utt: str = "s1-1", dataset: str = "set") -> VoiceKey:
     return make_keys(level, {utt: utt.split("-")[0]}, dataset, [])[utt]
 
 

@@ -15,8 +15,8 @@ from local.large import main
 from local.metrics import large
 from local.metrics.large import bounds, figures, occupied, report
 from local.metrics.verification import find_speakers, prepare, verification
-from steps.populations.plans import Side, count_part, load_plan, make_plan, merge_parts
-from steps.populations.tiles import NONTARGET, TARGET, Bins, Counts
+from steps.populations.plans import PairSide, count_part, load_plan, make_plan, merge_parts
+from steps.populations.tiles import NONTARGET, TARGET, Bins, ScoreCounts
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
@@ -28,17 +28,17 @@ D = 24
 
 def make_side(
     rng: np.random.Generator, means: np.ndarray, each: int, prefix: str, noise: float = 1.0
-) -> Side:
+) -> PairSide:
     """Utterances of speakers s0, s1 ... around their means."""
     ids = [f"{prefix}{spk}-{i}" for spk in range(len(means)) for i in range(each)]
     speakers = [f"s{spk:03d}" for spk in range(len(means)) for _ in range(each)]
     x = np.repeat(means, each, axis=0) + noise * rng.standard_normal((len(ids), D))
     genders = [("f", "m")[int(spk[1:]) % 2] for spk in speakers]
-    return Side(ids, speakers, x.astype(np.float32), np.ones(len(ids)), genders)
+    return PairSide(ids, speakers, x.astype(np.float32), np.ones(len(ids)), genders)
 
 
 @pytest.fixture
-def sides() -> tuple[Side, Side]:
+def sides() -> tuple[PairSide, PairSide]:
     rng = np.random.default_rng(0)
     means = rng.standard_normal((40, D))
     return make_side(rng, means, 3, "e"), make_side(rng, means, 7, "t")
@@ -51,7 +51,7 @@ def trained_backend() -> PldaBackend:
     return train_backend(vectors, dict(zip(side.ids, side.speakers, strict=True)), 12)
 
 
-def exact(enrol: Side, trial: Side, backend: object) -> tuple[np.ndarray, np.ndarray]:
+def exact(enrol: PairSide, trial: PairSide, backend: object) -> tuple[np.ndarray, np.ndarray]:
     """All scores (n, m) in float64, and where the speakers are the same."""
     left = backend.left(np.asarray(enrol.vectors, np.float64), enrol.counts)  # type: ignore[attr-defined]
     right = backend.right(np.asarray(trial.vectors, np.float64))  # type: ignore[attr-defined]
@@ -59,7 +59,7 @@ def exact(enrol: Side, trial: Side, backend: object) -> tuple[np.ndarray, np.nda
 
 
 def total_of(
-    enrol: Side, trial: Side, backend: object, parts: int = 1, **options: object
+    enrol: PairSide, trial: PairSide, backend: object, parts: int = 1, **options: object
 ) -> object:
     plan = make_plan(enrol, trial, backend, **options)  # type: ignore[arg-type]
     counted = [count_part(plan, plan.part(i + 1, parts)) for i in range(parts)]
@@ -68,7 +68,7 @@ def total_of(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cosine", "plda"])
-def test_figures_are_those_of_the_exact_tool(sides: tuple[Side, Side], kind: str) -> None:
+def test_figures_are_those_of_the_exact_tool(sides: tuple[PairSide, PairSide], kind: str) -> None:
     enrol, trial = sides
     backend = CosineBackend() if kind == "cosine" else trained_backend()
     bins = Bins(-1.0, 1.0) if kind == "cosine" else None
@@ -127,7 +127,9 @@ def test_first_pass_finds_squeezed_scores() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [2, 5, 2000])
-def test_any_number_of_parts_gives_the_same_counts(sides: tuple[Side, Side], parts: int) -> None:
+def test_any_number_of_parts_gives_the_same_counts(
+    sides: tuple[PairSide, PairSide], parts: int
+) -> None:
     one = total_of(*sides, CosineBackend(), n_groups=8)
     many = total_of(*sides, CosineBackend(), parts=parts, n_groups=8)
     assert (one.counts.places == many.counts.places).all()  # type: ignore[attr-defined]
@@ -135,10 +137,10 @@ def test_any_number_of_parts_gives_the_same_counts(sides: tuple[Side, Side], par
     assert report(one, n_bootstrap=20) == report(many, n_bootstrap=20)  # type: ignore[arg-type]
 
 
-def test_order_of_the_input_makes_no_difference(sides: tuple[Side, Side]) -> None:
-    def shuffled(side: Side, seed: int) -> Side:
+def test_order_of_the_input_makes_no_difference(sides: tuple[PairSide, PairSide]) -> None:
+    def shuffled(side: PairSide, seed: int) -> PairSide:
         order = np.random.default_rng(seed).permutation(len(side)).tolist()
-        return Side(
+        return PairSide(
             [side.ids[i] for i in order],
             [side.speakers[i] for i in order],
             np.asarray(side.vectors)[order],
@@ -150,7 +152,7 @@ def test_order_of_the_input_makes_no_difference(sides: tuple[Side, Side]) -> Non
     assert report(other, n_bootstrap=10) == one  # type: ignore[arg-type]
 
 
-def test_only_pairs_of_one_gender(sides: tuple[Side, Side]) -> None:
+def test_only_pairs_of_one_gender(sides: tuple[PairSide, PairSide]) -> None:
     total = total_of(*sides, CosineBackend(), same_gender=True)
     scores, same = exact(*sides, CosineBackend())
     gender = np.array(sides[0].genders)[:, None] == np.array(sides[1].genders)
@@ -161,7 +163,7 @@ def test_only_pairs_of_one_gender(sides: tuple[Side, Side]) -> None:
     assert made["eer"] == pytest.approx(wanted["eer"], abs=1e-4)
 
 
-def test_a_pair_of_an_utterance_with_itself_is_no_trial(sides: tuple[Side, Side]) -> None:
+def test_a_pair_of_an_utterance_with_itself_is_no_trial(sides: tuple[PairSide, PairSide]) -> None:
     side = sides[1]
     made = report(total_of(side, side, CosineBackend(), bins=Bins(-1.0, 1.0)))  # type: ignore[arg-type]
     scores, same = exact(side, side, CosineBackend())
@@ -174,7 +176,7 @@ def test_a_pair_of_an_utterance_with_itself_is_no_trial(sides: tuple[Side, Side]
     assert made["extremes"]["target"][1] < 0.999  # type: ignore[index]
 
 
-def test_scores_outside_of_the_bins_are_not_lost(sides: tuple[Side, Side]) -> None:
+def test_scores_outside_of_the_bins_are_not_lost(sides: tuple[PairSide, PairSide]) -> None:
     made = report(total_of(*sides, CosineBackend(), bins=Bins(-0.2, 0.5)))  # type: ignore[arg-type]
     scores, same = exact(*sides, CosineBackend())
     wanted = prepare(scores.ravel(), same.ravel()).figures()
@@ -186,7 +188,7 @@ def test_scores_outside_of_the_bins_are_not_lost(sides: tuple[Side, Side]) -> No
 
 
 def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(
-    sides: tuple[Side, Side],
+    sides: tuple[PairSide, PairSide],
 ) -> None:
     enrol, trial = sides
     made = report(total_of(enrol, trial, CosineBackend(), n_groups=64), n_bootstrap=60, seed=5)  # type: ignore[arg-type]
@@ -213,7 +215,7 @@ def test_short_rows_of_plda_give_the_same_scores() -> None:
     assert shorten(backend, np.arange(1.0, 31.0)) is backend  # as many counts as dimensions
 
 
-def test_torch_counts_as_the_processor_does(sides: tuple[Side, Side]) -> None:
+def test_torch_counts_as_the_processor_does(sides: tuple[PairSide, PairSide]) -> None:
     plan = make_plan(*sides, CosineBackend(), same_gender=True, n_groups=4)
     one, other = count_part(plan, plan.cells), count_part(plan, plan.cells, device="cpu")
     assert np.abs(one.counts.places - other.counts.places).sum() <= 20  # rounding
@@ -223,7 +225,7 @@ def test_torch_counts_as_the_processor_does(sides: tuple[Side, Side]) -> None:
 
 def test_counts_add_whatever_the_order() -> None:
     bins = Bins(0.0, 1.0, 4)
-    a, b = Counts.empty(bins), Counts.empty(bins)
+    a, b = ScoreCounts.empty(bins), ScoreCounts.empty(bins)
     a.places[TARGET, 2], a.extremes[TARGET] = 3, (0.3, 0.4)
     b.places[TARGET, 5], b.extremes[TARGET] = 1, (1.0, 1.5)
     a.add(b)
@@ -247,7 +249,7 @@ def test_hand_computed_bounds() -> None:
 # The program.
 
 
-def write_side(folder: Path, side: Side) -> tuple[str, str]:
+def write_side(folder: Path, side: PairSide) -> tuple[str, str]:
     """x-vectors and a data directory."""
     folder.mkdir(parents=True)
     with ArchiveWriter(folder / "xvector") as writer:
@@ -261,7 +263,7 @@ def write_side(folder: Path, side: Side) -> tuple[str, str]:
 
 
 @pytest.fixture
-def written(tmp_path: Path, sides: tuple[Side, Side]) -> list[str]:
+def written(tmp_path: Path, sides: tuple[PairSide, PairSide]) -> list[str]:
     return [*write_side(tmp_path / "enrol", sides[0]), *write_side(tmp_path / "trial", sides[1])]
 
 
@@ -324,7 +326,7 @@ def test_a_checkpoint_of_another_plan_is_refused(written: list[str], tmp_path: P
 
 
 def test_bad_input_is_one_line(
-    written: list[str], sides: tuple[Side, Side], tmp_path: Path
+    written: list[str], sides: tuple[PairSide, PairSide], tmp_path: Path
 ) -> None:
     trial = sides[1]
     plan = str(tmp_path / "plan")
@@ -342,24 +344,24 @@ def test_bad_input_is_one_line(
     fails("have no x-vector", *written, kind=LossError)
     utt2spk.write_text(whole)
     fails("bins from 1.0 to -1.0", "--range", "1", "-1", *written)
-    others = Side(trial.ids, [f"x{s}" for s in trial.speakers], trial.vectors, trial.counts)
+    others = PairSide(trial.ids, [f"x{s}" for s in trial.speakers], trial.vectors, trial.counts)
     fails("no target pair", *written[:2], *write_side(tmp_path / "others", others))
-    short = Side(
+    short = PairSide(
         trial.ids, trial.speakers, np.asarray(trial.vectors)[:, :9], trial.counts, trial.genders
     )
     fails("24 dimensions, .* of 9", *written[:2], *write_side(tmp_path / "short", short))
     x = np.array(trial.vectors)
     x[5, 3] = np.nan
-    bad = Side(trial.ids, trial.speakers, x, trial.counts, trial.genders)
+    bad = PairSide(trial.ids, trial.speakers, x, trial.counts, trial.genders)
     fails("t0-5.*finite", *written[:2], *write_side(tmp_path / "nan", bad))
     fails("tried and enrolled", "--enrol", "mean", *written[:2], *written[:2])
-    moved = Side(trial.ids, trial.speakers, trial.vectors, trial.counts, ["f"] * len(trial))
+    moved = PairSide(trial.ids, trial.speakers, trial.vectors, trial.counts, ["f"] * len(trial))
     fails("different genders", "--same-gender", *written[:2], *write_side(tmp_path / "g", moved))
     with pytest.raises(UserError, match=r"plan\.json: cannot be read"):
         main(["count", str(tmp_path / "nothing")])
 
 
-def test_huge_vectors_are_refused(sides: tuple[Side, Side]) -> None:
+def test_huge_vectors_are_refused(sides: tuple[PairSide, PairSide]) -> None:
     class Raw:
         dim = None
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.anonymisers.mcadams import HOP, McAdams, Settings, transform
+from steps.anonymisers.mcadams import HOP, McAdams, McAdamsSettings, transform
 from steps.anonymisers.registry import AsItIs, OutputLevel
-from steps.sources import Key, Source
+from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
-from tests.making import voice
+from tests.making import run_of, voice
 from tests.refusals import refuses
 from utils.arrays import Float64
 from utils.cli import UserError
 
-KEY = Key("spk", ("stream", "speaker"), ("stream", "speaker"))
+KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.mark.parametrize("n", [1, 159, 160, 320, 4001])
 def test_mcadams_of_a_stream_is_that_of_the_whole(size: int, n: int) -> None:
     wave = voice(1.0, 120, 550)[2000 : 2000 + n]
-    system = McAdams(Settings("mcadams", alpha=0.8))
+    system = McAdams(McAdamsSettings("mcadams", alpha=0.8), run_of())
     live, parts, late = LiveMcAdams(system, KEY), [], 0
     for start in range(0, n, size):
         parts.append(live.push(wave[start : start + size]))
@@ -38,7 +38,7 @@ def test_mcadams_of_a_stream_is_that_of_the_whole(size: int, n: int) -> None:
 
 def test_the_challenges_mcadams_needs_the_whole() -> None:
     with pytest.raises(UserError, match="compat: the challenges"):
-        LiveMcAdams(McAdams(Settings("mcadams", compat="vpc20")), KEY)
+        LiveMcAdams(McAdams(McAdamsSettings("mcadams", compat="vpc20"), run_of()), KEY)
 
 
 class Turned:
@@ -52,7 +52,7 @@ class Turned:
         self.notes: list[str] = []
 
     def transform(
-        self, wave: Float64, key: Key, source: Source
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         assert source.f0 is not None and key == KEY
         return -0.5 * wave, {}

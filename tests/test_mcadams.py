@@ -16,12 +16,13 @@ from steps.anonymisers.mcadams import (
     HOP,
     FrameOptions,
     McAdams,
-    Settings,
+    McAdamsSettings,
     burg,
     burg_lattice,
     transform,
 )
 from steps.anonymisers.registry import OutputLevel
+from tests.making import run_of
 from utils.cli import UserError
 
 WHOLE_FRAMES = FrameOptions(pad_edges=False)
@@ -281,7 +282,7 @@ def test_match_energy_keeps_the_loudness_of_frames(speech) -> None:
 )  # fmt: skip
 def test_each_kind_says_what_it_is(asked: dict[str, Any], each: str) -> None:
     """The challenge of 2024 at the level of utterances had no words, and its protection ended."""
-    note = McAdams(Settings("mcadams", **asked)).settings()["note"]
+    note = McAdams(McAdamsSettings("mcadams", **asked), run_of()).settings()["note"]
     assert str(note).endswith(f"{each}.")
 
 

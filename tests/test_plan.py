@@ -109,13 +109,11 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("generators", {"vectors": "0"}, "--vectors: '0'; a whole number above 0"),
     ("generators", {"voice_encoder": "given:nowhere"}, "given:nowhere: no such folder"),
     ("generators", {"train_set": "no"}, "make it with ./run.sh --stop-stage 0"),
-    ("large", {"sizes": "abc"}, "--sizes: 'abc'; a whole number from 2 on is expected, or <num"),
-    ("large", {"sizes": ""}, "--sizes: names none; a whole number from 2 on is expected"),
-    ("large", {"sizes": "50 200:"}, "--sizes: '200:'; a whole number"),
-    ("large", {"sizes": "50:1 1"}, "--sizes: '1'; a whole number"),
-    ("large", {"sizes": "50 200 50:2"}, "--sizes: 50 is named twice"),
-    ("large", {"populations": "0"}, "--populations: '0'; a whole number above 0 is expected"),
-    ("large", {"voices": "two two"}, "--voices: two is named twice"),
+    ("generators", {"sizes": "abc"}, "--sizes: 'abc'; a whole number from 2 on is expected"),
+    ("generators", {"sizes": ""}, "--sizes: names none; a whole number from 2 on is expected"),
+    ("generators", {"sizes": "50 200:"}, "--sizes: '200:'; a whole number"),
+    ("generators", {"sizes": "50 1"}, "--sizes: '1'; a whole number"),
+    ("generators", {"sizes": "50 200 50"}, "--sizes: 50 is named twice"),
 ]
 
 
@@ -504,7 +502,6 @@ ASKED = {
     },
     "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
     "generators": {"generators": "psd wgan random"},
-    "large": {"generators": "psd wgan random"},
 }
 
 

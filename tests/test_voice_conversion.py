@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,26 @@ import soundfile
 from scipy.signal import lfilter
 
 from steps.anonymise import main
+from steps.anonymisers import voice_conversion
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.anonymisers.voice_conversion import Settings, VoiceConversion, nearest_voices
-from steps.sources import Resources, Source, make_keys
+from steps.anonymisers.voice_conversion import (
+    ConversionSettings,
+    Parsed,
+    VoiceConversion,
+    nearest_voices,
+)
+from steps.generators.base import Wanted
+from steps.sources import Resources, SourceSpeaker, make_keys
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats, write_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, extract_f0, pack, synthesise
-from tests.making import write_archive
+from tests.making import run_of, write_archive
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError, UserError
+from utils.seeds import Draws
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
@@ -83,22 +90,22 @@ def load(pool: Path, tmp_path: Path):
     def make(text: str, folder: Path = pool, **options: int):
         path = tmp_path / "system.yaml"
         path.write_text(text)
-        return load_anonymiser(path, resources=Resources(folder, (folder,), f0=folder), **options)
+        return load_anonymiser(path, Draws(**options), Resources(folder, (folder,), f0=folder))
 
     return make
 
 
-def source(name: str = "s1", gender: str | None = "f", **other: object) -> Source:
+def source(name: str = "s1", gender: str | None = "f", **other: object) -> SourceSpeaker:
     rng = np.random.default_rng(sum(map(ord, name)))
     values = {"xvector": rng.standard_normal(6), "f0": None, **other}
-    return Source(name, gender, **values)
+    return SourceSpeaker(name, gender, **values)
 
 
 def key(level: str = "spk", dataset: str = "set", utt: str = "s1-1", spk: str = "s1"):
     return make_keys(level, {utt: spk}, dataset, [])[utt]
 
 
-def pseudo(system, speaker: Source, *where: str):
+def pseudo(system, speaker: SourceSpeaker, *where: str):
     """The pseudo-speaker of a speaker, by (dataset, utterance)."""
     dataset, utt = where or ("set", f"{speaker.speaker}-1")
     return system.pseudo_speaker(key(system.level, dataset, utt, speaker.speaker), speaker)
@@ -506,20 +513,20 @@ def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) ->
     refuses("needs --f0 DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
 
 
-class Model:
+class Known:
     """A generator that makes its vector of no speakers, as a trained one does."""
 
-    name, needs, is_random = "model", (), True
+    name, is_random = "known", True
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.asked: list[tuple[object, ...]] = []
+        self.asked: list[Wanted] = []
 
     def fit(self, vectors: np.ndarray, speakers: tuple[str, ...], genders: object) -> None:
         self.vector = vectors[speakers.index("m2")] + 0.01
 
-    def generate(self, *asked: object, **more: object) -> tuple[np.ndarray, dict[str, object]]:
-        self.asked.append((*asked, more))
+    def generate(self, wanted: Wanted) -> tuple[np.ndarray, dict[str, object]]:
+        self.asked.append(wanted)
         return self.vector, {"index": 3}
 
     def settings(self) -> dict[str, object]:
@@ -529,23 +536,38 @@ class Model:
 class Recorder:
     """A synthesiser that keeps what it is given."""
 
-    needs = ("synthesiser",)
-
     def convert(self, wave: np.ndarray, target: Target, f0: object) -> np.ndarray:
         self.target, self.contour = target, f0(np.array([100.0, 0.0, 200.0]))
         return wave
 
 
-def test_what_generator_and_synthesiser_are_given(pool: Path) -> None:
+@pytest.fixture
+def put_together(pool: Path, monkeypatch: pytest.MonkeyPatch):
+    """A system of `Known` voices and a `Recorder`, with these two."""
+
+    def make(draw: int = 0, is_random: bool = True, **more: object):
+        generator, synthesiser = Known(), Recorder()
+        generator.is_random = is_random
+        monkeypatch.setattr(voice_conversion, "load_generator", lambda *_: generator)
+        monkeypatch.setattr(voice_conversion, "_load_synthesiser", lambda *_: synthesiser)
+        given = ConversionSettings(
+            "voice_conversion", "nsf_mini", "spk", "other", neighbours=2, **more
+        )
+        parsed = Parsed(given, {"name": "known"}, None, ())
+        return VoiceConversion(parsed, run_of(draw=draw, pool=pool)), generator, synthesiser
+
+    return make
+
+
+def test_what_generator_and_synthesiser_are_given(pool: Path, put_together) -> None:
     """A vector of no speakers takes the F0 of the voices near it; the synthesiser gets all."""
-    generator, synthesiser, voices = Model(), Recorder(), VoicePool.load(pool)
-    settings = Settings("voice_conversion", "nsf_mini", "spk", "other", "linear", 2, 0.05)
-    system = VoiceConversion(settings, generator, voices, synthesiser)
+    system, generator, synthesiser = put_together(f0="linear")
+    voices = VoicePool.load(pool)
     stats = F0Stats(9, np.log(150.0), 0.1, np.full(101, np.log(150.0)))
     who = source(gender="f", f0=stats)
     _, info = system.transform(say(1, 150, 0.1), key(), who)
     system.transform(say(2, 150, 0.1), key(utt="s1-2"), who)
-    assert generator.asked == [(key(), who.xvector, "f", "m", {"s1"}, {})]  # once
+    assert generator.asked == [Wanted(key(), who.xvector, "m", {"s1"})]  # once
     target = synthesiser.target
     assert np.array_equal(target.xvector, generator.vector)
     assert target.voices[0] == "m2"
@@ -570,23 +592,19 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
 
 
-def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(pool: Path) -> None:
+def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(put_together) -> None:
     """Equal keys have one, another speaker or draw another; without it none is given."""
-    voices, synthesiser = VoicePool.load(pool), Recorder()
-    plain = Settings("voice_conversion", "nsf_mini", "spk", "other", "none", 2, 0.05)
-    bent = replace(plain, content_scale=0.1, content_bend=0.05)
+    bend = {"content_scale": 0.1, "content_bend": 0.05}
 
-    def warp(settings: Settings, speaker: str = "s1", utt: str = "s1-1", draw: int = 0) -> object:
-        generator = Model()
-        generator.is_random = False
-        system = VoiceConversion(settings, generator, voices, synthesiser, draw=draw)
-        assert system.is_random is (settings is bent)
+    def warp(speaker: str = "s1", utt: str = "s1-1", draw: int = 0, **bend: float) -> object:
+        system, _, synthesiser = put_together(draw, is_random=False, **bend)
+        assert system.is_random is bool(bend)
         system.transform(say(1, 150, 0.1), key(spk=speaker, utt=utt), source(gender="f"))
         return synthesiser.target.warp
 
-    assert warp(plain) is None
-    first = warp(bent)
+    assert warp() is None
+    first = warp(**bend)
     assert isinstance(first, np.ndarray) and first.shape == (40, 40)
-    assert np.array_equal(first, warp(bent, utt="s1-2"))
-    assert not np.allclose(first, warp(bent, speaker="s2"))
-    assert not np.allclose(first, warp(bent, draw=1))
+    assert np.array_equal(first, warp(utt="s1-2", **bend))
+    assert not np.allclose(first, warp(speaker="s2", **bend))
+    assert not np.allclose(first, warp(draw=1, **bend))

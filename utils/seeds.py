@@ -1,6 +1,7 @@
 """Randomness independent of order: the seed of an item is a hash of the item's name."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # NumPy takes longer to load than programs need that only derive seeds
@@ -26,3 +27,15 @@ def make_rng(master: int, *names: str) -> "np.random.Generator":
     import numpy as np
 
     return np.random.Generator(np.random.PCG64(derive_seed(master, *names)))
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Randomness of a system: a master seed, and the number of the independent run, from 0."""
+
+    seed: int = 0
+    draw: int = 0
+
+    def rng(self, purpose: str, *names: str) -> "np.random.Generator":
+        """Generator for a purpose and an item, such as the `parts` of a pseudo-speaker's key."""
+        return make_rng(self.seed, purpose, f"draw {self.draw}", *names)

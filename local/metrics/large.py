@@ -138,7 +138,8 @@ def _local(mated: Float64, non_mated: Float64, prior: float) -> Float64:
 def occupied(places: Int64, bins: Bins, low: float, high: float) -> tuple[Float64, Float64]:
     """Cut to the first to last place with a score: (2, b) counts and the (b + 1,) edges.
 
-    places: (2, n + 2), see `steps.populations.tiles.Counts`; low, high: smallest and largest score.
+    places: (2, n + 2), see `steps.populations.tiles.ScoreCounts`; low, high: smallest and largest
+    score.
     """
     edges = np.concatenate(([-np.inf], bins.edges, [np.inf]))
     full = np.flatnonzero(places.any(axis=0))

@@ -1,4 +1,4 @@
-"""Plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh, large.sh.
+"""Plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh.
 
 They use corpus and encoders of run.sh, and make missing ones.
 """
@@ -365,7 +365,7 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
     tables.job("report", 7, f"{out}/report", "%make_report", results, f"{out}/report")
 
 
-# generators.sh and large.sh: Liu et al. 2025, without speech.
+# generators.sh: Liu et al. 2025, without speech.
 
 
 class Generators:
@@ -546,46 +546,8 @@ def _pooled(recipe: Recipe, evaluator: Evaluator, of: Labels, out: str) -> str:
     )  # fmt: skip
 
 
-def plan_large(asked: Asked) -> Planned:
-    """Plan large.sh: EER and D_ECE against the number of simulated speakers."""
-    voices = asked.choice("voices", "two|same")
-    sizes = asked.sizes("(:[1-9][0-9]*)?", ", or <number>:<populations>")
-    asked.numbers("populations")
-    study = Generators(asked)
-    study.make(0)
-    recipe, name = study.recipe, study.voice.name
-    evaluator = find_evaluator(
-        f"{study.voice.word}/{recipe.evaluators[0].backend}", asked["cohort_size"]
-    )
-    if evaluator.is_trained:
-        recipe.backend(0, study.voice, recipe.train, evaluator.scorer)
-    folder = f"exp/large/{name}"
-    how = ["--backend", evaluator.scorer, "--asnorm", evaluator.asnorm]
-    how += ["--populations", asked["populations"], "--sizes", *sizes, "--"]
-    gather = ["--corpus-name", asked["corpus_name"], "--encoder", name]
-    gather += ["--scorer", evaluator.backend, "--leak", asked["leak"]]
-
-    def curve(of: str, told: str, *options: str) -> None:
-        out = f"{folder}/{evaluator.label}/{of}"
-        words = (out, asked["bootstrap"], "%large", *options, *how)
-        recipe.tables.add("curves", 1, out, "measure", *words)
-        gather.extend(("--curve", told, f"{out}/curve.tsv"))
-
-    original = ["--seed", asked["seed"], *study.sources()]
-    curve("real", "real", "--real", *original)
-    curve("original", "original", *original)
-    for system in study.names:
-        for word in voices:
-            options = ("--conf", recipe.conf(system), "--voices", word, "--leak", asked["leak"])
-            curve(f"{system}_{word}", system, *options, *study.resources(system))
-    results = f"{folder}/results"
-    recipe.tables.job("results", 2, results, "%large", "collect", *gather, results)
-    return _planned(recipe)
-
-
 STUDIES: dict[str, Callable[[Asked], Planned]] = {
     "nist": lambda asked: Nist(asked).plan(),
     "whitebox": plan_whitebox,
     "generators": plan_generators,
-    "large": plan_large,
 }

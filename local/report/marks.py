@@ -314,7 +314,7 @@ def _row_name(cell: str) -> str:
 
 def _voices_table(words: Sequence[str], page: Path) -> Table:
     # Here: it draws, too, and so loads Matplotlib, which no other table needs.
-    from local.report.curves import voices_table
+    from local.report.generators import voices_table
 
     return voices_table(words, page)
 

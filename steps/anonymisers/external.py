@@ -8,18 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import AsItIs, Description
+from steps.anonymisers.registry import Anonymiser, AsItIs, Description
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.sources import Key, Run, Source
+from steps.sources import SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.seeds import derive_seed
-from utils.settings import Declared
+from utils.seeds import Draws, derive_seed
 from utils.tables import StrPath, read_map
 
 # ---- Externally protected speech, taken as it is, to be measured beside ours.
@@ -120,21 +119,23 @@ def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
             yield path.stem, str(path)
 
 
-class External(Declared[SpeechSettings]):
-    """One configured system; see `registry.Anonymiser`."""
+class External(Anonymiser):
+    """One configured system, from the folder --external; see `registry.Anonymiser`."""
 
-    kind = SpeechSettings
+    kind: Any = SpeechSettings
     level, output = "utt", AsItIs()
 
-    def __init__(self, settings: SpeechSettings, speech: dict[str, str]) -> None:
-        self._settings, self._speech = settings, speech
-        self.notes: list[str] = []  # unknown facts stand among the settings
-        self.is_random: bool | None = True if settings.second_draw else None
+    def __init__(self, settings: Any, run: SystemRun) -> None:
+        """A draw from 1 on has another folder. Unknown facts stand among the settings."""
+        super().__init__(settings, run)
+        self._folder = run.folder("external")
+        self._speech = find_speech(self._folder, settings.suffix)
+        self.is_random = self.draws_anew(settings)
 
-    @classmethod
-    def make(cls, settings: SpeechSettings, run: Run) -> Self:
-        """Make from the folder --external; a draw from 1 on has another folder."""
-        return cls(settings, find_speech(run.folder("external"), settings.suffix))
+    @staticmethod
+    def draws_anew(settings: SpeechSettings) -> bool | None:
+        """Whether a further run gives other speech; None: unknown."""
+        return True if settings.second_draw else None
 
     @classmethod
     def describe(cls, settings: SpeechSettings, path: StrPath) -> Description:  # noqa: ARG003
@@ -143,19 +144,19 @@ class External(Declared[SpeechSettings]):
 
     def settings(self) -> dict[str, object]:
         """Settings of the file; the rest is unknown."""
-        return {**asdict(self._settings), "note": NOTE}
+        return {**super().settings(), "note": NOTE}
 
     def transform(
         self,
         wave: Float64,
-        key: Key,
-        source: Source,  # noqa: ARG002
+        key: VoiceKey,
+        source: SourceSpeaker,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
         """Audio of the key's utterance at 16 kHz. UserError if there is none, or if it is the
         original itself."""
         utt = key.names[-1]
         if utt not in self._speech:
-            raise UserError(f"{self._settings.folder}: has no audio of utterance {utt}")
+            raise UserError(f"{self._folder}: has no audio of utterance {utt}")
         path = self._speech[utt]
         audio = read_audio(utt, path)
         made = audio.samples
@@ -216,38 +217,23 @@ class CommandSettings:
                 raise ValueError(f"command: {self.command!r} has no {place}")
 
 
-class Command(Declared[CommandSettings]):
-    """Maker of the system from the program's output (`protect_data`); see `registry.Anonymiser`."""
+class Command(External):
+    """System of the program's output (`protect_data`), in the folder --external."""
 
     kind = CommandSettings
 
-    @classmethod
-    def make(cls, settings: CommandSettings, run: Run) -> External:
-        """Make from the folder --external, which the program filled."""
-        folder = run.folder("external")
-        speech = find_speech(folder, settings.suffix)
-        made = _Commanded(SpeechSettings(settings.anonymiser, str(folder), settings.suffix), speech)
-        made.command = settings
-        made.is_random = SEED in settings.command
-        return made
+    @staticmethod
+    def draws_anew(settings: CommandSettings) -> bool:  # type: ignore[override]
+        """Whether the program is given a seed."""
+        return SEED in settings.command
 
     @classmethod
-    def describe(cls, settings: CommandSettings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: CommandSettings, path: StrPath) -> Description:  # type: ignore[override]  # noqa: ARG003
         """Needs: a folder that is made anew for each set and draw."""
         return Description("utt", ("external:",), ("utt",))
 
-
-class _Commanded(External):
-    """Output of a program, with its command among the settings."""
-
-    command: CommandSettings
-
     def settings(self) -> dict[str, object]:
-        return {
-            "anonymiser": self.command.anonymiser,
-            "command": self.command.command,
-            "suffix": self.command.suffix,
-        }
+        return asdict(self.given)
 
 
 def protect_data(
@@ -285,6 +271,6 @@ def protect_data(
     beside.rename(out)
 
 
-def seed_of(seed: int, dataset: str, draw: int) -> int:
+def seed_of(draws: Draws, dataset: str) -> int:
     """Value of {seed}: another number for each set and draw."""
-    return derive_seed(seed, "command", dataset, str(draw)) % 2**31
+    return derive_seed(draws.seed, "command", dataset, str(draws.draw)) % 2**31

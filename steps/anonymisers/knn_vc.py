@@ -7,19 +7,18 @@ baseline). The latter's profiles are not published in full; see docs/voice_conve
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Protocol, Self
+from typing import Annotated, Protocol
 
 import numpy as np
 
-from steps.anonymisers.registry import Description, OutputLevel
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
 from steps.generators.base import POLICIES, choose_gender
-from steps.sources import LEVELS, Key, Run, Source
+from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS, F0Stats
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.seeds import make_rng
-from utils.settings import Count, Declared, Matching, Natural, OneOf, Part, Share
+from utils.settings import Count, Matching, Natural, OneOf, Part, Share
 from utils.tables import StrPath
 
 FEATURES = ("world", "content", "wavlm")
@@ -31,7 +30,7 @@ Sha256 = Annotated[str, Matching("[0-9a-f]{64}", "64 digits 0-9, a-f")]
 
 
 @dataclass(frozen=True)
-class Settings:
+class KnnVcSettings:
     """Settings of a configuration; None: not given. See docs/voice_conversion.md."""
 
     anonymiser: str
@@ -131,19 +130,21 @@ class Choice:
     weights: tuple[float, ...]
 
 
-class KnnVc(Declared[Settings]):
+class KnnVc(Anonymiser):
     """One configured system; see `registry.Anonymiser`."""
 
-    kind = Settings
+    kind = KnnVcSettings
+    given: KnnVcSettings
 
-    def __init__(
-        self, settings: Settings, converter: Converter, pool: Path, *, seed: int = 0, draw: int = 0
-    ) -> None:
+    def __init__(self, settings: KnnVcSettings, run: SystemRun) -> None:
         """settings: from `complete`. UserError for a pool that is too small."""
-        self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
-        self.notes = [converter.note]
-        self._settings, self._converter, self._pool = settings, converter, pool
-        self._seed, self._draw = seed, draw
+        super().__init__(settings, run)
+        for need in _needs(settings):
+            run.folder(need)
+        self._pool = run.folder("pool")
+        self._converter = converter = _load_converter(settings, self._pool, run.resources.device)
+        self.level, self.output = settings.level, OutputLevel(settings.peak)
+        self.notes.append(converter.note)
         lacking = {speaker: converter.lacks(speaker) for speaker in converter.speakers}
         if dropped := {speaker: why for speaker, why in lacking.items() if why}:
             first, why = next(iter(dropped.items()))
@@ -160,20 +161,12 @@ class KnnVc(Declared[Settings]):
         self.is_random = coins or max(by_gender) > settings.fusion
 
     @classmethod
-    def parse(cls, values: object, path: StrPath) -> Settings:
+    def parse(cls, values: object, path: StrPath) -> KnnVcSettings:
         """Return the settings that a mapping gives, completed."""
         return complete(super().parse(values, path))
 
     @classmethod
-    def make(cls, settings: Settings, run: Run) -> Self:
-        for need in _needs(settings):
-            run.folder(need)
-        pool = run.folder("pool")
-        converter = _load_converter(settings, pool, run.resources.device)
-        return cls(settings, converter, pool, seed=run.seed, draw=run.draw)
-
-    @classmethod
-    def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: KnnVcSettings, path: StrPath) -> Description:  # noqa: ARG003
         """Needs: a pool; with a transform of F0 also the statistics of the source speakers."""
         needs = _needs(settings)
         if settings.features != "world":
@@ -183,62 +176,53 @@ class KnnVc(Declared[Settings]):
         return Description(settings.level, needs, levels)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included."""
-        values = asdict(self._settings)
-        values.pop("peak")
-        if self._settings.features != "wavlm":
-            values = {k: v for k, v in values.items() if k not in _WAVLM_ONLY}
-        if self._settings.content is None:
-            values.pop("content")
+        """All settings, defaults included, but those that other features have."""
+        left_out = {"peak", *(_WAVLM_ONLY if self.given.features != "wavlm" else ())}
+        left_out |= {"content"} if self.given.content is None else set()
+        values = {k: v for k, v in super().settings().items() if k not in left_out}
         return {**values, "output": asdict(self.output), "note": self._converter.note}
 
     def transform(
-        self, wave: Float64, key: Key, source: Source
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Protected speech; the target voices, with their weights, and the profile."""
         choice = self.choose(key, source)
         voices: list[tuple[str, ...]] = [choice.targets]
         weights: tuple[float, ...] = (1.0,)
-        if self._settings.fusion_kind == "mix":
+        if self.given.fusion_kind == "mix":
             voices, weights = [(target,) for target in choice.targets], choice.weights
         samples = self._converter.convert(wave, voices, weights, source.f0)
         return samples, {
             "targets": ",".join(choice.targets),
             "weights": ",".join(f"{weight:.6g}" for weight in choice.weights),
             "target_gender": choice.gender,
-            "profile": self._settings.profile or 0,
+            "profile": self.given.profile or 0,
         }
 
-    def choose(self, key: Key, source: Source) -> Choice:
+    def choose(self, key: VoiceKey, source: SourceSpeaker) -> Choice:
         """Targets of a key: never the source, of the wanted gender.
 
         The pool is shuffled by the key; profile p takes the p-th handful of the eligible voices, so
         that the profiles of a speaker share no voice.
         """
-        settings = self._settings
-        gender = choose_gender(
-            settings.gender, source.gender, self._rng("gender", *key.group_parts)
-        )
+        settings, draws = self.given, self.draws
+        toss = draws.rng("knn_vc", "gender", *key.group_parts)
+        gender = choose_gender(settings.gender, source.gender, toss)
         speakers = self._converter.speakers
-        shuffled = [speakers[i] for i in self._rng(*key.parts).permutation(len(speakers))]
+        order = draws.rng("knn_vc", *key.parts).permutation(len(speakers))
+        shuffled = [speakers[i] for i in order]
         left = [s for s in shuffled if self._genders.get(s) == gender and s != source.speaker]
         self._check_number(len(left), f"of gender {gender} beside {source.speaker}")
-        first = ((settings.profile or 1) - 1) * settings.fusion
-        targets = tuple(left[first : first + settings.fusion])
-        return Choice(gender, targets, self._weights(key))
-
-    def _weights(self, key: Key) -> tuple[float, ...]:
-        n = self._settings.fusion
-        if self._settings.fusion_kind != "mix":
-            return (1.0 / n,) * n
-        rng = self._rng("weights", f"profile {self._settings.profile or 0}", *key.parts)
-        return tuple(rng.dirichlet(np.ones(n)).tolist())
-
-    def _rng(self, *names: str) -> np.random.Generator:
-        return make_rng(self._seed, "knn_vc", f"draw {self._draw}", *names)
+        n, profile = settings.fusion, settings.profile or 0
+        first = max(profile - 1, 0) * n
+        weights = (1.0 / n,) * n
+        if settings.fusion_kind == "mix":
+            rng = draws.rng("knn_vc", "weights", f"profile {profile}", *key.parts)
+            weights = tuple(rng.dirichlet(np.ones(n)).tolist())
+        return Choice(gender, tuple(left[first : first + n]), weights)
 
     def _check_number(self, n: int, which: str) -> None:
-        profiles, fusion = max(self._settings.profiles, 1), self._settings.fusion
+        profiles, fusion = max(self.given.profiles, 1), self.given.fusion
         if n < profiles * fusion:
             raise UserError(
                 f"{self._pool}: {n} voices {which}, and {profiles * fusion} are needed "
@@ -246,7 +230,7 @@ class KnnVc(Declared[Settings]):
             )
 
 
-def complete(settings: Settings) -> Settings:
+def complete(settings: KnnVcSettings) -> KnnVcSettings:
     """Settings with every default filled in."""
     wavlm = settings.features == "wavlm"
     share = settings.source_share
@@ -261,11 +245,11 @@ def complete(settings: Settings) -> Settings:
     )
 
 
-def _needs(settings: Settings) -> tuple[str, ...]:
+def _needs(settings: KnnVcSettings) -> tuple[str, ...]:
     return ("pool",) if settings.f0 == "none" else ("pool", "f0")
 
 
-def _load_converter(settings: Settings, pool: Path, device: str) -> Converter:
+def _load_converter(settings: KnnVcSettings, pool: Path, device: str) -> Converter:
     """Make the back end, whose libraries are loaded on demand."""
     if settings.features == "wavlm":
         from steps.synthesis.wavlm import load_converter

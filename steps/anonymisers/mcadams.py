@@ -1,17 +1,16 @@
 """The McAdams coefficient: linear prediction, poles, and the systems B2 and B2r."""
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
 
-from steps.anonymisers.registry import Description, OutputLevel
-from steps.sources import LEVELS, Key, Run, Source
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
+from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Intp
-from utils.seeds import make_rng
-from utils.settings import Ascending, Declared, Number, OneOf, Part, Positive
+from utils.settings import Ascending, Number, OneOf, Part, Positive
 from utils.tables import StrPath
 
 # ---- Burg's linear prediction for many frames at once.
@@ -279,7 +278,7 @@ class FrameOptions:
     match_energy: bool = False
 
 
-DEFAULTS = FrameOptions()
+DEFAULTS, LEVEL = FrameOptions(), OutputLevel()
 
 
 @dataclass(frozen=True)
@@ -402,7 +401,7 @@ def _gains(before: Float64, after: Float64) -> Float64:
 
 
 @dataclass(frozen=True)
-class Settings:
+class McAdamsSettings:
     """Settings of a configuration; None: not given. See docs/mcadams.md."""
 
     anonymiser: str
@@ -426,12 +425,23 @@ class Settings:
             )
         if {"alpha", "alpha_range"} <= given:
             raise ValueError("alpha_range: alpha is given too; leave out one of the two")
-        drawn = self.alpha_range or (self.alpha is None and preset.alpha_range)
-        if self.level is not None and not drawn:
+        if self.level is not None and not self.drawn:
             raise ValueError("level: alpha is fixed, so no level applies; give alpha_range")
         if self.level is not None and self.level not in preset.levels:
             known = ", ".join(preset.levels)
             raise ValueError(f"level: {self.level!r} is unknown here; known: {known}")
+
+    @property
+    def drawn(self) -> tuple[float, float] | None:
+        """Range that alpha is drawn from; None where it is fixed."""
+        preset = PRESETS[self.compat].alpha_range if self.alpha is None else None
+        return self.alpha_range or preset
+
+    @property
+    def key_level(self) -> str:
+        """Level of the keys."""
+        preset = PRESETS[self.compat]
+        return preset.levels[self.level or preset.level] if self.drawn else "const"
 
 
 @dataclass(frozen=True)
@@ -441,25 +451,24 @@ class Preset:
     levels: allowed setting -> the level of the keys. level: the default.
     """
 
-    alpha: float | None
-    alpha_range: tuple[float, float] | None
-    level: str
-    levels: dict[str, str]
-    frames: FrameOptions
-    output: OutputLevel
+    alpha: float | None = None
+    alpha_range: tuple[float, float] | None = None
+    level: str = "spk"
+    levels: Mapping[str, str] = field(default_factory=lambda: {level: level for level in LEVELS})
+    frames: FrameOptions = DEFAULTS
+    output: OutputLevel = LEVEL
 
 
-_OWN_LEVELS = {level: level for level in LEVELS}
-# At level spk the challenges of 2022 and 2024 use only the speaker, so sets share the draw.
-_LEVELS_2022 = {"spk": "perm", "utt": "utt"}
-_LEVELS_2024 = {"spk": "perm", "utt": "position"}
 _FRAMES_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
 _FRAMES_2024 = FrameOptions(pad_edges=False, clamp=False)
 _OUTPUT_2022 = OutputLevel(peak=1.0, full_scale=32766, truncate=True)
 _WIDE = (0.5, 0.9)
+# At level spk the challenges of 2022 and 2024 use only the speaker, so sets share the draw.
+_LEVELS_2022 = {"spk": "perm", "utt": "utt"}
+_LEVELS_2024 = {"spk": "perm", "utt": "position"}
 PRESETS = {
-    None: Preset(0.8, None, "spk", _OWN_LEVELS, FrameOptions(), OutputLevel()),
-    "vpc20": Preset(0.8, None, "spk", _OWN_LEVELS, _FRAMES_2020, OutputLevel(peak=1.0)),
+    None: Preset(0.8),
+    "vpc20": Preset(0.8, frames=_FRAMES_2020, output=OutputLevel(peak=1.0)),
     "vpc22": Preset(None, _WIDE, "spk", _LEVELS_2022, _FRAMES_2020, _OUTPUT_2022),
     "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
 }
@@ -467,35 +476,29 @@ _MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from 
 _EACH = {"spk": "person", "perm": "person", "const": "run"}  # else recording: purpose of a draw
 
 
-class McAdams(Declared[Settings]):
+class McAdams(Anonymiser):
     """One configured system; see `registry.Anonymiser`."""
 
-    kind = Settings
+    kind = McAdamsSettings
+    given: McAdamsSettings
 
-    def __init__(self, settings: Settings, *, seed: int = 0, draw: int = 0) -> None:
+    def __init__(self, settings: McAdamsSettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
         preset = PRESETS[settings.compat]
-        self.alpha, self.alpha_range = settings.alpha, settings.alpha_range
+        self.alpha, self.alpha_range = settings.alpha, settings.drawn
         if self.alpha is None and self.alpha_range is None:
-            self.alpha, self.alpha_range = preset.alpha, preset.alpha_range
+            self.alpha = preset.alpha
         self.compat = settings.compat
-        level = preset.levels[settings.level or preset.level]
-        self.level = "const" if self.alpha_range is None else level
+        self.level = settings.key_level
         self.frames = replace(preset.frames, **_given(settings, FrameOptions))
         self.output = replace(preset.output, **_given(settings, OutputLevel))
         self.is_random = self.alpha_range is not None and self.compat != "vpc24"
-        self.notes: list[str] = []
-        self._seed, self._draw = seed, draw
 
     @classmethod
-    def make(cls, settings: Settings, run: Run) -> Self:
-        return cls(settings, seed=run.seed, draw=run.draw)
-
-    @classmethod
-    def describe(cls, settings: Settings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: McAdamsSettings, path: StrPath) -> Description:  # noqa: ARG003
         """Needs: nothing but the speech."""
-        system = cls(settings)
-        levels = () if system.alpha_range is None else tuple(PRESETS[system.compat].levels)
-        return Description(system.level, levels=levels)
+        levels = tuple(PRESETS[settings.compat].levels) if settings.drawn else ()
+        return Description(settings.key_level, levels=levels)
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, and one sentence (`note`) on the system."""
@@ -523,8 +526,8 @@ class McAdams(Declared[Settings]):
     def transform(
         self,
         wave: Float64,
-        key: Key,
-        source: Source,  # noqa: ARG002
+        key: VoiceKey,
+        source: SourceSpeaker,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
         """Protected speech; drawn values, number of frames, and of those with `numpy.roots`."""
         alpha = self.coefficient(key)
@@ -535,16 +538,16 @@ class McAdams(Declared[Settings]):
             "slow_frames": warped.n_slow,
         }
 
-    def coefficient(self, key: Key) -> float:
+    def coefficient(self, key: VoiceKey) -> float:
         """Coefficient alpha of a key: fixed, or uniform over the range."""
         if self.alpha_range is None:
             assert self.alpha is not None
             return self.alpha
         return float(self._generator(key).uniform(*self.alpha_range))
 
-    def _generator(self, key: Key) -> np.random.Generator:
+    def _generator(self, key: VoiceKey) -> np.random.Generator:
         if self.compat != "vpc24":
-            return make_rng(self._seed, "mcadams", f"draw {self._draw}", *key.parts)
+            return self.draws.rng("mcadams", *key.parts)
         if key.level == "position":
             # The challenge draws for all utterances from one generator; a draw is one step of it.
             bits = np.random.PCG64(_vpc24_seed("VPC2024"))
@@ -557,7 +560,7 @@ def _vpc24_seed(text: str) -> int:
     return int(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8], 16)
 
 
-def _given(settings: Settings, kind: type[FrameOptions | OutputLevel]) -> dict[str, Any]:
+def _given(settings: McAdamsSettings, kind: type[FrameOptions | OutputLevel]) -> dict[str, Any]:
     """Given settings that belong to a dataclass."""
     names = {field.name for field in fields(kind)}
     return {k: v for k, v in asdict(settings).items() if k in names and v is not None}

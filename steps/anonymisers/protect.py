@@ -10,7 +10,7 @@ from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser
 from steps.audio import SAMPLE_RATE, read_audio, write_pcm16
-from steps.sources import Key, Source
+from steps.sources import SourceSpeaker, VoiceKey
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
@@ -44,8 +44,8 @@ class Protected:
 
 def protect_audio(
     wav: Mapping[str, str],
-    keys: Mapping[str, Key],
-    sources: Mapping[str, Source],
+    keys: Mapping[str, VoiceKey],
+    sources: Mapping[str, SourceSpeaker],
     anonymiser: Anonymiser,
     folder: StrPath,
     audio_format: str = "wav",

@@ -1,15 +1,26 @@
 """Anonymisers by name: their interface, their settings, and the level of their speech."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steps.sources import Key, Kind, Resources, Run, Source
+from steps.sources import (
+    FIRST,
+    NOTHING,
+    FromSettings,
+    Maker,
+    Resources,
+    SourceSpeaker,
+    SystemRun,
+    VoiceKey,
+)
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
+from utils.seeds import Draws
 from utils.settings import name_settings, read_settings
 from utils.tables import StrPath
 
@@ -69,31 +80,29 @@ class Description:
     levels: tuple[str, ...] = ()
 
 
-class Anonymiser(Protocol):
+class Anonymiser(FromSettings[Any]):
     """Configured system.
 
     level: of its keys (`make_keys`). output: the level of its files. is_random: a second run
-    (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown. notes:
-    requests that could not be met (a smaller pool, ...), each once.
+    (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown.
     """
 
     level: str
     output: OutputLevel | AsItIs
-    is_random: bool | None
-    notes: list[str]
+    is_random: bool | None = True
 
+    @abstractmethod
     def transform(
-        self, wave: Float64, key: Key, source: Source
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Protect (n,) float64 at 16 kHz; returns speech (n,) and further columns of pseudo.tsv."""
-        ...
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, in the form of conf/systems/*.yaml."""
-        ...
+        return asdict(self.given)
 
 
-System = Kind[Anonymiser, Description]  # class that makes one
+SystemMaker = Maker[Anonymiser, Description]
 
 # Loaded on demand: some need packages that take seconds to load.
 KINDS = {
@@ -102,7 +111,7 @@ KINDS = {
     "knn_vc": "steps.anonymisers.knn_vc:KnnVc",
     "articulation": "steps.anonymisers.vocoder:Articulation",
     "voice_conversion": "steps.anonymisers.voice_conversion:VoiceConversion",
-    "model": "steps.anonymisers.voice_conversion:Model",
+    "model": "steps.anonymisers.voice_conversion:HandedOn",
     "external": "steps.anonymisers.external:External",
     "command": "steps.anonymisers.external:Command",
 }
@@ -110,13 +119,12 @@ KINDS = {
 
 def load_anonymiser(
     path: StrPath,
+    draws: Draws = FIRST,
+    resources: Resources = NOTHING,
     *,
-    seed: int = 0,
-    draw: int = 0,
-    resources: Resources | None = None,
     level: str | None = None,
 ) -> Anonymiser:
-    """Make the system that a YAML file describes. `draw`: number of the independent run, from 0.
+    """Make the system that a YAML file describes.
 
     level: instead of the file's, for an attacker who trains on a system's speech. UserError for an
     unknown system or setting, a value out of range, a missing folder that is needed, a second draw
@@ -124,12 +132,11 @@ def load_anonymiser(
     """
     kind, values = _read(path, level)
     path = name_settings(path)
-    run = Run(path, resources or Resources(), seed, draw)
-    anonymiser = kind.make(kind.parse(values, path), run)
-    if draw and not anonymiser.is_random:
+    anonymiser = kind.make(kind.parse(values, path), SystemRun(path, resources, draws))
+    if draws.draw and not anonymiser.is_random:
         raise UserError(
-            f"{path}: --draw {draw}: this system draws nothing at random, so all its runs are the "
-            "same, and what compares two runs (C_ECE) is not defined for it"
+            f"{path}: --draw {draws.draw}: this system draws nothing at random, so all its runs "
+            "are the same, and what compares two runs (C_ECE) is not defined for it"
         )
     return anonymiser
 
@@ -141,13 +148,13 @@ def describe_system(path: StrPath, level: str | None = None) -> Description:
     return kind.describe(kind.parse(values, path), path)
 
 
-def find_kind(values: dict[str, object], path: StrPath) -> System:
+def find_kind(values: dict[str, object], path: StrPath) -> SystemMaker:
     """Kind for the settings from `path`; UserError for an unknown one."""
-    kind: System = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
+    kind: SystemMaker = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
     return kind
 
 
-def _read(path: StrPath, level: str | None = None) -> tuple[System, dict[str, object]]:
+def _read(path: StrPath, level: str | None = None) -> tuple[SystemMaker, dict[str, object]]:
     values, path = read_settings(path), name_settings(path)
     kind = find_kind(values, path)
     if level is None:

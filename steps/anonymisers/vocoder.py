@@ -1,13 +1,13 @@
 """Systems on WORLD's frames alone: copy synthesis, and the areas of a vocal tract."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from steps.anonymisers.registry import Description, OutputLevel
-from steps.sources import LEVELS, Key, Run, Source
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
+from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, transform_linear
 from steps.synthesis.voices import VoicePool, loud_frames
 from steps.synthesis.world import (
@@ -23,8 +23,7 @@ from steps.synthesis.world import (
 from steps.synthesis.world import spectrum as power_of
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.seeds import make_rng
-from utils.settings import Declared, Number, OneOf, Part, Positive
+from utils.settings import Number, OneOf, Part, Positive
 from utils.tables import StrPath
 
 # ---- WORLD analysis and synthesis without any change: the effect of the vocoder alone.
@@ -44,46 +43,41 @@ class CopySettings:
     peak: Part = OutputLevel.peak
 
 
-class CopySynthesis(Declared[CopySettings]):
+class CopySynthesis(Anonymiser):
     """One configured system; see `registry.Anonymiser`."""
 
     kind = CopySettings
-    level = "const"
-    is_random = False
+    given: CopySettings
+    level, is_random = "const", False
 
-    def __init__(self, settings: CopySettings, path: StrPath) -> None:
-        """Check the settings of the file `path`; UserError names it and the setting."""
-        check_f0_range(settings.f0_range, f"{path}: f0_range")
-        self.f0_range, self.fine = settings.f0_range, settings.fine
+    def __init__(self, settings: CopySettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
         self.output = OutputLevel(settings.peak)
-        self.notes: list[str] = []
 
     @classmethod
-    def make(cls, settings: CopySettings, run: Run) -> Self:
-        return cls(settings, run.path)
+    def parse(cls, values: object, path: StrPath) -> CopySettings:
+        settings: CopySettings = super().parse(values, path)
+        check_f0_range(settings.f0_range, f"{path}: f0_range")
+        return settings
 
     @classmethod
-    def describe(cls, settings: CopySettings, path: StrPath) -> Description:
+    def describe(cls, settings: CopySettings, path: StrPath) -> Description:  # noqa: ARG003
         """Needs: nothing but the speech."""
-        return Description(cls(settings, path).level)
+        return Description(cls.level)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included."""
-        return {
-            "anonymiser": "copy_synthesis",
-            "fine": self.fine,
-            "f0_range": self.f0_range,
-            "output": asdict(self.output),
-        }
+        values = asdict(self.given)
+        del values["peak"]
+        return {**values, "output": asdict(self.output)}
 
     def transform(
         self,
         wave: Float64,
-        key: Key,  # noqa: ARG002
-        source: Source,  # noqa: ARG002
+        key: VoiceKey,  # noqa: ARG002
+        source: SourceSpeaker,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
-        frames = (analyse_finely if self.fine else analyse)(wave, self.f0_range)
+        frames = (analyse_finely if self.given.fine else analyse)(wave, self.given.f0_range)
         voiced = int(np.count_nonzero(frames.f0))
         return synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
 
@@ -167,28 +161,21 @@ def smoothed(areas: Float64, hz: float) -> Float64:
     return slow
 
 
-class Articulation(Declared[ArticulationSettings]):
+class Articulation(Anonymiser):
     """One configured system; see `registry.Anonymiser`."""
 
     kind = ArticulationSettings
-    is_random = True
+    given: ArticulationSettings
 
-    def __init__(
-        self, settings: ArticulationSettings, pool: VoicePool, *, seed: int, draw: int
-    ) -> None:
+    def __init__(self, settings: ArticulationSettings, run: SystemRun) -> None:
         """Analyse some frames of all voices of the pool; UserError for fewer than two."""
-        self.level, self.output = settings.level, OutputLevel(peak=settings.peak)
-        self.notes: list[str] = []
-        self._settings, self._seed, self._draw = settings, seed, draw
+        super().__init__(settings, run)
+        self.level, self.output = settings.level, OutputLevel(settings.peak)
+        pool = VoicePool.load(run.folder("pool"))
         rows = [self._of_voice(pool, name) for name in pool.speakers if pool.f0(name).n]
         if len(rows) < 2:
             raise UserError(f"{pool.folder}: two voices or more are needed; make a larger pool")
         self._people = np.array(rows)
-
-    @classmethod
-    def make(cls, settings: ArticulationSettings, run: Run) -> Self:
-        pool = VoicePool.load(run.folder("pool"))
-        return cls(settings, pool, seed=run.seed, draw=run.draw)
 
     @classmethod
     def describe(cls, settings: ArticulationSettings, path: StrPath) -> Description:  # noqa: ARG003
@@ -201,13 +188,13 @@ class Articulation(Declared[ArticulationSettings]):
             "An open analogue of PHORTRESS (003) on the areas of a vocal tract's tubes; what is "
             "known of the original and what was guessed stands in docs/analogues.md."
         )
-        return {**asdict(self._settings), "output": asdict(self.output), "note": note}
+        return {**super().settings(), "output": asdict(self.output), "note": note}
 
     def transform(
         self,
         wave: Float64,
-        key: Key,
-        source: Source,  # noqa: ARG002
+        key: VoiceKey,
+        source: SourceSpeaker,  # noqa: ARG002
     ) -> tuple[Float64, dict[str, object]]:
         """Protected speech (n,); mean F0 of the fabricated speaker. Silence stays silence."""
         if not wave.any():
@@ -215,7 +202,7 @@ class Articulation(Declared[ArticulationSettings]):
         mean, sd, f0 = self.fabricated(key)
         frames = analyse(wave)
         power = power_of(frames.envelope)
-        areas = smoothed(log_areas(power, self._settings.sections), self._settings.smoothing)
+        areas = smoothed(log_areas(power, self.given.sections), self.given.smoothing)
         loud = loud_frames(frames.envelope)
         own = areas[loud] if loud.any() else areas
         factor = np.clip(sd / np.maximum(own.std(axis=0), _SMALLEST), *RANGE)
@@ -226,16 +213,16 @@ class Articulation(Declared[ArticulationSettings]):
         made = WorldFrames(contour, envelope, frames.aperiodicity)
         return synthesise(made, len(wave)), {"pseudo_f0": round(float(np.exp(f0.mean)), 1)}
 
-    def fabricated(self, key: Key) -> tuple[Float64, Float64, F0Stats]:
+    def fabricated(self, key: VoiceKey) -> tuple[Float64, Float64, F0Stats]:
         """Mean and deviation (sections,) of a fabricated speaker's tube, and their F0.
 
         A sample of the normal distribution with the pool speakers' mean and covariance.
         """
-        rng = make_rng(self._seed, "articulation", f"draw {self._draw}", *key.parts)
-        people, n = self._people, self._settings.sections
+        rng = self.draws.rng("articulation", *key.parts)
+        people, n = self._people, self.given.sections
         weights = rng.standard_normal(len(people)) / np.sqrt(len(people) - 1)
         centre = people.mean(axis=0)
-        drawn = centre + self._settings.spread * (weights @ (people - centre))
+        drawn = centre + self.given.spread * (weights @ (people - centre))
         none = compute_f0_stats([np.array([1.5, 1.5])])
         f0 = replace(none, mean=float(drawn[-2]), sd=max(float(np.exp(drawn[-1])), _SMALLEST))
         return drawn[:n], np.exp(drawn[n : 2 * n]), f0
@@ -244,7 +231,7 @@ class Articulation(Declared[ArticulationSettings]):
         """Statistics (2 sections + 2,): means and log deviations of the tube, and of log F0."""
         codes, f0 = pool.frames(name).envelope, pool.f0(name)
         some = codes[np.linspace(0, len(codes) - 1, min(FRAMES, len(codes))).astype(int)]
-        areas = log_areas(power_of(some), self._settings.sections)
+        areas = log_areas(power_of(some), self.given.sections)
         spread = np.log(np.maximum(areas.std(axis=0), _SMALLEST))
         pitch = [f0.mean, np.log(max(f0.sd, _SMALLEST))]
         return np.concatenate((areas.mean(axis=0), spread, pitch))

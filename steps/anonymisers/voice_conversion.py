@@ -6,22 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, System, find_kind
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, SystemMaker, find_kind
 from steps.generators.base import (
     GENDERS,
     POLICIES,
-    Generator,
-    add_note,
-    choose_gender,
     describe_generator,
     load_generator,
+    want,
 )
 from steps.generators.pool import PoolGenerator
-from steps.sources import LEVELS, NEEDS, Key, Run, Source
+from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.base import (
     REMAINS,
     SOURCE_SHARE,
@@ -38,7 +36,6 @@ from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voices import VoicePool
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.seeds import make_rng
 from utils.settings import (
     Count,
     Matching,
@@ -74,7 +71,7 @@ Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, no
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConversionSettings:
     """Settings in a file beside `generator`; None: not given. See docs/b1.md."""
 
     anonymiser: str
@@ -122,51 +119,38 @@ class Pseudo:
     info: dict[str, object]
 
 
-class VoiceConversion:
+class VoiceConversion(Anonymiser):
     """One configured system; see `registry.Anonymiser`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        generator: Generator,
-        pool: VoicePool,
-        synthesiser: Synthesiser,
-        *,
-        seed: int = 0,
-        draw: int = 0,
-    ) -> None:
-        """Take checked and completed settings (`_complete`); fit the generator to the pool."""
-        self._settings, self._generator, self._pool = settings, generator, pool
-        self._synthesiser, self._seed, self._draw = synthesiser, seed, draw
-        self._genders = _genders(pool)
-        self._centre = pool.xvectors.mean(axis=0) if settings.centred else 0.0
-        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
-            generator.target_genders = (None,) if settings.gender in (None, ANY) else GENDERS
-        generator.fit(pool.xvectors, pool.speakers, self._genders)
-        self.level = str(settings.level)
-        self.output = OutputLevel(peak=settings.peak)
-        self.is_random = (
-            generator.is_random or settings.gender == "random" or _bends(settings)
-            or settings.ranges is not None
-            or (settings.content is not None and settings.content.is_random)
-        )  # fmt: skip
-        self.notes = generator.notes
-        self._pseudos: OrderedDict[tuple[Key, str], Pseudo] = OrderedDict()
+    given: "Parsed"
 
-    @staticmethod
-    def parse(values: dict[str, object], path: StrPath) -> "Parsed":
-        return _parse(values, path)
-
-    @classmethod
-    def make(cls, settings: "Parsed", run: Run) -> Self:
+    def __init__(self, settings: "Parsed", run: SystemRun) -> None:
+        """Load everything, and fit the generator to the pool."""
+        super().__init__(settings, run)
         for need in settings.needs:
             run.folder(need.split(":")[0])
-        generator = load_generator(
-            settings.generator, run.path, seed=run.seed, draw=run.draw, resources=run.resources
-        )
-        pool = VoicePool.load(run.folder("pool"))
-        synthesiser = _load_synthesiser(settings.own, pool, run)
-        return cls(settings.own, generator, pool, synthesiser, seed=run.seed, draw=run.draw)
+        self.own, self._generator = settings.own, load_generator(settings.generator, run)
+        self._pool = VoicePool.load(run.folder("pool"))
+        self._synthesiser = _load_synthesiser(settings.own, self._pool, run)
+        own, generator, pool = self.own, self._generator, self._pool
+        self._genders = _genders(pool)
+        self._centre = pool.xvectors.mean(axis=0) if own.centred else 0.0
+        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
+            generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
+        generator.fit(pool.xvectors, pool.speakers, self._genders)
+        self.level = str(own.level)
+        self.output = OutputLevel(own.peak)
+        self.is_random = (
+            generator.is_random or own.gender == "random" or _bends(own)
+            or own.ranges is not None
+            or (own.content is not None and own.content.is_random)
+        )  # fmt: skip
+        self.notes = generator.notes
+        self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
+
+    @classmethod
+    def parse(cls, values: Any, path: StrPath) -> "Parsed":
+        return _parse(values, path)
 
     @classmethod
     def describe(cls, settings: "Parsed", path: StrPath) -> Description:
@@ -181,20 +165,20 @@ class VoiceConversion:
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, and one sentence (`note`) on the system."""
         return {
-            **asdict(self._settings),
+            **asdict(self.own),
             "generator": self._generator.settings(),
-            "note": NOTES[self._settings.synthesiser.split("_")[0]],
+            "note": NOTES[self.own.synthesiser.split("_")[0]],
         }
 
     def transform(
-        self, wave: Float64, key: Key, source: Source
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
         pseudo = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, pseudo.target)
         return self._synthesiser.convert(wave, pseudo.target, f0), dict(pseudo.info)
 
-    def pseudo_speaker(self, key: Key, source: Source) -> Pseudo:
+    def pseudo_speaker(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
         """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""
         # Keys separate speakers at all levels but const, where the excluded speakers differ.
         place = key, source.speaker
@@ -204,50 +188,28 @@ class VoiceConversion:
                 self._pseudos.popitem(last=False)
         return self._pseudos[place]
 
-    def _make(self, key: Key, source: Source) -> Pseudo:
-        exclude = {source.speaker}
-        if self.level == "const" and self._generator.name != CONSTANT:
-            # One vector for all depends on no source; but no source is among their own voices.
-            gender = self._target_gender(key, None)
-            y, drawn = self._generator.generate(key, target_gender=gender)
-        else:
-            gender = self._target_gender(key, source.gender)
-            y, drawn = self._generator.generate(key, source.xvector, source.gender, gender, exclude)
-        voices, weights = self._nearest(y, gender, exclude)
-        f0 = self._f0_stats(drawn, voices, weights)
-        warp, (f0, energy) = self._warp(key), self._ranges(key, f0)
-        content = self._settings.content
-        change = None if content is None else content.make(self._seed, self._draw)
+    def _make(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
+        own, draws, exclude = self.own, self.draws, {source.speaker}
+        # One vector for all depends on no source; but no source is among their own voices.
+        level = "" if self._generator.name == CONSTANT else self.level
+        wanted = want(level, None if own.gender == ANY else own.gender, key, source, draws)
+        y, drawn = self._generator.generate(wanted)
+        voices, weights = self._nearest(y, wanted.gender, exclude)
+        f0, warp, energy = self._f0_stats(drawn, voices, weights), None, 1.0
+        if _bends(own):  # the change of vocal tract of a pseudo-speaker, so that few formants stay
+            from steps.synthesis.content import draw_warp
+
+            rng = draws.rng("voice_conversion content", *key.parts)
+            warp = draw_warp(rng, own.content_scale, own.content_bend)
+        if own.ranges is not None:  # their own pitch, and a factor of their energy
+            rng = draws.rng("voice_conversion ranges", *key.parts)
+            shift, pitch, energy = own.ranges.draw(rng)
+            f0 = f0.shifted(shift).spread(pitch)
+        change = None if own.content is None else own.content.make(draws)
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
-        info = {"pseudo": _digest(y), "target_gender": gender or "-", "voices": named, **drawn}
+        gender = wanted.gender or "-"
+        info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
         return Pseudo(Target(y, voices, weights, f0, warp, change, energy), info)
-
-    def _ranges(self, key: Key, f0: F0Stats) -> tuple[F0Stats, float]:
-        """Pitch of a pseudo-speaker, and factor of their energy, with their own ranges."""
-        if self._settings.ranges is None:
-            return f0, 1.0
-        rng = make_rng(self._seed, "voice_conversion ranges", f"draw {self._draw}", *key.parts)
-        shift, pitch, energy = self._settings.ranges.draw(rng)
-        return f0.shifted(shift).spread(pitch), energy
-
-    def _warp(self, key: Key) -> Float64 | None:
-        """Change of vocal tract of a pseudo-speaker, so that few formants stay."""
-        if not _bends(self._settings):
-            return None
-        from steps.synthesis.content import draw_warp
-
-        rng = make_rng(self._seed, "voice_conversion content", f"draw {self._draw}", *key.parts)
-        return draw_warp(rng, self._settings.content_scale, self._settings.content_bend)
-
-    def _target_gender(self, key: Key, gender: str | None) -> str | None:
-        """Gender of the target. A coin is tossed once a speaker, even for voices by utterance."""
-        if self._settings.gender in (None, ANY):
-            return None
-        assert self._settings.gender is not None
-        rng = make_rng(
-            self._seed, "voice_conversion gender", f"draw {self._draw}", *key.group_parts
-        )
-        return choose_gender(self._settings.gender, gender, rng)
 
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]
@@ -264,19 +226,17 @@ class VoiceConversion:
         ]
         if not places:
             raise UserError(f"{self._pool.folder}: no voice of gender {gender} is left")
-        wanted = self._settings.neighbours
+        wanted = self.own.neighbours
         assert wanted is not None
         if len(places) < wanted:
             of = f" of gender {gender}" if gender else ""
-            add_note(
-                self.notes, f"neighbours: {wanted} asked for, the pool has {len(places)} voices{of}"
-            )
+            self.note(f"neighbours: {wanted} asked for, the pool has {len(places)} voices{of}")
         return nearest_voices(
             y - self._centre,
             [self._pool.speakers[place] for place in places],
             self._pool.xvectors[places] - self._centre,
             wanted,
-            self._settings.temperature,
+            self.own.temperature,
         )
 
     def _f0_stats(
@@ -291,9 +251,9 @@ class VoiceConversion:
             voices, weights = tuple(chosen), np.full(len(chosen), 1.0 / len(chosen))
         return mix_f0_stats([self._pool.f0(voice) for voice in voices], weights.tolist())
 
-    def _f0_map(self, source: Source, target: Target) -> F0Map:
+    def _f0_map(self, source: SourceSpeaker, target: Target) -> F0Map:
         """Map from the source's contour to the wanted one."""
-        settings = self._settings
+        settings = self.own
         if settings.f0 not in TRANSFORMS:
             return lambda contour: contour
         assert source.f0 is not None  # make required --f0
@@ -302,7 +262,7 @@ class VoiceConversion:
             change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
         for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
             if not n:
-                add_note(self.notes, f"f0: {who} has no voiced frame, so F0 stays the source's")
+                self.note(f"f0: {who} has no voiced frame, so F0 stays the source's")
         return lambda contour: change(contour, stats, target.f0)
 
 
@@ -330,7 +290,7 @@ def _digest(y: Float64) -> str:
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
-def _bends(settings: Settings) -> bool:
+def _bends(settings: ConversionSettings) -> bool:
     return settings.content_scale > 0 or settings.content_bend > 0
 
 
@@ -345,7 +305,7 @@ def _genders(pool: VoicePool) -> tuple[str | None, ...]:
     return tuple(known)
 
 
-def _load_synthesiser(settings: Settings, pool: VoicePool, run: Run) -> Synthesiser:
+def _load_synthesiser(settings: ConversionSettings, pool: VoicePool, run: SystemRun) -> Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
     options: dict[str, object] = {}
@@ -359,7 +319,7 @@ class Parsed:
     """own: settings with all defaults. generator: its settings. asked: wanted gender. needs: see
     registry.Description."""
 
-    own: Settings
+    own: ConversionSettings
     generator: dict[str, object]
     asked: str | None
     needs: tuple[str, ...]
@@ -371,7 +331,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
         raise UserError(f"{path}: generator: is missing")
     generator = values["generator"]
     rest = {name: value for name, value in values.items() if name != "generator"}
-    settings = parse_settings(Settings, _styled(rest, path), path)
+    settings = parse_settings(ConversionSettings, _styled(rest, path), path)
     wanted = describe_generator(generator, path)
     assert isinstance(generator, dict)
     name = str(generator["name"])
@@ -399,7 +359,7 @@ def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
     return {**values, **named}
 
 
-def _complete(settings: Settings, generator: str, path: StrPath) -> Settings:
+def _complete(settings: ConversionSettings, generator: str, path: StrPath) -> ConversionSettings:
     """Fill in values that depend on the generator and the level: level, gender, neighbours."""
     if generator == CONSTANT:  # its pseudo-speaker is real, and their own nearest voice
         for name, value in (("level", "const"), ("gender", ANY), ("neighbours", 1)):
@@ -442,7 +402,7 @@ def held(folder: Path) -> dict[str, Path]:
 
 def _open(
     values: dict[str, object], path: StrPath, folder: Path
-) -> tuple[System, dict[str, object]]:
+) -> tuple[SystemMaker, dict[str, object]]:
     """Kind and settings of a model's system, changed by settings that a file gives beside it."""
     conf = folder / CONF
     if not conf.is_file():
@@ -458,8 +418,8 @@ def _open(
     return find_kind(settings, conf), settings
 
 
-class Model:
-    """Construction of the system of a model; see `sources.Kind`."""
+class HandedOn:
+    """Construction of the system of a model; see `sources.Maker`."""
 
     @classmethod
     def parse(cls, values: dict[str, object], path: StrPath) -> dict[str, object]:
@@ -468,7 +428,7 @@ class Model:
         return {**values, "model": parse_settings(ModelSettings, known, path).model}
 
     @classmethod
-    def make(cls, settings: dict[str, object], run: Run) -> Anonymiser:
+    def make(cls, settings: dict[str, object], run: SystemRun) -> Anonymiser:
         """Make with the network and the voices of the folder --model."""
         folder = run.folder("model")
         kind, own = _open(settings, run.path, folder)

@@ -1,17 +1,19 @@
 """Generators of pseudo-speakers by name: what all do, and the pool of speakers that they use."""
 
+from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from steps.sources import Key, Kind, Resources, Run
+from steps.sources import FromSettings, Maker, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.registry import choose, load
+from utils.seeds import Draws
 from utils.tables import StrPath
 
 # ---- Interface of all generators of pseudo-speakers, and the pool of real speakers for them.
@@ -19,48 +21,85 @@ from utils.tables import StrPath
 GENDERS = ("f", "m")
 
 
-class Generator(Protocol):
+Generated = tuple[Float64, dict[str, object]]
+"""A pseudo-speaker y (d,) float64, and columns of pseudo.tsv."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Pseudo-speaker to make. key: of its draws. x: (d,) mean x-vector of the source speaker.
+    gender: f, m, or None for any. exclude: ids never to be chosen."""
+
+    key: VoiceKey
+    x: Float64 | None = None
+    gender: str | None = None
+    exclude: Collection[str] = ()
+
+
+class Generator(FromSettings[Any]):
     """Generator of pseudo-speakers' x-vectors, configured and, after `fit`, with a pool.
 
     name: in the registry. needs: those of `sources.NEEDS` beside the pool; "xvectors" means that
     `generate` needs the source's x. is_random: another draw gives another pseudo-speaker (of the
-    settings before `fit`, of the pool too after it). notes: requests that could not be met, each
-    once.
+    settings before `fit`, of the pool too after it).
     """
 
-    name: str
-    needs: tuple[str, ...]
-    notes: list[str]
+    where = "generator"
+
+    def __init__(self, settings: Any, run: SystemRun) -> None:
+        super().__init__(settings, run)
+        self.name: str = settings.name
+        self.needs = self.describe(settings, run.path)
+        self._pool: Pool | None = None
+
+    @classmethod
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+        """Needs, without any folder; none, unless a subclass has some."""
+        return ()
+
+    def settings(self) -> dict[str, object]:
+        """All settings, defaults and `name` included, for conf.json."""
+        return asdict(self.given)
 
     @property
-    def is_random(self) -> bool: ...
+    def is_random(self) -> bool:
+        """True, unless a subclass or its settings say otherwise."""
+        return True
+
+    @property
+    def pool(self) -> "Pool":
+        """Pool given to `fit`."""
+        if self._pool is None:
+            raise RuntimeError(f"generator {self.name}: fit comes first")
+        return self._pool
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Take the pool: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
 
         Later results do not depend on the order of the speakers.
         """
-        ...
+        self._pool = Pool.make(vectors, speakers, genders)
 
-    def generate(
-        self,
-        key: Key,
-        x: Float64 | None = None,
-        gender: str | None = None,
-        target_gender: str | None = None,
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
-        """Make a pseudo-speaker y (d,) float64 for a key, and columns of pseudo.tsv.
+    def source(self, wanted: Wanted) -> Float64:
+        """Source's x as (d,) float64. UserError where it is missing or does not fit the pool."""
+        who, x, dim = f"generator {self.name}", wanted.x, self.pool.vectors.shape[1]
+        if x is None:
+            raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")
+        if x.shape != (dim,):
+            raise UserError(
+                f"{who}: the source's x-vector has {x.size} values and the pool's have {dim}; "
+                "extract both with the same encoder"
+            )
+        if not np.isfinite(x).all():
+            raise UserError(f"{who}: the source's x-vector has a value that is no finite number")
+        return x.astype(np.float64)
 
-        x: (d,) mean x-vector of the source speaker. gender: the source's. target_gender: f, m, or
-        None for any. exclude: ids never to be chosen. The columns have the same names for all keys.
+    @abstractmethod
+    def generate(self, wanted: Wanted) -> Generated:
+        """Make a pseudo-speaker; the columns have the same names for all keys.
+
         UserError where the pool or the source does not allow it.
         """
-        ...
-
-    def settings(self) -> dict[str, object]:
-        """All settings, defaults and `name` included, for conf.json."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -106,36 +145,16 @@ class Pool:
         """Positions of the speakers of a gender, ascending; for None of all. UserError for none."""
         if target_gender is None:
             return np.arange(len(self.speakers))
-        places = [i for i, gender in enumerate(self.genders) if gender == target_gender]
-        if not places:
+        places = np.flatnonzero([gender == target_gender for gender in self.genders])
+        if not len(places):
             known = "has no genders (spk2gender)" if not any(self.genders) else "lacks this gender"
             raise UserError(f"pool: no speaker of gender {target_gender}: it {known}")
-        return np.array(places, dtype=np.int64)
+        return places
 
     def without(self, places: Int64, exclude: Collection[str]) -> Int64:
         """Positions without the speakers `exclude`, who need not be in the pool."""
         left_out = [self._places[speaker] for speaker in exclude if speaker in self._places]
         return places[~np.isin(places, left_out)] if left_out else places
-
-    def check_source(self, x: Float64 | None, who: str) -> Float64:
-        """Source's x as (d,) float64. UserError where it is missing or does not fit."""
-        if x is None:
-            raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")
-        dim = self.vectors.shape[1]
-        if x.shape != (dim,):
-            raise UserError(
-                f"{who}: the source's x-vector has {x.size} values and the pool's have {dim}; "
-                "extract both with the same encoder"
-            )
-        if not np.isfinite(x).all():
-            raise UserError(f"{who}: the source's x-vector has a value that is no finite number")
-        return x.astype(np.float64)
-
-
-def add_note(notes: list[str], text: str) -> None:
-    """Add a note unless it is there already."""
-    if text not in notes:
-        notes.append(text)
 
 
 def units(vectors: Float64) -> Float64:
@@ -154,8 +173,8 @@ def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> 
 
     same and other (the challenge's cross-gender option) look at the source's gender and draw
     nothing. random is a fair coin, independent of the source (Srivastava et al. 2020); to toss it
-    once a speaker, seed `rng` with `Key.group_parts`. UserError for an unknown policy, and where
-    the gender is needed and not known.
+    once a speaker, seed `rng` with `VoiceKey.group_parts`. UserError for an unknown policy, and
+    where the gender is needed and not known.
     """
     if policy not in POLICIES:
         raise UserError(f"gender: {policy!r} is unknown; known: {', '.join(POLICIES)}")
@@ -169,9 +188,25 @@ def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> 
     return gender if policy == "same" else GENDERS[1 - GENDERS.index(gender)]
 
 
+def want(
+    level: str, policy: str | None, key: VoiceKey, source: SourceSpeaker, draws: Draws
+) -> Wanted:
+    """Pseudo-speaker of a key in a system with a level and a policy of gender (None: any).
+
+    One vector for all (level const) is independent of the source.
+    """
+    gender = None
+    if policy is not None:
+        rng = draws.rng("voice_conversion gender", *key.group_parts)
+        gender = choose_gender(policy, source.gender, rng)
+    if level == "const":
+        return Wanted(key, gender=gender)
+    return Wanted(key, source.xvector, gender, {source.speaker})
+
+
 # ---- Generators of pseudo-speakers by name, and their construction from the settings of a system.
 
-Makes = Kind[Generator, tuple[str, ...]]
+GeneratorMaker = Maker[Generator, tuple[str, ...]]
 
 # Loaded on demand: some need packages that take seconds to load.
 GENERATORS = {
@@ -189,16 +224,13 @@ GENERATORS = {
 }
 
 
-def load_generator(
-    values: object, path: StrPath, *, seed: int, draw: int, resources: Resources
-) -> Generator:
-    """Make the generator that the mapping `generator` of the file `path` describes; not fitted yet.
+def load_generator(values: object, run: SystemRun) -> Generator:
+    """Make the generator that the mapping `generator` of a run's file describes; not fitted yet.
 
-    draw: number of the independent run, from 0. UserError for an unknown name or setting, a value
-    out of range, and a missing folder that is needed.
+    UserError for an unknown name or setting, a value out of range, and a missing folder.
     """
-    kind, settings = _find(values, path)
-    return kind.make(settings, Run(path, resources, seed, draw))
+    kind, settings = _find(values, run.path)
+    return kind.make(settings, run)
 
 
 def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
@@ -207,8 +239,8 @@ def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:
     return kind.describe(settings, path)
 
 
-def _find(values: object, path: StrPath) -> tuple[Makes, Any]:
+def _find(values: object, path: StrPath) -> tuple[GeneratorMaker, Any]:
     if not isinstance(values, dict):
         raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
-    kind: Makes = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
+    kind: GeneratorMaker = load(choose(GENERATORS, values.get("name"), path, "generator.name"))
     return kind, kind.parse(values, path)

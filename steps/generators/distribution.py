@@ -7,55 +7,49 @@ closest to the mixture of all frames, `network` trains a small network for each 
 pseudo-speaker is a sample.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from steps.generators.frames import Frames, FrameTable, PsdSettings, read_frames
-from steps.generators.pool import ClusteredSpeakers, PoolGenerator, load_distance
-from steps.sources import Key, Run
-from steps.speaker.backends import Backend
+from steps.generators.base import Generated, Wanted
+from steps.generators.frames import FrameGaussians, PsdSettings, read_frames
+from steps.generators.pool import ClusteredSpeakers, ClusterSettings
+from steps.sources import SystemRun
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.seeds import make_rng
+from utils.tables import StrPath
 
 
-class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
-    """Generator; see the module and `base.Generator`. The cohort is drawn once a speaker."""
+class PseudoSpeakerDistribution(ClusteredSpeakers):
+    """Generator; see the module. The cohort, a cluster, is drawn once a speaker."""
 
     kind = PsdSettings
+    given: PsdSettings
 
-    def __init__(
-        self, settings: PsdSettings, backend: Backend, table: FrameTable, *, seed: int, draw: int
-    ) -> None:
-        super().__init__(settings, seed=seed, draw=draw)
-        self._table = table
-        self._dense = ClusteredSpeakers(settings.cohort(), backend, seed=seed, draw=draw)
-        self._dense.notes = self.notes
-        self._moments: dict[tuple[str, ...], tuple[Float64, Float64]] = {}
-
-    @classmethod
-    def make(cls, settings: PsdSettings, run: Run) -> Self:
+    def __init__(self, settings: PsdSettings, run: SystemRun) -> None:
         """The frames are in the folder `--generator`."""
         folder = run.folder("generator", f": generator.name: {settings.name}")
-        table = read_frames(folder, run.resources.pool, settings.uncertainty)
-        backend = load_distance(settings.distance, run)
-        return cls(settings, backend, table, seed=run.seed, draw=run.draw)
+        self._table = read_frames(folder, run.resources.pool, settings.uncertainty)
+        super().__init__(settings, run)
+        self._moments: dict[str, tuple[Float64, Float64]] = {}
 
     @classmethod
-    def needs_for(cls, settings: PsdSettings) -> tuple[str, ...]:
-        return (*ClusteredSpeakers.needs_for(settings.cohort()), "generator")
+    def clusters_of(cls, settings: PsdSettings) -> ClusterSettings:
+        return settings.cohort()
+
+    @classmethod
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
+        return (*super().describe(settings, path), "generator")
 
     @property
     def is_random(self) -> bool:
         """Whether the settings leave a choice."""
-        settings = self._settings
-        return settings.method == "network" or settings.scale > 0 or settings.clusters > 1
+        given = self.given
+        return given.method == "network" or given.scale > 0 or given.clusters > 1
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        self._dense.fit(vectors, speakers, genders)
         self._moments = {}
         dim, own = self.pool.vectors.shape[1], self._table.frames.means.shape[1]
         if dim != own:
@@ -70,38 +64,28 @@ class PseudoSpeakerDistribution(PoolGenerator[PsdSettings]):
                 "(--generator DIR); extract those of all its speakers"
             )
 
-    def generate(
-        self,
-        key: Key,
-        x: Float64 | None = None,
-        gender: str | None = None,  # noqa: ARG002
-        target_gender: str | None = None,
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
-        clusters = self._dense.eligible(x, target_gender, exclude)
-        cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
-        members = self.pool.without(cluster.members, exclude)
-        cohort = tuple(self.pool.speakers[place] for place in members)
-        frames = self._table.of(cohort)
-        rng = make_rng(self._seed, self.name, f"draw {self._draw}", "vector", *key.parts)
-        y, component = self._sample(cohort, frames, rng)
+    def generate(self, wanted: Wanted) -> Generated:
+        cluster, members, n_clusters = self.drawn(wanted)
+        cohort = [self.pool.speakers[place] for place in members]
+        frames, names = self._table.of(cohort), ",".join(cohort)
+        rng = self.draws.rng(self.name, "vector", *wanted.key.parts)
+        y, component = self._sample(names, frames, rng)
         return y, {
-            "speakers": ",".join(cohort),
+            "speakers": names,
             "cluster": self.pool.speakers[cluster.exemplar],
-            "clusters": len(clusters),
+            "clusters": n_clusters,
             "frames": len(frames.means),
             "component": component,
         }
 
     def _sample(
-        self, cohort: tuple[str, ...], frames: Frames, rng: np.random.Generator
+        self, cohort: str, frames: FrameGaussians, rng: np.random.Generator
     ) -> tuple[Float64, int]:
-        settings = self._settings
-        if settings.method == "network":
+        if self.given.method == "network":
             from steps.generators.mixture_network import train_mixture  # loads torch
 
-            return train_mixture(frames, settings.network, rng).draw(rng, settings.scale)
+            return train_mixture(frames, self.given.network, rng).draw(rng, self.given.scale)
         if cohort not in self._moments:
             self._moments[cohort] = frames.moments()
         mean, variance = self._moments[cohort]
-        return mean + settings.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0
+        return mean + self.given.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ UNCERTAINTIES = ("within", "given", "none")
 
 
 @dataclass(frozen=True)
-class Frames:
+class FrameGaussians:
     """N Gaussians with independent dimensions: means (N, d), variances (N, d).
 
     weights: (N,) above 0, number of frames in each.
@@ -44,7 +44,7 @@ class Frames:
         KL(mixture || Gaussian).
 
         >>> one, two = np.array([[0.0], [2.0]]), np.array([[1.0], [3.0]])
-        >>> mean, variance = Frames(one, two, np.ones(2)).moments()
+        >>> mean, variance = FrameGaussians(one, two, np.ones(2)).moments()
         >>> float(mean[0]), float(variance[0])
         (1.0, 3.0)
         """
@@ -63,7 +63,7 @@ class Frames:
 
 
 @dataclass(frozen=True)
-class FramesSettings:
+class FrameSettings:
     """Purpose of a YAML file of steps/train_generator.py."""
 
     generator: str
@@ -73,13 +73,13 @@ class FramesSettings:
 class FrameTable:
     """Frames of many speakers: `frames` of N rows and the speaker of each."""
 
-    frames: Frames
+    frames: FrameGaussians
     speakers: npt.NDArray[np.str_]
 
-    def of(self, speakers: Collection[str]) -> Frames:
+    def of(self, speakers: Collection[str]) -> FrameGaussians:
         """Frames of some speakers."""
         rows = np.flatnonzero(np.isin(self.speakers, sorted(speakers)))
-        return Frames(
+        return FrameGaussians(
             self.frames.means[rows], self.frames.variances[rows], self.frames.weights[rows]
         )
 
@@ -114,7 +114,7 @@ def write_vectors_as_frames(
 
     UserError for settings `values` of the file `path` beside `generator`.
     """
-    parse_settings(FramesSettings, values, path)
+    parse_settings(FrameSettings, values, path)
     out.mkdir(parents=True, exist_ok=True)
     write_map(out / "utt2spk", {utt: utt2spk[utt] for utt in vectors})
     with ArchiveWriter(out / "xvector") as writer:
@@ -140,39 +140,34 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
         raise UserError(f"{table}: {unknown[0]} of {folder / 'xvector.scp'} is not in it")
     means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
     speakers = np.array([utt2spk[utt] for utt in utts])
-    variances = np.zeros_like(means)
+    variances, weights = np.zeros_like(means), np.ones(len(utts))
     if uncertainty == "within":
         means, within = split_variance(means, speakers)
         variances = np.broadcast_to(within, means.shape)
     elif uncertainty == "given":
-        variances = _read_variances(folder, utts, means.shape)
-    return FrameTable(Frames(means, variances, _read_weights(folder, utts)), speakers)
+        variances = _read_variances(folder / "variance.scp", utts, means.shape)
+    if is_there(counts := folder / "num_frames"):
+        weights = np.array(_of_all(counts, read_counts(counts), utts), dtype=np.float64)
+    return FrameTable(FrameGaussians(means, variances, weights), speakers)
 
 
-def _read_variances(folder: Path, utts: list[str], shape: tuple[int, ...]) -> Float64:
-    path = folder / "variance.scp"
+def _read_variances(path: Path, utts: list[str], shape: tuple[int, ...]) -> Float64:
     if not path.is_file():
         raise UserError(
             f"{path}: is missing; uncertainty: given takes it, of an encoder with xi-vector "
             "pooling (steps/extract_frames.py); else say uncertainty: within"
         )
-    given = read_vectors(path)
-    if missing := [utt for utt in utts if utt not in given]:
-        raise UserError(f"{path}: {missing[0]} is not in it")
-    variances = np.stack([given[utt] for utt in utts]).astype(np.float64)
+    variances = np.stack(_of_all(path, read_vectors(path), utts)).astype(np.float64)
     if variances.shape != shape or not (variances >= 0).all():
         raise UserError(f"{path}: as many variances as x-vector values, none below 0, are needed")
     return variances
 
 
-def _read_weights(folder: Path, utts: list[str]) -> Float64:
-    path = folder / "num_frames"
-    if not is_there(path):
-        return np.ones(len(utts))
-    counts = read_counts(path)
-    if missing := [utt for utt in utts if utt not in counts]:
+def _of_all(path: Path, table: Mapping[str, Any], utts: list[str]) -> list[Any]:
+    """Values of all utterances; UserError for one that the table lacks."""
+    if missing := [utt for utt in utts if utt not in table]:
         raise UserError(f"{path}: {missing[0]} is not in it")
-    return np.array([counts[utt] for utt in utts], dtype=np.float64)
+    return [table[utt] for utt in utts]
 
 
 # ---- Settings of PSD (steps/generators/distribution.py), without its training code.
@@ -181,7 +176,7 @@ METHODS = ("closed", "network")
 
 
 @dataclass(frozen=True)
-class NetworkSettings:
+class MixtureSettings:
     """components: K. noise: values of a z. hidden: units. steps, batch (samples a step), rate."""
 
     steps: Size = 300
@@ -209,7 +204,7 @@ class PsdSettings:
     exclude_closest_cluster: bool = True
     damping: Damping = 0.5
     max_iterations: Count = 1000
-    network: NetworkSettings = field(default_factory=NetworkSettings)
+    network: MixtureSettings = field(default_factory=MixtureSettings)
 
     def cohort(self) -> ClusterSettings:
         """Settings of the generator that chooses the cohort."""

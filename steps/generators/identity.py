@@ -9,7 +9,7 @@ import numpy as np
 
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
-from utils.seeds import derive_seed
+from utils.seeds import Draws, derive_seed
 
 # ---- Identity indices: the random vector of an index, and the index of a key (Liu et al. 2025,
 # IV).
@@ -49,9 +49,9 @@ def hashed_index(name: str, first: int) -> int:
     return first + hashed % (END - first)
 
 
-def key_name(seed: int, draw: int, parts: Sequence[str]) -> str:
-    """Name of a key with an index, in a run with a seed and a draw. One line, without tabs."""
-    return json.dumps([seed, draw, *parts])
+def key_name(draws: Draws, parts: Sequence[str]) -> str:
+    """Name of a key with an index, in a run. One line, without tabs."""
+    return json.dumps([draws.seed, draws.draw, *parts])
 
 
 # ---- Similarity of a generator's vectors, and its growth with their number (Liu et al. 2025, Fig.

@@ -5,9 +5,7 @@ speaker is the auxiliary input. In use, the auxiliary input is fixed, and indice
 """
 
 import copy
-from abc import abstractmethod
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -17,19 +15,16 @@ from torch import Tensor, nn
 from steps.generators.base import units
 from steps.generators.identity import DISTRIBUTIONS, identity_vectors
 from steps.generators.training import (
-    INDICES,
     NORM_RATIO,
     Calibration,
     GeneratorLoop,
     GeneratorTrainer,
-    Model,
     TrainingVectors,
     affine,
     single,
 )
 from steps.generators.wgan import critic_loss, make_networks
 from steps.training.loop import descend
-from steps.training.weights import fill_network, saved_vector
 from utils.arrays import Float32, Float64, Int64
 from utils.seeds import derive_seed, make_rng
 from utils.settings import (
@@ -41,10 +36,7 @@ from utils.settings import (
     Positive,
     Share,
     Size,
-    parse_settings,
-    to_plain,
 )
-from utils.tables import StrPath
 
 LOSSES = ("idmap", "wgan_qc")
 BLOCK = 1024  # vectors computed at a time
@@ -59,7 +51,7 @@ N_AUXILIARY = (
 
 
 @dataclass(frozen=True)
-class NetworkSettings:
+class MlpNetworkSettings:
     """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
     hidden layers. generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes.
     centred: x-vectors are relative to the mean of the training speakers, in units of their mean
@@ -98,7 +90,7 @@ class MlpSettings:
     """Settings of a YAML file such as conf/generators/idmap_mlp.yaml."""
 
     generator: str
-    network: NetworkSettings = field(default_factory=NetworkSettings)
+    network: MlpNetworkSettings = field(default_factory=MlpNetworkSettings)
     training: MlpTraining = field(default_factory=MlpTraining)
 
 
@@ -136,7 +128,7 @@ class MlpNetwork(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, settings: NetworkSettings, dimension: int) -> None:
+    def __init__(self, settings: MlpNetworkSettings, dimension: int) -> None:
         super().__init__()
         width = settings.width
         self.conditioner = Conditioner(settings.identity, width, dimension)
@@ -188,11 +180,11 @@ def to_numpy(tensor: Tensor) -> Float64:
 
 
 class MlpModel:
-    """IDMap-MLP in use; see `training.Model`. It uses the weights of the time of the call."""
+    """IDMap-MLP in use; see `training.IndexModel`. It uses the weights of the time of the call."""
 
     norm_limits = NEW_NORM_RATIO
 
-    def __init__(self, settings: NetworkSettings, network: MlpNetwork, n_seen: int) -> None:
+    def __init__(self, settings: MlpNetworkSettings, network: MlpNetwork, n_seen: int) -> None:
         self._distribution, self._identity = settings.distribution, settings.identity
         self.n_seen = n_seen
         self.dimension = len(network.conditioner.fixed)
@@ -263,10 +255,9 @@ class TripletTrainer(GeneratorTrainer):
     plan: TripletSettings
 
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
+        super().__init__(settings, data, seed=seed, device=device)
         torch.manual_seed(derive_seed(seed, self.generator, "weights") % 2**63)  # torch draws them
         network = self.make_network(settings, data.dimension)
-        self._settings, self.plan, self.data = settings, settings.training, data
-        self.seed, self.device = seed, device
         vectors, means = self.prepare(network, data)
         place = make_rng(seed, "idmap", "auxiliary").integers(len(vectors))
         network.conditioner.fixed.copy_(torch.from_numpy(vectors[place]))
@@ -279,28 +270,9 @@ class TripletTrainer(GeneratorTrainer):
         identities = identity_vectors(places, kind.identity, kind.distribution)
         self._identities = torch.from_numpy(identities).to(device)
 
-    @classmethod
-    def load(
-        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
-    ) -> Model:
-        settings = parse_settings(cls.kind, values, path)
-        network = cls.make_network(settings, saved_dimension(weights, path))
-        fill_network(network, weights, Path(path).with_name("final.pt"))
-        return cls.make_model(settings, network, n_speakers)
-
-    @staticmethod
-    @abstractmethod
-    def make_network(settings: Any, dimension: int) -> Any:
-        """Network with fresh weights, for x-vectors of `dimension` values."""
-
     def prepare(self, network: Any, data: TrainingVectors) -> tuple[Float32, Float32]:  # noqa: ARG002
         """Scale x-vectors (N, d) and speakers' means (S, d) for the network."""
         return data.vectors, data.means
-
-    @staticmethod
-    @abstractmethod
-    def make_model(settings: Any, network: Any, n_speakers: int) -> Model:
-        """Network in use; the first indices, from 0 on, stand for so many training speakers."""
 
     def make_optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
         """Optimiser AdamW with the rates of the settings."""
@@ -315,23 +287,6 @@ class TripletTrainer(GeneratorTrainer):
     def in_use(self) -> Any:
         """Copy of the network as it would be used now, on the CPU, not calibrated."""
         return copy.deepcopy(self.network).cpu()
-
-    def _model_of(self, network: Any) -> Model:
-        return self.make_model(self._settings, network, len(self.data.speakers))
-
-    def model(self) -> Model:
-        return self._model_of(self.in_use())
-
-    def _calibrated(self) -> Any:
-        network = self.in_use()
-        network.calibration.fit(self.data.means, self._model_of(network).vectors(INDICES))
-        return network
-
-    def finished(self) -> Model:
-        return self._model_of(self._calibrated())
-
-    def weights(self) -> dict[str, Tensor]:
-        return dict(self._calibrated().state_dict())
 
     def more_figures(self) -> dict[str, float]:
         """See GeneratorTrainer: effect of the auxiliary input (Liu et al. 2025, Table IV).
@@ -353,9 +308,6 @@ class TripletTrainer(GeneratorTrainer):
             "auxiliary_share": float(y.var(axis=0).sum(axis=1).mean()) / over_indices,
             "auxiliary_cosine": float(np.mean((squares - n_inputs) / (n_inputs * (n_inputs - 1)))),
         }
-
-    def settings(self) -> dict[str, Any]:
-        return to_plain(self._settings)
 
 
 class MlpTrainer(TripletTrainer):
@@ -379,7 +331,7 @@ class MlpTrainer(TripletTrainer):
         return MlpNetwork(settings.network, dimension)
 
     def prepare(self, network: MlpNetwork, data: TrainingVectors) -> tuple[Float32, Float32]:
-        if not self._settings.network.centred:
+        if not self.given.network.centred:
             return data.vectors, data.means
         mean = data.means.mean(axis=0)
         scale = np.sqrt(np.mean((data.means - mean) ** 2)) or np.float32(1)
@@ -396,7 +348,7 @@ class MlpTrainer(TripletTrainer):
         speakers, utterances = batch
         x = self.means[speakers][:, None]
         y = self.network(self._identities[speakers], self.vectors[utterances])
-        loss, cosine, distance = mlp_loss(y, x, self._settings.training.alpha)
+        loss, cosine, distance = mlp_loss(y, x, self.given.training.alpha)
         figures = {"cosine": cosine, "distance": distance}
         if self.critic is not None:
             loss, critic_value = self._adversarial_loss(self.critic, x, y)
@@ -407,13 +359,8 @@ class MlpTrainer(TripletTrainer):
     def _adversarial_loss(self, critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
         """Loss -mean D(y) after a step of WGAN-QC's critic D on (x, y); nothing ties y to its x."""
         real = x.expand_as(y).flatten(0, 1)
-        learned = critic_loss(critic, real, y.flatten(0, 1), self._settings.training.gamma)
+        learned = critic_loss(critic, real, y.flatten(0, 1), self.given.training.gamma)
         found = descend(
             learned.total, self.critic_optimiser, critic.parameters(), self.plan.gradient_norm
         )
         return -critic(y.flatten(0, 1)).mean(), found
-
-
-def saved_dimension(weights: dict[str, Tensor], path: StrPath) -> int:
-    """Dimension d of saved weights."""
-    return len(saved_vector(weights, "conditioner.fixed", Path(path).with_name("final.pt")))

@@ -440,7 +440,7 @@ def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
 
 
 class DiffModel:
-    """IDMap-Diff in use; see `training.Model`. It uses the weights of the time of the call."""
+    """IDMap-Diff in use; see `training.IndexModel`. It uses the weights of the time of the call."""
 
     norm_limits = NEW_NORM_RATIO
 
@@ -523,7 +523,7 @@ class DiffTrainer(TripletTrainer):
         g = torch.exp(_log_gamma(t))[:, None]
         q = g * x + (1.0 - g * g).sqrt() * noise
         output = self.network.unet(q, z.flatten(0, 1), t)
-        wanted = noise if self._settings.network.predicts == "noise" else x
+        wanted = noise if self.given.network.predicts == "noise" else x
         loss = (output - wanted).square().mean()
         parameters, limit = self.network.parameters(), self.plan.gradient_norm
         found = descend(loss, self.optimiser, parameters, limit)
@@ -533,7 +533,7 @@ class DiffTrainer(TripletTrainer):
     @torch.no_grad()
     def _update_average(self, step: int) -> None:
         """Moving average of weights, shorter at the beginning; statistics are copied."""
-        keep = min(self._settings.training.average, (1 + step) / (10 + step))
+        keep = min(self.given.training.average, (1 + step) / (10 + step))
         new = self.network.state_dict()
         for name, value in self.average.state_dict().items():
             if value.is_floating_point() and "running" not in name:

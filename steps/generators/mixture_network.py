@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.generators.frames import Frames, NetworkSettings
+from steps.generators.frames import FrameGaussians, MixtureSettings
 from utils.arrays import Float64
 
 LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
@@ -36,13 +36,13 @@ class Mixture:
 
     def moments(self) -> tuple[Float64, Float64]:
         """Mean (d,) and variance (d,)."""
-        return Frames(self.means, self.variances, self.weights).moments()
+        return FrameGaussians(self.means, self.variances, self.weights).moments()
 
 
 class _Network(nn.Module):
     """z (K, noise) -> means, log variances (K, d) of standardised vectors, log weights (K,)."""
 
-    def __init__(self, settings: NetworkSettings, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, settings: MixtureSettings, size: int, rng: np.random.Generator) -> None:
         super().__init__()
         self.inward = nn.Linear(settings.noise, settings.hidden)
         self.outward = nn.Linear(settings.hidden, 2 * size)
@@ -61,7 +61,9 @@ class _Network(nn.Module):
         return means, log_variances.clamp(*LOG_VARIANCE), torch.log_softmax(self.logits, dim=0)
 
 
-def train_mixture(frames: Frames, settings: NetworkSettings, rng: np.random.Generator) -> Mixture:
+def train_mixture(
+    frames: FrameGaussians, settings: MixtureSettings, rng: np.random.Generator
+) -> Mixture:
     """Mixture after `settings.steps` steps; `rng` draws all: weights, noise and samples."""
     mean, variance = frames.moments()
     deviation = np.sqrt(np.maximum(variance, 1e-12))

@@ -2,20 +2,20 @@
 
 import math
 import warnings
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
 
-from steps.generators.base import GENDERS, Pool, add_note
-from steps.sources import Key, Run
+from steps.generators.base import GENDERS, Generated, Generator, Pool, Wanted
+from steps.sources import SystemRun
 from steps.speaker.backends import Backend, CosineBackend, load_backend
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
-from utils.seeds import derive_seed, make_rng
-from utils.settings import Count, Declared, Number, OneOf, Part
+from utils.seeds import derive_seed
+from utils.settings import Count, Number, OneOf, Part
 from utils.tables import StrPath
 
 # ---- Affinity of a source to the speakers of the pool, and of the pool's speakers to each other.
@@ -57,18 +57,6 @@ class Affinity:
         return symmetric
 
 
-def load_distance(distance: str, run: Run) -> Backend:
-    """Back end of `distance`; UserError without its folder."""
-    if distance == "cosine":
-        return CosineBackend()
-    return load_backend(str(run.folder("backend", f": generator.distance: {distance}")))
-
-
-def needs_of(distance: str) -> tuple[str, ...]:
-    """Folders (`sources.NEEDS`) that a distance needs."""
-    return ("backend",) if distance == "plda" else ()
-
-
 # ---- Pseudo-speakers as the mean of real speakers of a pool: the farthest, the nearest, or any.
 #
 # As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers is Liu et al.'s
@@ -82,95 +70,38 @@ IF_ALL_ARE_TAKEN = {
 }
 
 
-class GeneratorSettings(Protocol):
-    """Dataclass of settings; name: of the generator."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def name(self) -> str:
-        """Name in the registry."""
-        ...
-
-
-class DistanceSettings(GeneratorSettings, Protocol):
-    """Settings with the distance for the generator's choice: cosine or plda."""
-
-    @property
-    def distance(self) -> str:
-        """The name of one of `DISTANCES`."""
-
-
-S = TypeVar("S", bound=GeneratorSettings)
-D = TypeVar("D", bound=DistanceSettings)
-
-
-class PoolGenerator(Declared[S]):
-    """Common part of generators that choose speakers of the pool; see `base.Generator`.
+class PoolGenerator(Generator):
+    """Common part of generators that choose speakers of the pool.
 
     target_genders: those that will be used; draws for others do not count in `is_random`. All,
     unless the system says which.
     """
 
-    where = "generator"
     target_genders: Sequence[str | None] = (*GENDERS, None)
-
-    def __init__(self, settings: S, *, seed: int, draw: int) -> None:
-        self.name, self.needs = settings.name, self.needs_for(settings)
-        self.notes: list[str] = []
-        self._settings = settings
-        self._seed, self._draw = seed, draw
-        self._pool: Pool | None = None
-
-    @classmethod
-    def make(cls, settings: S, run: Run) -> Self:
-        return cls(settings, seed=run.seed, draw=run.draw)
-
-    @classmethod
-    def needs_for(cls, settings: S) -> tuple[str, ...]:  # noqa: ARG003
-        """Needs of `sources.NEEDS` beside the pool; none, unless a subclass has some."""
-        return ()
-
-    @classmethod
-    def describe(cls, settings: S, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
-        return cls.needs_for(settings)
-
-    def settings(self) -> dict[str, object]:
-        return asdict(self._settings)
-
-    @property
-    def pool(self) -> Pool:
-        """Pool given to `fit`."""
-        if self._pool is None:
-            raise RuntimeError(f"generator {self.name}: fit comes first")
-        return self._pool
-
-    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        self._pool = Pool.make(vectors, speakers, genders)
 
     def draw(self, parts: tuple[str, ...], places: Int64, size: int) -> Int64:
         """Draw `size` of the positions without replacement, ascending, by the seed and parts."""
-        rng = make_rng(self._seed, self.name, f"draw {self._draw}", *parts)
+        rng = self.draws.rng(self.name, *parts)
         return np.sort(rng.choice(np.sort(places), size, replace=False))
 
-    def candidates(self, target_gender: str | None, exclude: Collection[str]) -> Int64:
-        """Positions of the speakers who may be chosen; UserError for none."""
-        left = self.pool.without(self.pool.group(target_gender), exclude)
+    def candidates(self, wanted: Wanted, setting: str, asked: int) -> tuple[Int64, int, int]:
+        """Positions of the speakers who may be chosen, `limit`, and their number for sources
+        elsewhere; UserError for none."""
+        group = self.pool.group(wanted.gender)
+        left = self.pool.without(group, wanted.exclude)
         if not len(left):
             raise UserError(
-                f"generator {self.name}: the pool has no speaker{_of(target_gender)} but the "
+                f"generator {self.name}: the pool has no speaker{_of(wanted.gender)} but the "
                 "source; take more speakers"
             )
-        return left
+        what = f"speakers{_of(wanted.gender)} in the pool"
+        return left, self.limit(setting, asked, len(left), len(group), what), len(group)
 
-    def mean(self, places: Int64) -> Float64:
-        """Unweighted mean (d,) of the raw x-vectors, in float64."""
+    def average(self, places: Int64, **more: object) -> Generated:
+        """Unweighted mean (d,) of the raw x-vectors, in float64, and columns."""
+        speakers = ",".join(self.pool.speakers[place] for place in places)
         mean: Float64 = self.pool.vectors[places].mean(axis=0)
-        return mean
-
-    def ids(self, places: Int64) -> str:
-        """Speakers' ids, separated by commas."""
-        return ",".join(self.pool.speakers[place] for place in places)
+        return mean, {"speakers": speakers, "averaged": len(places), **more}
 
     def sizes(self) -> list[int]:
         """Number of speakers to choose from, for each of the target genders."""
@@ -183,38 +114,15 @@ class PoolGenerator(Declared[S]):
             cause = f"there are {size} {what}"
             if size >= asked:
                 cause = f"a source who is in the pool, too, leaves fewer {what}"
-            add_note(
-                self.notes,
+            self.note(
                 f"{self.name}: {setting}: {asked} asked, but {cause}; all are taken, "
-                f"so {IF_ALL_ARE_TAKEN[setting]}",
+                f"so {IF_ALL_ARE_TAKEN[setting]}"
             )
         return min(asked, there)
 
 
 def _of(gender: str | None) -> str:
     return "" if gender is None else f" of gender {gender}"
-
-
-class AffinityGenerator(PoolGenerator[D]):
-    """Common part of generators that choose by the distance to the source."""
-
-    def __init__(self, settings: D, backend: Backend, *, seed: int, draw: int) -> None:
-        super().__init__(settings, seed=seed, draw=draw)
-        self._backend = backend
-
-    @classmethod
-    def make(cls, settings: D, run: Run) -> Self:
-        backend = load_distance(settings.distance, run)
-        return cls(settings, backend, seed=run.seed, draw=run.draw)
-
-    @classmethod
-    def needs_for(cls, settings: D) -> tuple[str, ...]:
-        """Needs: the source, and those of the distance."""
-        return ("xvectors", *needs_of(settings.distance))
-
-    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        super().fit(vectors, speakers, genders)
-        self._affinity = Affinity(self._backend, self.pool)
 
 
 @dataclass(frozen=True)
@@ -225,31 +133,55 @@ class RandomSettings:
     averaged: Count = 100
 
 
-class RandomSpeakers(PoolGenerator[RandomSettings]):
+class RandomSpeakers(PoolGenerator):
     """Mean of speakers of the target gender, drawn uniformly from the whole pool."""
 
     kind = RandomSettings
+    given: RandomSettings
 
     @property
     def is_random(self) -> bool:
         """Whether a target gender has more speakers than are averaged."""
-        return self._pool is None or any(self._settings.averaged < size for size in self.sizes())
+        return self._pool is None or any(self.given.averaged < size for size in self.sizes())
 
-    def generate(
-        self,
-        key: Key,
-        x: Float64 | None = None,  # noqa: ARG002
-        gender: str | None = None,  # noqa: ARG002
-        target_gender: str | None = None,
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
-        candidates = self.candidates(target_gender, exclude)
-        size = len(self.pool.group(target_gender))
-        what = f"speakers{_of(target_gender)} in the pool"
-        n = self.limit("averaged", self._settings.averaged, len(candidates), size, what)
-        chosen = self.draw(key.parts, candidates, n)
-        info = {"speakers": self.ids(chosen), "averaged": n, "candidates": len(candidates)}
-        return self.mean(chosen), info
+    def generate(self, wanted: Wanted) -> Generated:
+        left, n, _ = self.candidates(wanted, "averaged", self.given.averaged)
+        return self.average(self.draw(wanted.key.parts, left, n), candidates=len(left))
+
+
+class AffinityGenerator(PoolGenerator):
+    """Common part of generators that choose by the distance to the source: cosine or plda."""
+
+    def __init__(self, settings: Any, run: SystemRun) -> None:
+        super().__init__(settings, run)
+        self._backend: Backend = CosineBackend()
+        if settings.distance == "plda":
+            where = f": generator.distance: {settings.distance}"
+            self._backend = load_backend(str(run.folder("backend", where)))
+
+    @classmethod
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+        """Needs: the source, and those of the distance."""
+        return ("xvectors", *(("backend",) if settings.distance == "plda" else ()))
+
+    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
+        super().fit(vectors, speakers, genders)
+        self._affinity = Affinity(self._backend, self.pool)
+
+    def ranked(
+        self, wanted: Wanted, setting: str, asked: int, sign: int = 1
+    ) -> tuple[Float64, Int64, int]:
+        """Affinities (S,) to the source; positions of the `asked` lowest (highest: sign -1), and
+        their number for sources elsewhere."""
+        left, n, size = self.candidates(wanted, setting, asked)
+        affinities = self._affinity.of_source(self.source(wanted))
+        best = left[np.argsort(sign * affinities[left], kind="stable")[:n]]
+        return affinities, best, min(asked, size)
+
+
+def _ends(affinities: Float64) -> dict[str, float]:
+    ends = affinities.min(), affinities.max()
+    return {f"affinity_{n}": round(float(x), 4) for n, x in zip(("min", "max"), ends, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -262,7 +194,7 @@ class RankedSettings:
     distance: Distance = "plda"
 
 
-class RankedSpeakers(AffinityGenerator[RankedSettings]):
+class RankedSpeakers(AffinityGenerator):
     """Mean of some of the speakers of the target gender farthest from the source, or nearest.
 
     The candidates are fixed by the source's x. Only the draw from them depends on the key, so with
@@ -270,41 +202,21 @@ class RankedSpeakers(AffinityGenerator[RankedSettings]):
     """
 
     kind = RankedSettings
+    given: RankedSettings
 
     @property
     def is_random(self) -> bool:
         """Whether a target gender has more candidates than are averaged."""
-        settings = self._settings
-        sizes = [settings.candidates] if self._pool is None else self.sizes()
-        return any(settings.averaged < min(settings.candidates, size) for size in sizes)
+        most = self.given.candidates
+        sizes = [most] if self._pool is None else self.sizes()
+        return any(self.given.averaged < min(most, size) for size in sizes)
 
-    def generate(
-        self,
-        key: Key,
-        x: Float64 | None = None,
-        gender: str | None = None,  # noqa: ARG002
-        target_gender: str | None = None,
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
-        left = self.candidates(target_gender, exclude)
-        x = self.pool.check_source(x, f"generator {self.name}")
-        affinities = self._affinity.of_source(x)
-        size = len(self.pool.group(target_gender))
-        what = f"speakers{_of(target_gender)} in the pool"
-        asked = self._settings.candidates
-        n_candidates = self.limit("candidates", asked, len(left), size, what)
-        ascending = affinities[left] if self.name == "farthest" else -affinities[left]
-        candidates = left[np.argsort(ascending, kind="stable")[:n_candidates]]
-        size = min(asked, size)
-        n = self.limit("averaged", self._settings.averaged, n_candidates, size, "candidates")
-        chosen = self.draw(key.parts, candidates, n)
-        return self.mean(chosen), {
-            "speakers": self.ids(chosen),
-            "averaged": n,
-            "candidates": n_candidates,
-            "affinity_min": round(float(affinities[chosen].min()), 4),
-            "affinity_max": round(float(affinities[chosen].max()), 4),
-        }
+    def generate(self, wanted: Wanted) -> Generated:
+        sign = 1 if self.name == "farthest" else -1
+        affinities, best, size = self.ranked(wanted, "candidates", self.given.candidates, sign)
+        n = self.limit("averaged", self.given.averaged, len(best), size, "candidates")
+        chosen = self.draw(wanted.key.parts, best, n)
+        return self.average(chosen, candidates=len(best), **_ends(affinities[chosen]))
 
 
 # ---- Mean of the 100 speakers of the pool farthest from the source ("Average" of Liu et al. 2025).
@@ -323,38 +235,16 @@ class AverageSettings:
     distance: Distance = "cosine"
 
 
-class AverageSpeakers(AffinityGenerator[AverageSettings]):
-    """Unweighted mean of the cohort's raw x-vectors; see the module and `base.Generator`."""
+class AverageSpeakers(AffinityGenerator):
+    """Unweighted mean of the cohort's raw x-vectors. Nothing is drawn."""
 
     kind = AverageSettings
+    given: AverageSettings
+    is_random = False
 
-    @property
-    def is_random(self) -> bool:
-        """False: nothing is drawn."""
-        return False
-
-    def generate(
-        self,
-        key: Key,  # noqa: ARG002
-        x: Float64 | None = None,
-        gender: str | None = None,  # noqa: ARG002
-        target_gender: str | None = None,
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
-        left = self.candidates(target_gender, exclude)
-        affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))
-        of = "" if target_gender is None else f" of gender {target_gender}"
-        size = len(self.pool.group(target_gender))
-        n = self.limit(
-            "cohort", self._settings.cohort, len(left), size, f"speakers{of} in the pool"
-        )
-        chosen = np.sort(left[np.argsort(affinities[left], kind="stable")[:n]])
-        return self.mean(chosen), {
-            "speakers": self.ids(chosen),
-            "averaged": n,
-            "affinity_min": round(float(affinities[chosen].min()), 4),
-            "affinity_max": round(float(affinities[chosen].max()), 4),
-        }
+    def generate(self, wanted: Wanted) -> Generated:
+        affinities, chosen, _ = self.ranked(wanted, "cohort", self.given.cohort)
+        return self.average(np.sort(chosen), **_ends(affinities[chosen]))
 
 
 # ---- Pseudo-speakers from a dense or a sparse region of the pool (Srivastava et al. 2020).
@@ -417,30 +307,36 @@ def find_clusters(
     ]
 
 
-class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
+class ClusteredSpeakers(AffinityGenerator):
     """Mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
 
     Clusters are those whose exemplar has the target gender; their members may have another. The
-    cluster is drawn once a speaker, the members with every key.
+    cluster is drawn once a speaker, the members with every key. asked: settings of the clusters.
     """
 
-    kind = ClusterSettings
-
-    def __init__(
-        self, settings: ClusterSettings, backend: Backend, *, seed: int, draw: int
-    ) -> None:
-        super().__init__(settings, backend, seed=seed, draw=draw)
-        self._clusters: list[Cluster] | None = None
+    kind: Any = ClusterSettings
+    _clusters: list[Cluster] | None = None
 
     @classmethod
-    def needs_for(cls, settings: ClusterSettings) -> tuple[str, ...]:
-        source = ("xvectors",) if settings.exclude_closest_cluster else ()
-        return (*source, *needs_of(settings.distance))
+    def clusters_of(cls, settings: Any) -> ClusterSettings:
+        """Settings of the clusters among those of the generator."""
+        found: ClusterSettings = settings
+        return found
+
+    @classmethod
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
+        found = super().describe(settings, path)
+        return found if cls.clusters_of(settings).exclude_closest_cluster else found[1:]
+
+    @property
+    def asked(self) -> ClusterSettings:
+        """Settings of the clusters."""
+        return self.clusters_of(self.given)
 
     @property
     def is_random(self) -> bool:
         """Whether the settings leave a choice."""
-        return self._settings.clusters > 1 or self._settings.proportion < 1
+        return self.asked.clusters > 1 or self.asked.proportion < 1
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
@@ -454,82 +350,70 @@ class ClusteredSpeakers(AffinityGenerator[ClusterSettings]):
         clusters and for the distance to a source. UserError where these fail, too.
         """
         if self._clusters is None:
-            found = self._find()
-            if found is None and self._settings.distance != "cosine":
-                note = f"{self.name}: the clusters of the PLDA affinities do not settle; by cosine"
-                add_note(self.notes, note)
+            name, found = self.asked.name, self._find()
+            if found is None and self.asked.distance != "cosine":
+                self.note(f"{name}: the clusters of the PLDA affinities do not settle; by cosine")
                 self._affinity = Affinity(CosineBackend(), self.pool)
                 found = self._find()
             if found is None:
                 raise UserError(
-                    f"generator {self.name}: the clusters of the pool's {len(self.pool.speakers)} "
+                    f"generator {name}: the clusters of the pool's {len(self.pool.speakers)} "
                     "speakers do not settle; give a larger damping (0.9), or more speakers"
                 )
-            sign = -1 if self.name == "dense" else 1
+            sign = -1 if name == "dense" else 1
             self._clusters = sorted(found, key=lambda c: (sign * len(c.members), c.exemplar))
         return self._clusters
 
     def _find(self) -> list[Cluster] | None:
-        settings = self._settings
-        seed = derive_seed(self._seed, "affinity propagation") % 2**32  # equal in all draws
+        seed = derive_seed(self.draws.seed, "affinity propagation") % 2**32  # equal in all draws
         affinities = self._affinity.of_pool()
-        return find_clusters(affinities, settings.damping, settings.max_iterations, seed)
+        return find_clusters(affinities, self.asked.damping, self.asked.max_iterations, seed)
 
-    def eligible(
-        self, x: Float64 | None, target_gender: str | None, exclude: Collection[str]
-    ) -> list[Cluster]:
+    def eligible(self, wanted: Wanted) -> list[Cluster]:
         """Clusters to draw from, at most `clusters` of them; UserError for none."""
-        self.pool.group(target_gender)  # raises for nobody
+        name, most = self.asked.name, self.asked.clusters
+        self.pool.group(wanted.gender)  # raises for nobody
         of_gender = [
             cluster
             for cluster in self.clusters
-            if target_gender in (None, self.pool.genders[cluster.exemplar])
-            and len(self.pool.without(cluster.members, exclude))
+            if wanted.gender in (None, self.pool.genders[cluster.exemplar])
+            and len(self.pool.without(cluster.members, wanted.exclude))
         ]
-        what = "clusters" + ("" if target_gender is None else f" of gender {target_gender}")
+        what = f"clusters{_of(wanted.gender)}"
         if not of_gender:
             raise UserError(
-                f"generator {self.name}: the pool has {len(self.clusters)} clusters, but no {what} "
+                f"generator {name}: the pool has {len(self.clusters)} clusters, but no {what} "
                 "that this source may have; take more speakers"
             )
-        if self._settings.exclude_closest_cluster:
-            others = self._without_closest(of_gender, x)
+        if self.asked.exclude_closest_cluster:  # the one, of either gender, closest to the source
+            affinities = self._affinity.of_source(self.source(wanted))
+            closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
+            others = [cluster for cluster in of_gender if cluster is not closest]
             if not others:
                 note = "the source's own cluster had to be taken, for the pool has no other"
-                add_note(self.notes, f"{self.name}: {note} among its {what}")
+                self.note(f"{name}: {note} among its {what}")
             of_gender = others or of_gender
-        if len(of_gender) < self._settings.clusters:
-            asked = self._settings.clusters
-            add_note(self.notes, f"{self.name}: clusters: {asked} asked, but fewer {what} are left")
-        return of_gender[: self._settings.clusters]
+        if len(of_gender) < most:
+            self.note(f"{name}: clusters: {most} asked, but fewer {what} are left")
+        return of_gender[:most]
 
-    def _without_closest(self, clusters: Sequence[Cluster], x: Float64 | None) -> list[Cluster]:
-        """All clusters but the one, of either gender, whose exemplar is closest to the source."""
-        affinities = self._affinity.of_source(self.pool.check_source(x, f"generator {self.name}"))
-        closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
-        return [cluster for cluster in clusters if cluster is not closest]
+    def drawn(self, wanted: Wanted) -> tuple[Cluster, Int64, int]:
+        """The cluster of a speaker, its members but the excluded ones, and the number of all."""
+        clusters = self.eligible(wanted)
+        place = self.draw(wanted.key.group_parts, np.arange(len(clusters)), 1)[0]
+        cluster = clusters[int(place)]
+        return cluster, self.pool.without(cluster.members, wanted.exclude), len(clusters)
 
-    def generate(
-        self,
-        key: Key,
-        x: Float64 | None = None,
-        gender: str | None = None,  # noqa: ARG002
-        target_gender: str | None = None,
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
-        clusters = self.eligible(x, target_gender, exclude)
-        cluster = clusters[int(self.draw(key.group_parts, np.arange(len(clusters)), 1)[0])]
-        members = self.pool.without(cluster.members, exclude)
+    def generate(self, wanted: Wanted) -> Generated:
+        cluster, members, n_clusters = self.drawn(wanted)
         # ceil, so that one member gives one; rounded first, as 0.7 * 10 is above 7
-        n = math.ceil(round(self._settings.proportion * len(members), 9))
-        chosen = self.draw(key.parts, members, n)
-        return self.mean(chosen), {
-            "speakers": self.ids(chosen),
-            "averaged": n,
-            "cluster": self.pool.speakers[cluster.exemplar],
-            "cluster_size": len(cluster.members),
-            "clusters": len(clusters),
-        }
+        n = math.ceil(round(self.asked.proportion * len(members), 9))
+        return self.average(
+            self.draw(wanted.key.parts, members, n),
+            cluster=self.pool.speakers[cluster.exemplar],
+            cluster_size=len(cluster.members),
+            clusters=n_clusters,
+        )
 
 
 # ---- One real speaker as everybody's target: white-box protocol of Champion et al. 2021.
@@ -549,7 +433,7 @@ class TargetSettings:
 
 
 @dataclass(frozen=True)
-class Target:
+class RealTarget:
     """Target speaker. ranking: positions in the pool by distance to the centroid, nearest first.
 
     gender: f or m.
@@ -559,7 +443,7 @@ class Target:
     ranking: Int64
 
 
-def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[Target]:
+def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[RealTarget]:
     """Targets from K-Means of a gender's raw x-vectors: the real speakers nearest to the centroids.
 
     Distances are Euclidean. The targets stand in C order of the speakers. UserError for a gender
@@ -573,79 +457,56 @@ def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> l
     means = KMeans(clusters, n_init=10, random_state=random_state).fit(vectors)
     order = np.argsort(cdist(means.cluster_centers_, vectors), axis=1, kind="stable")
     rankings = places[order]
-    return [Target(gender, ranking) for ranking in sorted(rankings, key=tuple)]
+    return [RealTarget(gender, ranking) for ranking in sorted(rankings, key=tuple)]
 
 
-class ConstantTarget(Declared[TargetSettings]):
+class ConstantTarget(Generator):
     """Generator of one fixed real speaker; key, source and target gender do not matter."""
 
-    kind, where = TargetSettings, "generator"
-    name = "constant"
-    needs: tuple[str, ...] = ()
+    kind = TargetSettings
+    given: TargetSettings
     is_random = False
 
-    def __init__(self, settings: TargetSettings, path: StrPath, *, seed: int) -> None:
-        self._settings, self._path, self._seed = settings, path, seed
-        self.notes: list[str] = []
-        self.targets: list[Target] = []
-        self._pool: Pool | None = None
-
-    @classmethod
-    def make(cls, settings: TargetSettings, run: Run) -> Self:
-        return cls(settings, run.path, seed=run.seed)
-
-    @classmethod
-    def describe(cls, settings: TargetSettings, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
-        return ()
-
-    def settings(self) -> dict[str, object]:
-        return asdict(self._settings)
+    def __init__(self, settings: TargetSettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
+        self._path = run.path
+        self.targets: list[RealTarget] = []
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Find all targets, females first. UserError where the requested one is not among them."""
-        pool = self._pool = Pool.make(vectors, speakers, genders)
+        super().fit(vectors, speakers, genders)
         self.targets = []
         for gender in GENDERS:
-            asked, there = self._settings.clusters, len(pool.group(gender))
+            asked, there = self.given.clusters, len(self.pool.group(gender))
             if there < asked:
                 note = f"constant: clusters: {asked} asked, but the pool has {there} speakers"
-                add_note(self.notes, f"{note} of gender {gender}: all are targets")
-            seed = derive_seed(self._seed, "k-means", gender) % 2**32
-            self.targets += find_targets(pool, gender, min(asked, there), seed)
+                self.note(f"{note} of gender {gender}: all are targets")
+            seed = derive_seed(self.draws.seed, "k-means", gender) % 2**32
+            self.targets += find_targets(self.pool, gender, min(asked, there), seed)
         chosen = [int(target.ranking[0]) for target in self.targets]
         if twice := sorted({place for place in chosen if chosen.count(place) > 1}):
-            ids = ", ".join(pool.speakers[place] for place in twice)
-            add_note(self.notes, f"constant: nearest to two centroids: {ids}")
-        target, most = self._settings.target, len(self.targets)
+            ids = ", ".join(self.pool.speakers[place] for place in twice)
+            self.note(f"constant: nearest to two centroids: {ids}")
+        target, most = self.given.target, len(self.targets)
         if target > most:
             raise UserError(
                 f"{self._path}: generator.target: {target}; a number from 1 to {most}, for so many "
                 "targets the pool gives, is expected"
             )
 
-    def generate(
-        self,
-        key: Key,  # noqa: ARG002
-        x: Float64 | None = None,  # noqa: ARG002
-        gender: str | None = None,  # noqa: ARG002
-        target_gender: str | None = None,  # noqa: ARG002
-        exclude: Collection[str] = (),
-    ) -> tuple[Float64, dict[str, object]]:
+    def generate(self, wanted: Wanted) -> Generated:
         """The target as a source gets the next nearest speaker, with a note."""
-        if self._pool is None:
-            raise RuntimeError("generator constant: fit comes first")
-        number = self._settings.target
+        pool, number = self.pool, self.given.target
         target = self.targets[number - 1]
-        left = self._pool.without(target.ranking, exclude)
+        left = pool.without(target.ranking, wanted.exclude)
         if not len(left):
             raise UserError(
                 f"generator constant: the pool has no speaker of gender {target.gender} but the "
                 "source; take more speakers"
             )
-        place = int(left[0])
-        speaker = self._pool.speakers[place]
-        if place != target.ranking[0]:
-            own = self._pool.speakers[int(target.ranking[0])]
-            add_note(self.notes, f"constant: {own} is target {number}; {speaker} for {own}")
+        place, first = int(left[0]), int(target.ranking[0])
+        speaker, own = pool.speakers[place], pool.speakers[first]
+        if place != first:
+            self.note(f"constant: {own} is target {number}; {speaker} for {own}")
         info = {"speakers": speaker, "target": number, "target_gender": target.gender}
-        return self._pool.vectors[place].copy(), info
+        return pool.vectors[place].copy(), info

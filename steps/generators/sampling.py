@@ -2,35 +2,27 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
 
 import numpy as np
 
-from steps.generators.base import POLICIES, Generator, choose_gender, load_generator
-from steps.sources import LEVELS, Key, Resources, Source
+from steps.generators.base import POLICIES, Generated, Generator, load_generator, want
+from steps.generators.indexed import IdMapGenerator
+from steps.sources import LEVELS, Resources, SourceSpeaker, SystemRun, VoiceKey
 from steps.speaker.vectors import read_xvectors
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.seeds import make_rng
+from utils.seeds import Draws
 from utils.settings import name_settings, read_settings
 from utils.tables import StrPath, sort_ids
 
 # ---- Pseudo x-vectors of a whole set with any generator, without speech.
 
 ANY = "any"  # gender
-AT_ONCE = 4096  # keys given to a generator that takes many
-
-
-class BatchGenerator(Generator, Protocol):
-    """Generator that is faster for many keys than for one."""
-
-    def generate_many(self, keys: Sequence[Key]) -> tuple[Float64, list[dict[str, object]]]:
-        """Generate for n keys: (n, d), and columns of each."""
-        ...
+AT_ONCE = 4096  # keys given to a generator that takes many, and is faster then
 
 
 @dataclass(frozen=True)
@@ -41,10 +33,18 @@ class SpeakerSettings:
     level: str
     gender: str | None
 
-    def load(self, path: StrPath, *, seed: int, draw: int, resources: Resources) -> Generator:
-        """Make the generator, not fitted yet; UserError for settings or folders."""
-        where = name_settings(path)
-        return load_generator(self.generator, where, seed=seed, draw=draw, resources=resources)
+    def load(
+        self, path: Path, draws: Draws, resources: Resources, pool: Path | None, data: Path | None
+    ) -> Generator:
+        """Make the generator, and fit it to the x-vectors of a pool and the genders in its data
+        directory. UserError for settings, folders, or a pool that it needs."""
+        run = SystemRun(name_settings(path), resources, draws)
+        generator = load_generator(self.generator, run)
+        if pool is None and "generator" not in generator.needs:
+            raise UserError(f"{path}: this generator needs --pool XVECTORS")
+        if pool is not None:
+            generator.fit(*load_pool(pool, data))
+        return generator
 
 
 def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> SpeakerSettings:
@@ -79,7 +79,7 @@ def load_pool(
 
 
 @dataclass
-class Made:
+class MadeSpeakers:
     """Vectors (d,) and rows of pseudo.tsv by utterance; number of different pseudo-speakers."""
 
     vectors: dict[str, Float64]
@@ -90,59 +90,38 @@ class Made:
 def generate_speakers(
     generator: Generator,
     settings: SpeakerSettings,
-    keys: Mapping[str, Key],
+    keys: Mapping[str, VoiceKey],
     utt2spk: Mapping[str, str],
-    sources: Mapping[str, Source],
-    *,
-    seed: int,
-    draw: int,
-) -> Made:
+    sources: Mapping[str, SourceSpeaker],
+    draws: Draws,
+) -> MadeSpeakers:
     """Make a vector for each utterance. UserError if a source or the pool does not allow it."""
-    first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(sort_ids(keys))}
-    made: dict[Key, tuple[Float64, dict[str, object]]] = {}
-    if hasattr(generator, "generate_many"):
-        many, todo = cast(BatchGenerator, generator), list(first)
-        for start in range(0, len(todo), AT_ONCE):
-            part, started = todo[start : start + AT_ONCE], time.perf_counter()
-            vectors, columns = many.generate_many(part)
-            each = (time.perf_counter() - started) / len(part)
-            for key, y, row in zip(part, vectors, columns, strict=True):
-                made[key] = y, {**row, "seconds": f"{each:.6f}"}
-    else:
-        for key, source in first.items():
-            started = time.perf_counter()
-            y, row = generate_one(generator, settings, key, source, seed, draw)
-            made[key] = y, {**row, "seconds": f"{time.perf_counter() - started:.6f}"}
     utts = sort_ids(keys)
-    return Made(
+    first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(utts)}
+    at_once = AT_ONCE if isinstance(generator, IdMapGenerator) else 1
+    made: dict[VoiceKey, Generated] = {}
+    todo = list(first)
+    for start in range(0, len(todo), at_once):
+        part, started = todo[start : start + at_once], time.perf_counter()
+        if isinstance(generator, IdMapGenerator):  # of the keys alone
+            found: Iterable[Generated] = zip(*generator.generate_many(part), strict=True)
+        else:
+            wanted = want(settings.level, settings.gender, part[0], first[part[0]], draws)
+            found = [generator.generate(wanted)]
+        each = (time.perf_counter() - started) / len(part)
+        for key, (y, row) in zip(part, found, strict=True):
+            made[key] = y, {**row, "seconds": f"{each:.6f}"}
+    return MadeSpeakers(
         {utt: made[keys[utt]][0] for utt in utts},
         {utt: {"key": keys[utt], **made[keys[utt]][1]} for utt in utts},
         len(made),
     )
 
 
-def generate_one(
-    generator: Generator,
-    settings: SpeakerSettings,
-    key: Key,
-    source: Source,
-    seed: int,
-    draw: int,
-) -> tuple[Float64, dict[str, object]]:
-    """Pseudo-speaker (d,) of a key, and columns, as in `generate_speakers`."""
-    gender = None
-    if settings.gender is not None:
-        rng = make_rng(seed, "voice_conversion gender", f"draw {draw}", *key.group_parts)
-        gender = choose_gender(settings.gender, source.gender, rng)
-    if settings.level == "const":  # one vector for all is independent of the source
-        return generator.generate(key, target_gender=gender)
-    return generator.generate(key, source.xvector, source.gender, gender, {source.speaker})
-
-
 # ---- Any number of pseudo-speakers of a system: made-up keys, and real sources in turn.
 #
-# A generator whose vectors depend only on an index (`training.Model`) needs no source; all others
-# are called as in a system, so that their vectors are those of a system.
+# A generator whose vectors depend only on an index (`training.IndexModel`) needs no source; all
+# others are called as in a system, so that their vectors are those of a system.
 
 BLOCK = 1024
 
@@ -158,9 +137,9 @@ class Sampler:
 
     generator: Generator
     settings: SpeakerSettings
-    sources: tuple[Source, ...]
+    sources: tuple[SourceSpeaker, ...]
     seconds: float
-    seed: int
+    draws: Draws
 
     @property
     def limit(self) -> int | None:
@@ -170,9 +149,10 @@ class Sampler:
     def vector(self, place: int) -> Float64:
         """Pseudo-speaker `place`: (d,) float64. UserError as from the generator."""
         names = ("sampling", str(place))
-        key = Key(self.settings.level, names, names)
-        source = self.sources[place % len(self.sources)]
-        return generate_one(self.generator, self.settings, key, source, self.seed, 0)[0]
+        key = VoiceKey(self.settings.level, names, names)
+        source, settings = self.sources[place % len(self.sources)], self.settings
+        wanted = want(settings.level, settings.gender, key, source, self.draws)
+        return self.generator.generate(wanted)[0]
 
     def blocks(self) -> Iterator[Float32]:
         """Yield all pseudo-speakers in order, (n, d) a block; for ever if there is no limit."""
@@ -195,23 +175,16 @@ def load_sampler(
     sources: folder of x-vectors and data directory (utt2dur needed) of each set of sources. pool:
     folder with spk_xvector.scp. UserError for missing or unfit files.
     """
-    settings = read_speaker_settings(read_settings(conf), conf)
-    generator = settings.load(conf, seed=seed, draw=0, resources=resources)
-    if pool is None and "generator" not in generator.needs:
-        raise UserError(f"{conf}: this generator needs --pool XVECTORS")
-    if pool is not None:
-        generator.fit(*load_pool(pool, pool_data))
-    found, durations = [], []
-    for xvectors, data in sources:
-        for source, seconds in _read_sources(xvectors, data):
-            found.append(source)
-            durations.append(seconds)
+    settings, draws = read_speaker_settings(read_settings(conf), conf), Draws(seed)
+    generator = settings.load(conf, draws, resources, pool, pool_data)
+    found = [one for xvectors, data in sources for one in _read_sources(xvectors, data)]
     if not found:
         raise UserError(f"{conf}: no source to make pseudo-speakers of; give --sources")
-    return Sampler(generator, settings, tuple(found), float(np.mean(durations)), seed)
+    speakers, durations = zip(*found, strict=True)
+    return Sampler(generator, settings, speakers, float(np.mean(durations)), draws)
 
 
-def _read_sources(xvectors: Path, data: Path) -> Iterator[tuple[Source, float]]:
+def _read_sources(xvectors: Path, data: Path) -> Iterator[tuple[SourceSpeaker, float]]:
     """Utterances of a set: speaker and x-vector of each, and its seconds."""
     loaded, vectors = load_data_dir(data, need=("utt2spk", "utt2dur")), read_xvectors(xvectors)
     genders, durations = loaded.spk2gender or {}, loaded.utt2dur or {}
@@ -220,4 +193,4 @@ def _read_sources(xvectors: Path, data: Path) -> Iterator[tuple[Source, float]]:
             raise UserError(f"{xvectors / 'xvector.scp'}: utterance {utt} of {data} is not in it")
         speaker = loaded.utt2spk[utt]
         vector = vectors[utt].astype(np.float64)
-        yield Source(speaker, genders.get(speaker), vector), durations[utt]
+        yield SourceSpeaker(speaker, genders.get(speaker), vector), durations[utt]

@@ -18,17 +18,17 @@ from steps.generators.base import units
 from steps.generators.identity import END
 from steps.training.loop import Trainer, train
 from steps.training.settings import LoopSettings, identity
-from steps.training.weights import check_device, load_state
+from steps.training.weights import check_device, fill_network, load_state, saved_vector
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.registry import choose, load
-from utils.settings import Count, Declared, parse_settings, read_settings
+from utils.settings import Count, Declared, parse_settings, read_settings, to_plain
 from utils.tables import StrPath, sort_ids
 
 # ---- Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
 #
-# A `Model` is a network that maps identity indices to x-vectors; a `GeneratorTrainer` trains it
-# step by step.
+# An `IndexModel` is a network that maps identity indices to x-vectors; a `GeneratorTrainer` trains
+# it step by step.
 
 # Norm of generated vectors over that of real ones; outside, a network has not learned its task.
 NORM_RATIO = (0.5, 2.0)
@@ -103,7 +103,7 @@ class GeneratorLoop(LoopSettings):
     checkpoint_every: Count = 200
 
 
-class Model(Protocol):
+class IndexModel(Protocol):
     """Network in use: identity indices to x-vectors.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
@@ -128,7 +128,11 @@ class Model(Protocol):
 
 
 class GeneratorTrainer(Declared[Any], Trainer):
-    """Training of a generator, with settings; data: its training vectors."""
+    """Training of a generator, with settings; data: its training vectors.
+
+    Its network (`make_network`) has a `calibration` and a `mean` (d,). Indices 0, 1, ... of its
+    model stand for the training speakers, unless a kind has none that do.
+    """
 
     data: TrainingVectors
 
@@ -142,32 +146,61 @@ class GeneratorTrainer(Declared[Any], Trainer):
             raise UserError(f"{path}: {problem}")
         return cls(settings, data, seed=seed, device=device)
 
-    @abstractmethod
-    def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None: ...
+    def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
+        self.given, self.plan, self.data = settings, settings.training, data
+        self.seed, self.device = seed, device
 
     @staticmethod
     def problem(settings: Any, data: TrainingVectors) -> str:  # noqa: ARG004
         """Obstacle to such a training on such data; empty, unless a subclass finds one."""
         return ""
 
-    @classmethod
+    @staticmethod
     @abstractmethod
+    def make_network(settings: Any, dimension: int) -> Any:
+        """Network with fresh weights, for x-vectors of `dimension` values."""
+
+    @staticmethod
+    @abstractmethod
+    def make_model(settings: Any, network: Any, n_speakers: int) -> IndexModel:
+        """Network in use, of so many training speakers."""
+
+    @abstractmethod
+    def in_use(self) -> Any:
+        """Copy of the network as it would be used now, on the CPU, not calibrated."""
+
+    @classmethod
     def load(
         cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
-    ) -> Model:
+    ) -> IndexModel:
         """Load the model of a finished training, on the CPU. UserError where they do not fit."""
+        settings, saved = cls.parse(values, path), Path(path).with_name("final.pt")
+        network = cls.make_network(settings, len(saved_vector(weights, "mean", saved)))
+        fill_network(network, weights, saved)
+        return cls.make_model(settings, network, n_speakers)
 
-    @abstractmethod
-    def model(self) -> Model:
+    def _model_of(self, network: Any) -> IndexModel:
+        return self.make_model(self.given, network, len(self.data.speakers))
+
+    def model(self) -> IndexModel:
         """Network as it would be used now, not calibrated."""
+        return self._model_of(self.in_use())
 
-    def finished(self) -> Model:
-        """Network as it is used, calibrated where its kind is."""
-        return self.model()
+    def _calibrated(self) -> Any:
+        network = self.in_use()
+        network.calibration.fit(self.data.means, self._model_of(network).vectors(INDICES))
+        return network
 
-    @abstractmethod
+    def finished(self) -> IndexModel:
+        """Network as it is used, calibrated."""
+        return self._model_of(self._calibrated())
+
+    def weights(self) -> dict[str, Tensor]:
+        return dict(self._calibrated().state_dict())
+
     def settings(self) -> dict[str, Any]:
         """All settings, `generator` (its name) first, as plain values."""
+        return to_plain(self.given)
 
     def more_figures(self) -> dict[str, float]:
         """Further figures of a kind."""
@@ -177,10 +210,9 @@ class GeneratorTrainer(Declared[Any], Trainer):
         """Return `sanity_figures` and `more_figures`; the log says whether the model is usable."""
         model = self.model()
         figures = {**sanity_figures(model, self.data), **self.more_figures()}
-        log = (
-            logging.warning if (problem := problem_of(figures, model.norm_limits)) else logging.info
-        )
-        log(
+        problem = problem_of(figures, model.norm_limits)
+        logging.log(
+            logging.WARNING if problem else logging.INFO,
             "check: %s%s",
             ", ".join(f"{name} {value:.3g}" for name, value in figures.items()),
             f"; not usable yet: {problem}" if problem else "",
@@ -188,7 +220,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
         return figures
 
 
-def sanity_figures(model: Model, data: TrainingVectors) -> dict[str, float]:
+def sanity_figures(model: IndexModel, data: TrainingVectors) -> dict[str, float]:
     """Check of a network, on the first unseen indices and on the training speakers' own.
 
     For vectors of unseen indices: norm_ratio, median norm over that of real speakers;
@@ -258,20 +290,20 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
     collapsed one has new voices that hardly differ, or in few directions, or lie to one side of
     real speakers however calibrated; nothing mends that.
     """
-    checks = [("norm_ratio_seen", "the training speakers'", NORM_RATIO)]
-    checks.append(("norm_ratio", "unseen", limits))
-    for name, whose, (lowest, highest) in checks:
+    for name, whose, (lowest, highest) in (
+        ("norm_ratio_seen", "the training speakers'", NORM_RATIO),
+        ("norm_ratio", "unseen", limits),
+    ):
         if name in figures and not lowest <= figures[name] <= highest:
             return (
                 f"vectors of {whose} indices have {figures[name]:.3g} times the norm of real ones, "
                 f"and {lowest:g} to {highest:g} is usable"
             )
-    for name, what, least in (
-        ("deviation_unseen", "differ", LEAST_DEVIATION),
-        ("dimensions_unseen", "differ in", LEAST_DIMENSIONS),
+    for name, what, unit, least in (
+        ("deviation_unseen", "differ", "times as much", LEAST_DEVIATION),
+        ("dimensions_unseen", "differ in", "times as many directions", LEAST_DIMENSIONS),
     ):
         if figures.get(name, 1.0) < least:
-            unit = "times as much" if what == "differ" else "times as many directions"
             return (
                 f"the voices of new indices {what} {figures[name]:.3g} {unit} as those of real "
                 f"speakers, and {least:g} is the least: they have collapsed into one"
@@ -282,11 +314,6 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
             f"real speakers' mean, and {MOST_CENTRED:g} is the most: they have collapsed into one"
         )
     return ""
-
-
-def is_within(ratio: float, limits: tuple[float, float]) -> bool:
-    """Whether a ratio is a number within limits."""
-    return limits[0] <= ratio <= limits[1]
 
 
 # ---- Calibration that makes new identities as far apart as people (ours, not Liu et al.'s).
@@ -388,7 +415,7 @@ def of_everybody(variances: Float64, n_speakers: int) -> Float64:
 #
 # A trained generator is a folder: generator.yaml (its `generator`, all settings, data of the
 # training), final.pt (weights; written last), training.tsv (a line a report), checkpoints/. A new
-# kind is a class of each of `training.Model` and `training.GeneratorTrainer`, and a line here.
+# kind is a class of each of `training.IndexModel` and `training.GeneratorTrainer`, and a line here.
 
 # Loaded on demand.
 TRAINERS = {
@@ -413,7 +440,7 @@ class TrainedFolder:
     number of speakers, and the median cosine of two x-vectors of one (NaN: unknown)."""
 
     name: str
-    model: Model
+    model: IndexModel
     norm: float
     speakers: int
     same_person: float
@@ -421,30 +448,11 @@ class TrainedFolder:
 
 @dataclass(frozen=True)
 class _Trained:
-    """`trained` in generator.yaml: the data, the length, and the figures of `sanity_figures`."""
+    """What systems need of `trained` in generator.yaml."""
 
-    step: int
-    seed: int
     speakers: int
-    utterances: int
-    dimension: int
     norm: float
-    device: str
-    norm_ratio: float
-    cosine_unseen: float
-    deviation_unseen: float = math.nan  # the file leaves these out if they have no value
-    dimensions_unseen: float = math.nan
-    cosine_used: float = math.nan
-    centred_used: float = math.nan
-    cosine_real: float = math.nan
-    near_used: float = math.nan
-    cosine_seen: float = math.nan
-    norm_ratio_seen: float = math.nan
-    same_person: float = math.nan
-    auxiliary_share: float = math.nan
-    auxiliary_cosine: float = math.nan
-    parameters: int = 0
-    kept: str = "final"
+    same_person: float = math.nan  # the file leaves it out if it has no value
 
 
 def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
@@ -458,13 +466,19 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
                 "steps/train_generator.py finished"
             )
     values = read_settings(path)
-    trained = parse_settings(_Trained, values.pop("trained", None), path, "trained")
+    trained = _read_trained(values.pop("trained", None), path)
     kind, found = _kind(values, path), str(values["generator"])
     if name is not None and found != name:
         raise UserError(f"{path}: a trained {found}, where a trained {name} is asked for")
     weights = load_state(folder / "final.pt")
     model = kind.load(values, path, weights, trained.speakers)
     return TrainedFolder(found, model, trained.norm, trained.speakers, trained.same_person)
+
+
+def _read_trained(values: object, path: Path) -> _Trained:
+    if isinstance(values, dict):
+        values = {name: values[name] for name in _Trained.__annotations__ if name in values}
+    return parse_settings(_Trained, values, path, "trained")
 
 
 def train_generator(

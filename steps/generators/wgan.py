@@ -2,8 +2,9 @@
 
 import copy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import ot
@@ -14,20 +15,20 @@ from torch.nn import functional
 
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
 from steps.generators.training import (
-    INDICES,
     NORM_RATIO,
     Calibrate,
     Calibration,
     GeneratorLoop,
     GeneratorTrainer,
+    IndexModel,
     TrainingVectors,
 )
 from steps.training.loop import descend
-from steps.training.weights import fill_network, saved_vector
+from steps.training.weights import saved_vector
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import LARGEST, Count, Number, OneOf, Positive, parse_settings, to_plain
+from utils.settings import LARGEST, Count, Number, OneOf, Positive
 from utils.tables import StrPath
 
 # ---- Exact optimal transport between two batches of the same size, with its dual potentials.
@@ -122,7 +123,7 @@ def _mlp(n_in: int, n_out: int) -> nn.Sequential:
     )
 
 
-class _Block(nn.Module):
+class _ImageBlock(nn.Module):
     """Two 3 x 3 convolutions beside a shortcut, a 1 x 1 convolution where the widths differ."""
 
     def __init__(self, n_in: int, n_out: int, norm: bool) -> None:
@@ -151,10 +152,10 @@ class _ImageGenerator(nn.Module):
             nn.Unflatten(1, (wide, 4, 4)),
             nn.BatchNorm2d(wide),
             nn.LeakyReLU(SLOPE),
-            _Block(wide, wide, norm=True),
+            _ImageBlock(wide, wide, norm=True),
             nn.Upsample(scale_factor=2),
-            _Block(wide, wide, norm=True),
-            _Block(wide, FILTERS, norm=True),
+            _ImageBlock(wide, wide, norm=True),
+            _ImageBlock(wide, FILTERS, norm=True),
             nn.Conv2d(FILTERS, IMAGE[0], 3, padding=1),
             nn.LeakyReLU(SLOPE),
             nn.Flatten(),
@@ -176,10 +177,10 @@ class _ImageCritic(nn.Module):
             nn.Unflatten(1, IMAGE),
             nn.Conv2d(IMAGE[0], FILTERS, 3, padding=1),
             nn.LeakyReLU(SLOPE),
-            _Block(FILTERS, wide, norm=False),
-            _Block(wide, wide, norm=False),
+            _ImageBlock(FILTERS, wide, norm=False),
+            _ImageBlock(wide, wide, norm=False),
             nn.AvgPool2d(2),
-            _Block(wide, wide, norm=False),
+            _ImageBlock(wide, wide, norm=False),
             nn.Flatten(),
             nn.Linear(wide * 16, 1),
             nn.Flatten(0),
@@ -237,7 +238,7 @@ def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, gamma: float) -> 
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
-CALIBRATION = "calibration."  # begins the names of its weights
+CALIBRATION, GENERATOR = "calibration.", "generator."  # begin the names of their weights
 
 
 Beta = Annotated[float, Number(least=0, below=1)]
@@ -281,37 +282,38 @@ class WganConfig:
     training: WganTraining = field(default_factory=WganTraining)
 
 
+class WganShell(nn.Module):
+    """A generator, and how its vectors become x-vectors: deviation * y + mean, (d,) each."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, generator: nn.Module, dimension: int) -> None:
+        super().__init__()
+        self.generator, self.calibration = generator, Calibration(dimension)
+        self.register_buffer("mean", torch.zeros(dimension))
+        self.register_buffer("deviation", torch.ones(dimension))
+
+
 class WganModel:
-    """Generator in use; see training.Model. No index stands for a training speaker."""
+    """Generator in use; see training.IndexModel. No index stands for a training speaker."""
 
     n_seen = 0
     norm_limits = NORM_RATIO
 
-    def __init__(
-        self,
-        config: WganNetwork,
-        network: nn.Module,
-        mean: Tensor,
-        deviation: Tensor,
-        calibrate: Calibrate,
-    ) -> None:
-        self.dimension = len(mean)
+    def __init__(self, config: WganNetwork, network: WganShell) -> None:
+        self.dimension = len(network.mean)
         self._config, self._network = config, network.eval()
-        self._mean, self._deviation = mean, deviation
-        self._calibrate = calibrate
-
-    def calibrate(self, vectors: Float32) -> Float32:
-        return self._calibrate(vectors)
+        self.calibrate: Calibrate = network.calibration.in_use()
 
     @torch.inference_mode()
     def vectors(self, indices: Int64) -> Float32:
         """One by one: a batch's arithmetic may depend on its size."""
-        noise = torch.from_numpy(
-            identity_vectors(indices, self._config.noise, self._config.distribution)
-        )
+        config, network = self._config, self._network
+        noise = torch.from_numpy(identity_vectors(indices, config.noise, config.distribution))
         made = np.empty((len(indices), self.dimension), dtype=np.float32)
-        for row, z in zip(made, noise.to(self._mean.device), strict=True):
-            row[:] = (self._network(z[None])[0] * self._deviation + self._mean).cpu().numpy()
+        for row, z in zip(made, noise, strict=True):
+            row[:] = (network.generator(z[None])[0] * network.deviation + network.mean).numpy()
         return made
 
 
@@ -325,17 +327,13 @@ class WganTrainer(GeneratorTrainer):
     def __init__(
         self, settings: WganConfig, data: TrainingVectors, *, seed: int, device: str
     ) -> None:
-        self.config, self.plan, self.data = settings, settings.training, data
-        self.seed, self.device = seed, device
+        super().__init__(settings, data, seed=seed, device=device)
         vectors = data.vectors.astype(np.float64)
-        mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+        self._mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
         # Dimensions that hardly change are never amplified; a constant one stays at the mean.
         scale = np.maximum(deviation, LEAST_SCALE * deviation.mean())
-        self._real = torch.from_numpy(((vectors - mean) / scale).astype(np.float32))
-        deviation = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
-        self._mean, self._deviation = (
-            torch.from_numpy(part.astype(np.float32)).to(device) for part in (mean, deviation)
-        )
+        self._real = torch.from_numpy(((vectors - self._mean) / scale).astype(np.float32))
+        self._deviation = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
         torch.manual_seed(derive_seed(seed, "wgan weights") % 2**63)
         network = settings.network
         generator, critic = make_networks(network.arch, network.noise, data.dimension)
@@ -351,25 +349,31 @@ class WganTrainer(GeneratorTrainer):
         batch, n = settings.training.batch, len(data.vectors)
         return f"training.batch: {batch}, but there are {n} x-vectors to train on" * (n < batch)
 
+    @staticmethod
+    def make_network(settings: WganConfig, dimension: int) -> WganShell:
+        network = settings.network
+        return WganShell(make_networks(network.arch, network.noise, dimension)[0], dimension)
+
+    @staticmethod
+    def make_model(settings: WganConfig, network: WganShell, n_speakers: int) -> WganModel:  # noqa: ARG004
+        return WganModel(settings.network, network)
+
     @classmethod
     def load(
-        cls,
-        values: dict[str, object],
-        path: StrPath,
-        weights: dict[str, Tensor],
-        n_speakers: int,  # noqa: ARG003
-    ) -> WganModel:
-        config = parse_settings(WganConfig, values, path).network
+        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
+    ) -> IndexModel:
+        """Accept weights from before there was a calibration, which serve only norm: raw."""
         saved = Path(path).with_name("final.pt")
-        mean, deviation = (saved_vector(weights, name, saved) for name in ("mean", "deviation"))
-        if len(mean) != len(deviation):
-            raise UserError(f"{saved}: mean and deviation are of two lengths; train it again")
-        network, _ = make_networks(config.arch, config.noise, len(mean))
-        own = {name: value for name, value in weights.items() if name not in ("mean", "deviation")}
-        kept = {name: own.pop(name) for name in list(own) if str(name).startswith(CALIBRATION)}
-        fill_network(network, own, saved)
-        calibrate = _read_calibration(kept, len(mean), saved)
-        return WganModel(config, network, mean, deviation, calibrate)
+        own = Calibration(len(saved_vector(weights, "mean", saved))).state_dict()
+        known = {f"{CALIBRATION}{name}": part for name, part in own.items()}
+        names = {name: f"{GENERATOR}{name}" for name in weights}
+        names |= {name: name for name in ("mean", "deviation", *known)}
+        is_old = not known.keys() & weights.keys()
+        given = {names[name]: part for name, part in weights.items()}
+        model = super().load(values, path, {**known, **given} if is_old else given, n_speakers)
+        if is_old:
+            model.calibrate = partial(_refuse, saved)  # type: ignore[method-assign]
+        return model
 
     def batch(self, step: int) -> np.random.Generator:
         """See Trainer: draws x-vectors and noise of a step."""
@@ -396,7 +400,7 @@ class WganTrainer(GeneratorTrainer):
 
     def _noise(self, rng: np.random.Generator) -> Tensor:
         indices = rng.integers(END, size=self.plan.batch, dtype=np.int64)
-        config = self.config.network
+        config = self.given.network
         noise = identity_vectors(indices, config.noise, config.distribution)
         return torch.from_numpy(noise).to(self.device)
 
@@ -410,42 +414,20 @@ class WganTrainer(GeneratorTrainer):
         for running, statistic in zip(self._average.buffers(), new.buffers(), strict=True):
             running.copy_(statistic)
 
-    def _model(self, calibration: Calibration) -> WganModel:
-        network, calibrate = copy.deepcopy(self._average), calibration.in_use()
-        return WganModel(self.config.network, network, self._mean, self._deviation, calibrate)
-
-    def model(self) -> WganModel:
-        return self._model(Calibration(self.data.dimension))
-
-    def _calibration(self) -> Calibration:
-        found = Calibration(self.data.dimension)
-        found.fit(self.data.means, self.model().vectors(INDICES))
-        return found
-
-    def finished(self) -> WganModel:
-        return self._model(self._calibration())
+    def in_use(self) -> WganShell:
+        """The moving average of the generator."""
+        network = WganShell(copy.deepcopy(self._average), self.data.dimension)
+        network.mean.copy_(torch.from_numpy(self._mean))
+        network.deviation.copy_(torch.from_numpy(self._deviation))
+        return network.cpu()
 
     def weights(self) -> dict[str, Tensor]:
-        kept = {CALIBRATION + name: part for name, part in self._calibration().state_dict().items()}
-        own = {"mean": self._mean, "deviation": self._deviation}
-        return {**self._average.state_dict(), **own, **kept}
-
-    def settings(self) -> dict[str, Any]:
-        return to_plain(self.config)
+        """See Trainer; those of the generator have its own names."""
+        return {name.removeprefix(GENERATOR): part for name, part in super().weights().items()}
 
 
-def _read_calibration(kept: dict[str, Tensor], dimension: int, path: Path) -> Calibrate:
-    """Accept weights from before there was a calibration, which serve only norm: raw."""
-    if not kept:
-
-        def refuse(vectors: Float32) -> Float32:  # noqa: ARG001
-            raise UserError(
-                f"{path}: was trained before voices of a WGAN were calibrated; train it again in a "
-                "new folder, or say norm: raw in the system"
-            )
-
-        return refuse
-    calibration = Calibration(dimension)
-    parts = {name.removeprefix(CALIBRATION): part for name, part in kept.items()}
-    fill_network(calibration, parts, path)
-    return calibration.in_use()
+def _refuse(path: Path, vectors: Float32) -> Float32:  # noqa: ARG001
+    raise UserError(
+        f"{path}: was trained before voices of a WGAN were calibrated; train it again in a "
+        "new folder, or say norm: raw in the system"
+    )

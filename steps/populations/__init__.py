@@ -1,1 +1,1 @@
-"""All pairs of many x-vectors, and speakers simulated for them (docs/populations.md)."""
+"""All pairs of many x-vectors (docs/populations.md)."""

@@ -19,8 +19,8 @@ import numpy as np
 
 from steps.populations.tiles import (
     Bins,
-    Cell,
-    Counts,
+    PairCell,
+    ScoreCounts,
     Sides,
     count_cell,
     count_cell_torch,
@@ -50,7 +50,7 @@ _LONGEST = 1e30  # of a score, by the lengths of rows and columns; beyond it flo
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class PairSide:
     """x-vectors of one side. ids, speakers: (n,) each; vectors: (n, D), finite; counts: (n,)
     utterances in each mean; genders: (n,) of the speakers, or None; averaged: ids are those of
     speakers, not of utterances."""
@@ -74,7 +74,7 @@ def read_sides(
     *,
     average: bool = False,
     allow_loss: int = 0,
-) -> tuple[Side, Side]:
+) -> tuple[PairSide, PairSide]:
     """Read both sides, each from x-vectors (a folder with xvector.scp, an .scp or an .ark) and a
     data directory. average: one enrolment a speaker, the mean of their x-vectors.
 
@@ -82,7 +82,7 @@ def read_sides(
     tried; LossError for utterances without x-vector.
     """
     tables: list[VectorTable] = []
-    sides: list[Side] = []
+    sides: list[PairSide] = []
     for xvectors, data in (enrol, trial):
         table, loaded = read_segments(xvectors), load_data_dir(data, need=("utt2spk",))
         utt2spk = loaded.utt2spk
@@ -98,7 +98,7 @@ def read_sides(
             counts = np.array([n[spk] for spk in ids], np.float64)
         genders = loaded.spk2gender
         of = None if genders is None else [genders[spk] for spk in speakers]
-        sides.append(Side(ids, speakers, list(vectors.values()), counts, of, averaged))
+        sides.append(PairSide(ids, speakers, list(vectors.values()), counts, of, averaged))
     check_dimensions(backend, *tables)
     if average and (both := set(tables[0].vectors) & set(tables[1].vectors)):
         raise UserError(
@@ -109,7 +109,7 @@ def read_sides(
 
 
 @dataclass(frozen=True)
-class Segment:
+class GroupRange:
     """Rows (or columns) of the speakers of one group and gender, from and up to."""
 
     group: int
@@ -122,12 +122,12 @@ class Segment:
 class PlannedCell:
     """Cell, and the groups of its rows and columns."""
 
-    cell: Cell
+    cell: PairCell
     groups: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PairPlan:
     """Plan of a count, made by `make_plan` or read by `load_plan`.
 
     info: of plan.json, for reports: numbers of speakers and utterances, bins, back end, options.
@@ -151,8 +151,8 @@ class Plan:
 
 
 def make_plan(
-    enrol: Side,
-    trial: Side,
+    enrol: PairSide,
+    trial: PairSide,
     backend: Backend,
     *,
     folder: Path | None = None,
@@ -162,7 +162,7 @@ def make_plan(
     n_groups: int = GROUPS,
     seed: int = 0,
     about: Mapping[str, object] | None = None,
-) -> Plan:
+) -> PairPlan:
     """Order both sides, turn x-vectors into rows of inner products, choose bins and cells.
 
     folder: for the plan (None: in memory). bins: None finds a range of n_bins by a first pass over
@@ -193,14 +193,17 @@ def make_plan(
     _check_lengths(left, right)
     sides = Sides(left, right, *places)
     bins = bins or _find_range(sides, n_bins, seed)
-    plan = Plan(sides, bins, cells, int(groups.max()) + 1, info)
+    plan = PairPlan(sides, bins, cells, int(groups.max()) + 1, info)
     if folder is not None:
         _write_plan(folder, plan)
     return plan
 
 
 def _count_pairs(
-    enrol: Side, trial: Side, places: tuple[Int64, Int64, Int64], cells: Sequence[PlannedCell]
+    enrol: PairSide,
+    trial: PairSide,
+    places: tuple[Int64, Int64, Int64],
+    cells: Sequence[PlannedCell],
 ) -> dict[str, int]:
     """Numbers for plan.json; UserError without any pair to compare."""
     first, last, same = places
@@ -231,8 +234,8 @@ def _draw_groups(names: Sequence[str], n_groups: int, seed: int) -> Int64:
 
 
 def _order(
-    side: Side, names: Sequence[str], groups: Int64, same_gender: bool
-) -> tuple[Int64, list[Segment]]:
+    side: PairSide, names: Sequence[str], groups: Int64, same_gender: bool
+) -> tuple[Int64, list[GroupRange]]:
     """Order rows by gender, group, speaker and id, and find the segments of a gender and group."""
     place = {name: i for i, name in enumerate(names)}
     genders = side.genders if same_gender and side.genders else [""] * len(side)
@@ -242,19 +245,19 @@ def _order(
         for gender, spk, utt in zip(genders, code, side.ids, strict=True)
     ]
     order = sorted(range(len(side)), key=keys.__getitem__)
-    segments: list[Segment] = []
+    segments: list[GroupRange] = []
     for at, row in enumerate(order):
         gender, group = keys[row][:2]
         if not segments or (segments[-1].gender, segments[-1].group) != (gender, group):
-            segments.append(Segment(group, gender, at, at + 1))
+            segments.append(GroupRange(group, gender, at, at + 1))
         else:
-            segments[-1] = Segment(group, gender, segments[-1].start, at + 1)
+            segments[-1] = GroupRange(group, gender, segments[-1].start, at + 1)
     return np.array(order), segments
 
 
-def _cells(left: Iterable[Segment], right: Sequence[Segment]) -> tuple[PlannedCell, ...]:
+def _cells(left: Iterable[GroupRange], right: Sequence[GroupRange]) -> tuple[PlannedCell, ...]:
     return tuple(
-        PlannedCell(Cell((a.start, a.stop), (b.start, b.stop)), (a.group, b.group))
+        PlannedCell(PairCell((a.start, a.stop), (b.start, b.stop)), (a.group, b.group))
         for a in left
         for b in right
         if a.gender == b.gender
@@ -262,8 +265,8 @@ def _cells(left: Iterable[Segment], right: Sequence[Segment]) -> tuple[PlannedCe
 
 
 def _mates(
-    enrol: Side,
-    trial: Side,
+    enrol: PairSide,
+    trial: PairSide,
     left_order: Int64,
     right_order: Int64,
 ) -> tuple[Int64, Int64, Int64]:
@@ -284,7 +287,7 @@ def _mates(
     return first, last, same
 
 
-def _check_genders(enrol: Side, trial: Side) -> None:
+def _check_genders(enrol: PairSide, trial: PairSide) -> None:
     of: dict[str, str] = {}
     for side in (enrol, trial):
         if side.genders is None:
@@ -296,7 +299,7 @@ def _check_genders(enrol: Side, trial: Side) -> None:
 
 def _rows(
     make: Callable[[Float64, Float64], Float64],
-    side: Side,
+    side: PairSide,
     order: Int64,
     folder: Path | None,
     name: str,
@@ -369,7 +372,7 @@ def _find_range(sides: Sides, n_bins: int, seed: int) -> Bins:
     return Bins(low - margin, high + margin, n_bins)
 
 
-def _write_plan(folder: Path, plan: Plan) -> None:
+def _write_plan(folder: Path, plan: PairPlan) -> None:
     """Write index.npz, then plan.json."""
     sides = plan.sides
     with atomic_write(folder / "index.npz", "wb") as stream:
@@ -387,7 +390,7 @@ def _write_plan(folder: Path, plan: Plan) -> None:
         stream.write(text + "\n")
 
 
-def _digest(plan: Plan) -> str:
+def _digest(plan: PairPlan) -> str:
     """Digest of all that the counts depend on."""
     digest = hashlib.blake2b(digest_size=16)
     sides = plan.sides
@@ -401,7 +404,7 @@ def _digest(plan: Plan) -> str:
     return digest.hexdigest()
 
 
-def load_plan(folder: Path) -> Plan:
+def load_plan(folder: Path) -> PairPlan:
     """Read the plan in a folder; UserError where there is none, or a damaged one."""
     path = folder / "plan.json"
     info = read_json_object(path, "make it again")
@@ -412,13 +415,13 @@ def load_plan(folder: Path) -> Plan:
             raise ValueError(f"format {info['format']}")
         bins = Bins(**info["bins"])
         cells = tuple(
-            PlannedCell(Cell((a, b), (c, d)), (e, f))
+            PlannedCell(PairCell((a, b), (c, d)), (e, f))
             for (a, b, c, d), (e, f) in zip(
                 arrays["cells"].tolist(), arrays["groups"].tolist(), strict=True
             )
         )
         sides = Sides(left, right, *(arrays[name] for name in ("first", "last", "same")))
-        plan = Plan(sides, bins, cells, int(info["n_groups"]), info)
+        plan = PairPlan(sides, bins, cells, int(info["n_groups"]), info)
     except (UserError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{path}: no plan of pairs, or damaged ({error}); make it again") from error
     if _digest(plan) != info.get("digest"):
@@ -437,26 +440,26 @@ def read_arrays(path: Path, mend: str) -> dict[str, np.ndarray[Any, Any]]:
 
 
 @dataclass(eq=False)
-class Part:
+class PartCounts:
     """Counts of a part: of its cells so far, in their order.
 
     counts: of all cells; coarse: (cells, 2, n_coarse + 2) by cell, nontargets and targets.
     """
 
-    counts: Counts
+    counts: ScoreCounts
     coarse: Int64
     done: int = 0
 
 
 def count_part(
-    plan: Plan,
+    plan: PairPlan,
     cells: Sequence[PlannedCell],
     *,
     checkpoint: Path | None = None,
     every: float = 60.0,
     device: str = "",
     wrap: Callable[[Iterable[PlannedCell]], Iterable[PlannedCell]] = iter,
-) -> Part:
+) -> PartCounts:
     """Count the pairs of some cells.
 
     checkpoint: a file that is written every so many seconds and at the end; if it exists, its cells
@@ -486,18 +489,18 @@ def coarsen(places: Int64) -> Int64:
     return np.hstack([places[:, :1], inner, places[:, -1:]])
 
 
-def _start(plan: Plan, cells: Sequence[PlannedCell], checkpoint: Path | None) -> Part:
+def _start(plan: PairPlan, cells: Sequence[PlannedCell], checkpoint: Path | None) -> PartCounts:
     if checkpoint and is_there(checkpoint):
         return read_part(checkpoint, plan, len(cells))
     return _empty_part(plan, len(cells))
 
 
-def _empty_part(plan: Plan, n_cells: int) -> Part:
+def _empty_part(plan: PairPlan, n_cells: int) -> PartCounts:
     n_coarse = -(-plan.bins.n // COARSE)
-    return Part(Counts.empty(plan.bins), np.zeros((n_cells, 2, n_coarse + 2), np.int64))
+    return PartCounts(ScoreCounts.empty(plan.bins), np.zeros((n_cells, 2, n_coarse + 2), np.int64))
 
 
-def _write_part(path: Path, part: Part, plan: Plan) -> None:
+def _write_part(path: Path, part: PartCounts, plan: PairPlan) -> None:
     with atomic_write(path, "wb") as stream:
         np.savez(
             stream,
@@ -509,13 +512,13 @@ def _write_part(path: Path, part: Part, plan: Plan) -> None:
         )
 
 
-def read_part(path: Path, plan: Plan, n_cells: int) -> Part:
+def read_part(path: Path, plan: PairPlan, n_cells: int) -> PartCounts:
     """Read the result of `count_part`; UserError if it is of another plan or damaged."""
     arrays = read_arrays(path, "delete it and count again")
     empty = _empty_part(plan, n_cells)
     try:
-        found = Part(
-            Counts(arrays["places"], arrays["extremes"]), arrays["coarse"], int(arrays["done"])
+        found = PartCounts(
+            ScoreCounts(arrays["places"], arrays["extremes"]), arrays["coarse"], int(arrays["done"])
         )
         fits = str(arrays["digest"]) == plan.info["digest"] and 0 <= found.done <= n_cells
     except (KeyError, TypeError, ValueError) as error:
@@ -540,14 +543,14 @@ def part_path(folder: Path, part: int, n_parts: int) -> Path:
 class Total:
     """All pairs of a plan. coarse: (cells, 2, n_coarse + 2) by cell."""
 
-    plan: Plan
-    counts: Counts
+    plan: PairPlan
+    counts: ScoreCounts
     coarse: Int64
 
 
-def merge_parts(plan: Plan, parts: Sequence[Part]) -> Total:
+def merge_parts(plan: PairPlan, parts: Sequence[PartCounts]) -> Total:
     """Sum of the counts of all parts, in the order of the parts."""
-    counts = Counts.empty(plan.bins)
+    counts = ScoreCounts.empty(plan.bins)
     for part in parts:
         counts.add(part.counts)
     return Total(plan, counts, np.concatenate([part.coarse for part in parts]))

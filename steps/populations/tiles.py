@@ -47,7 +47,7 @@ class Bins:
 
 
 @dataclass(eq=False)
-class Counts:
+class ScoreCounts:
     """Nontarget (row 0) and target (row 1) scores by place, and the smallest and largest of each.
 
     places: (2, n + 2); extremes: (2, 2), inf and -inf where there is no score. Sums of counts are
@@ -60,11 +60,11 @@ class Counts:
     )
 
     @classmethod
-    def empty(cls, bins: Bins) -> "Counts":
+    def empty(cls, bins: Bins) -> "ScoreCounts":
         """Counts of nothing."""
         return cls(np.zeros((2, bins.n + 2), np.int64))
 
-    def add(self, other: "Counts") -> None:
+    def add(self, other: "ScoreCounts") -> None:
         """Add the other counts."""
         self.places += other.places
         self.extremes[:, 0] = np.minimum(self.extremes[:, 0], other.extremes[:, 0])
@@ -87,7 +87,7 @@ class Sides:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PairCell:
     """Rectangle of pairs: rows and columns, from and up to."""
 
     rows: tuple[int, int]
@@ -99,12 +99,12 @@ class Cell:
         return (self.rows[1] - self.rows[0]) * (self.columns[1] - self.columns[0])
 
 
-def count_cell(sides: Sides, cell: Cell, bins: Bins) -> Counts:
+def count_cell(sides: Sides, cell: PairCell, bins: Bins) -> ScoreCounts:
     """Count scores of a cell on the processor; all must be finite.
 
     The tiles depend on the cell only, so the counts are the same in every part.
     """
-    counts = Counts.empty(bins)
+    counts = ScoreCounts.empty(bins)
     scale = np.float32(bins.n / (bins.high - bins.low))
     place = np.empty(TILE, np.int32)
     tile = np.empty(TILE * TILE, np.float32)
@@ -129,14 +129,14 @@ def _stretches(ends: tuple[int, int], most: int) -> Iterator[slice]:
     yield from (slice(a, b) for a, b in pairwise(at))
 
 
-def count_cell_torch(sides: Any, cell: Cell, bins: Bins) -> Counts:
+def count_cell_torch(sides: Any, cell: PairCell, bins: Bins) -> ScoreCounts:
     """Count as `count_cell` with torch, on the device of the tensors of `sides` (`to_device`).
 
     Scores differ from those of the processor by float32's rounding, and so may single counts.
     """
     import torch
 
-    counts = Counts.empty(bins)
+    counts = ScoreCounts.empty(bins)
     scale = bins.n / (bins.high - bins.low)
     for rows in _stretches(cell.rows, GPU_TILE):
         for columns in _stretches(cell.columns, GPU_TILE):

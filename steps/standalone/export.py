@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from steps.anonymisers.voice_conversion import CONF, TEMPERATURE, R, nearest_voices
-from steps.generators.base import load_generator, units
+from steps.generators.base import Wanted, load_generator, units
 from steps.generators.training import load_trained
-from steps.sources import Key, Resources
+from steps.sources import Resources, SystemRun, VoiceKey
 from steps.synthesis.f0 import F0Stats, mix_f0_stats
 from steps.synthesis.trained import trained_files
 from steps.synthesis.voices import PACKED, VoicePool, write_packed
@@ -18,7 +18,7 @@ from steps.training.weights import load_state, save_half
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import write_training_speakers
-from utils.seeds import make_rng
+from utils.seeds import Draws, make_rng
 from utils.settings import settings_text
 
 _DRAWS = 100
@@ -26,11 +26,11 @@ _TRIES = 20 * _DRAWS  # of a generator whose voices have no gender to choose
 
 
 Drawn = tuple[Float64, F0Stats]
-Draws = Callable[[str, str], Iterator[Drawn]]
+Candidates = Callable[[str, str], Iterator[Drawn]]
 """Draws of x-vectors (d,) and their F0, to choose from, by a pseudo-speaker's name and gender."""
 
 
-def make_voices(pool: VoicePool, out: Path, draws: Draws, n: int) -> int:
+def make_voices(pool: VoicePool, out: Path, draws: Candidates, n: int) -> int:
     """Make n pseudo-speakers, half of each gender, who are nobody; x-vectors have length 1.
 
     The first of _DRAWS draws counts that is no nearer to a real speaker of the pool than 99 of 100
@@ -58,7 +58,7 @@ def make_voices(pool: VoicePool, out: Path, draws: Draws, n: int) -> int:
     return near
 
 
-def averages(pool: VoicePool, averaged: int, seed: int) -> Draws:
+def averages(pool: VoicePool, averaged: int, seed: int) -> Candidates:
     """Means of `averaged` speakers of a gender, as far apart as people are.
 
     The deviation from all of that gender is made sqrt(averaged) times as large, to undo the
@@ -86,21 +86,19 @@ def averages(pool: VoicePool, averaged: int, seed: int) -> Draws:
     return draws
 
 
-def generated(pool: VoicePool, folder: Path, seed: int) -> Draws:
+def generated(pool: VoicePool, folder: Path, seed: int) -> Candidates:
     """Voices of a trained generator, with pitch and gender of the pool's nearest voices, as in a
     system of voice conversion."""
     conf = folder / "generator.yaml"
     named = {"name": load_trained(folder).name}
-    generator = load_generator(
-        named, conf, seed=seed, draw=0, resources=Resources(generator=folder)
-    )
+    generator = load_generator(named, SystemRun(conf, Resources(generator=folder), Draws(seed)))
     genders = [pool.gender(who) for who in pool.speakers]
     generator.fit(pool.xvectors, pool.speakers, genders)
     centre = pool.xvectors.mean(axis=0)
 
     def draws(name: str, gender: str) -> Iterator[Drawn]:
         for attempt in range(_TRIES):
-            y, _ = generator.generate(Key("export", (name, str(attempt))))
+            y, _ = generator.generate(Wanted(VoiceKey("export", (name, str(attempt)))))
             voices, weights = nearest_voices(
                 y - centre, pool.speakers, pool.xvectors - centre, R, TEMPERATURE
             )

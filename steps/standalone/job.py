@@ -14,12 +14,13 @@ import soundfile
 from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.voice_conversion import CONF, HELD, held
 from steps.audio import SAMPLE_RATE
-from steps.sources import Key, Resources, Source
+from steps.sources import Resources, SourceSpeaker, VoiceKey
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
+from utils.seeds import Draws
 from utils.settings import is_settings
 from utils.tables import is_there, read_lines, read_map, replacing, split_key
 
@@ -63,7 +64,7 @@ def load_system(path: Path, seed: int) -> System:
     # f0 is measured for each group of files; a given one lets a system ask for it.
     given: dict[str, Any] = {"f0": path, **found}
     resources = Resources(**given)
-    anonymiser = load_anonymiser(conf, seed=seed, resources=resources)
+    anonymiser = load_anonymiser(conf, Draws(seed), resources)
     if folder is None:
         return System(anonymiser, digest_file(conf), UNMEASURED)
     told = folder / LIMITS
@@ -292,10 +293,10 @@ class Work:
             except UserError as error:
                 failed[path] = str(error)
         try:
-            speaker = Source(name, f0=learn_f0(list(recordings.values())))
+            speaker = SourceSpeaker(name, f0=learn_f0(list(recordings.values())))
         except UserError:  # the file is found below
-            speaker = Source(name, f0=compute_f0_stats([]))
-        key = Key("spk", ("folder", name), ("folder", name))
+            speaker = SourceSpeaker(name, f0=compute_f0_stats([]))
+        key = VoiceKey("spk", ("folder", name), ("folder", name))
 
         def convert(samples: Float64) -> Float64:
             return anonymiser.transform(samples, key, speaker)[0]

@@ -13,7 +13,7 @@ from scipy.signal import resample_poly
 from steps.anonymisers.mcadams import EPSILON, HOP, McAdams, warp_frames
 from steps.anonymisers.registry import Anonymiser
 from steps.audio import SAMPLE_RATE, quietest
-from steps.sources import Key, Source
+from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -265,7 +265,7 @@ class LiveMcAdams:
     0, as the future is unknown.
     """
 
-    def __init__(self, system: McAdams, key: Key, block: float = 0.02) -> None:
+    def __init__(self, system: McAdams, key: VoiceKey, block: float = 0.02) -> None:
         """block: length of one push, in seconds.
 
         UserError for settings of the challenges, whose edges need the whole recording.
@@ -322,7 +322,7 @@ class LiveWindows:
     """Stream of any system, by windows; neighbouring blocks overlap with a fade of FADE seconds."""
 
     def __init__(
-        self, system: Anonymiser, key: Key, block: float, look_ahead: float, context: float
+        self, system: Anonymiser, key: VoiceKey, block: float, look_ahead: float, context: float
     ) -> None:
         """Durations are in seconds; the look-ahead holds the fade, too."""
         self._system, self._key = system, key
@@ -373,12 +373,12 @@ class LiveWindows:
         contour = extract_f0(window)[own.start // FRAME : own.stop // FRAME + 1]
         heard = np.concatenate((self._pitch, contour[contour > VOICED_HZ]))
         self._pitch = heard[-_HEARD:]
-        source = Source(self._key.names[-1], f0=compute_f0_stats([self._pitch]))
+        source = SourceSpeaker(self._key.names[-1], f0=compute_f0_stats([self._pitch]))
         return self._system.transform(window, self._key, source)[0]
 
 
 def make_live(
-    system: Anonymiser, key: Key, *, block: float, look_ahead: float, context: float
+    system: Anonymiser, key: VoiceKey, *, block: float, look_ahead: float, context: float
 ) -> Live:
     """Make the stream of a system. block, look_ahead, context: in seconds; McAdams has its own.
     UserError for a block that is too long or too short, or a system that cannot do it."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from steps.synthesis.f0 import F0Stats
 from utils.arrays import Float64
-from utils.seeds import make_rng
+from utils.seeds import Draws
 from utils.settings import Ascending, Number, OneOf, Positive
 
 # ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
@@ -48,7 +48,7 @@ class ContentChange:
         """Whether a further run gives other content."""
         return self.noise != "none" or self.offset > 0
 
-    def make(self, seed: int, draw: int) -> ContentMap:
+    def make(self, draws: Draws) -> ContentMap:
         """Change of content of a profile. The noise depends on the content itself, so that equal
         speech gives equal bits, whatever else was spoken."""
 
@@ -56,10 +56,10 @@ class ContentChange:
             made = np.clip(content, -self.clip, self.clip) if self.clip else content.copy()
             if self.noise != "none":
                 spoken = hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
-                rng = make_rng(seed, "content noise", f"draw {draw}", spoken)
+                rng = draws.rng("content noise", spoken)
                 made = made + draw_noise(rng, self.noise, self.epsilon, 2 * self.clip, made.shape)
             if self.offset:
-                rng = make_rng(seed, "content offset", f"draw {draw}")
+                rng = draws.rng("content offset")
                 made = made + self.offset * rng.standard_normal(made.shape[1])
             return self.step * np.rint(made / self.step) if self.step else made
 

@@ -249,7 +249,7 @@ def of_plans(root: Path) -> Iterator[Target]:
     rng, folder = np.random.default_rng(0), root / "plan"
     speakers = [f"s{n // 3}" for n in range(12)]
     ids = [f"u{n}" for n in range(12)]
-    side = large.Side(ids, speakers, rng.normal(size=(12, 4)), np.ones(12))
+    side = large.PairSide(ids, speakers, rng.normal(size=(12, 4)), np.ones(12))
     large.make_plan(side, side, CosineBackend(), folder=folder, n_bins=256, n_groups=4)
     plan = large.load_plan(folder)
     part = large.part_path(folder, 1, 1)

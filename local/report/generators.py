@@ -1,17 +1,11 @@
-"""Studies with curves against a number of voices: generators of pseudo-speakers, and large tests.
-
-Both stand beside Liu et al. 2025: their Fig. 11 is how much alike pseudo-speakers are, Fig. 9 how
-the EER falls with the number of speakers.
-"""
+"""Generators of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11."""
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from pandas import DataFrame, read_csv
@@ -19,42 +13,17 @@ from pandas import DataFrame, read_csv
 from local.report import draw, frame
 from local.report.frame import number, read_frame
 from local.report.gather import labelled, tabulate
-from local.report.papers import CITED, of_table, published
+from local.report.papers import CITED, published
 from local.report.studies import Study, pivot
 from local.report.tables import Table
-from local.report.words import Marked, attacker, code, markdown_table
-from steps.populations.populations import Row, columns, read_table
+from local.report.words import Marked, attacker, code
 from utils.cli import UserError
 from utils.tables import read_json_object
 
-REAL = "real"  # the speakers of the pool, or those that are not simulated: to compare with
+REAL = "real"  # the speakers of the pool, to compare with
 PAPER = "004"
 AUTHORS = CITED[PAPER]
 
-
-def _panels(size: tuple[float, float], heights: Sequence[float]) -> tuple[Canvas, Sequence[Axes]]:
-    """An empty picture with panels one beneath the other, against numbers from few to very many."""
-    draw.use_style()
-    canvas = Canvas(figsize=size, layout="constrained", facecolor="white")
-    panels = canvas.subplots(len(heights), 1, sharex=True, height_ratios=heights)
-    return canvas, panels
-
-
-def _count_along(axes: Axes) -> None:
-    axes.grid(visible=True)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.xaxis.set_minor_formatter("")
-
-
-def _save(canvas: Canvas, titled: Axes, stem: Path) -> None:
-    """<stem>.pdf and <stem>.svg; titled: the panel whose lines the legend names."""
-    handles, labels = titled.get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=3)
-    draw.save(canvas, stem)
-
-
-# ---- Generators of pseudo-speakers beside each other.
 
 NOT_RUN, HERE = "not run", "here"
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs",
@@ -220,17 +189,24 @@ class Generators(Study):
 
     def draw(self, folder: Path, **said: Any) -> None:
         """capacity.pdf and capacity.svg: largest, mean and smallest cosine against the number."""
-        canvas, panels = _panels((5.0, 6.6), (1, 1.4, 1))
+        draw.use_style()
+        canvas = Canvas(figsize=(5.0, 6.6), layout="constrained", facecolor="white")
+        panels = canvas.subplots(3, 1, sharex=True, height_ratios=(1, 1.4, 1))
         kinds = (("max", "largest"), ("mean", "mean"), ("min", "smallest"))
         for axes, (what, title) in zip(panels, kinds, strict=True):
             self._draw_panel(axes, frame.where(self.figures, figure=f"{what}_cosine", of=HERE))
             if what != "min":
                 at = said["threshold"]["threshold"]
                 axes.axhline(at, color=draw.SOFT, linewidth=0.8, linestyle=":")
-            _count_along(axes)
+            axes.grid(visible=True)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.xaxis.set_minor_formatter("")
             axes.set_ylabel(f"{title} cosine")
         panels[2].set_xlabel("pseudo-speakers (dotted line: cosine at the encoder's EER)")
-        _save(canvas, panels[1], folder / "capacity")
+        handles, labels = panels[1].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=3)
+        draw.save(canvas, folder / "capacity")
 
     def _draw_panel(self, axes: Axes, rows: DataFrame) -> None:
         rows = rows.astype({"n": int})
@@ -256,125 +232,3 @@ def voices_table(words: Sequence[str], page: Path) -> Table:
     if len(words) != 1:
         raise UserError(f"{page}: a table of voices names one folder of results")
     return Generators(read_rows(page.parent / words[0] / "generators.csv")).voices()
-
-
-# ---- EER and D_ECE against the number of speakers.
-
-
-@dataclass(frozen=True)
-class Point(Row):
-    """One population (or, of real x-vectors, one subset of the speakers). Rates are fractions.
-
-    _least, _most: bounds of the exact EER; _low, _high: 95 % interval over groups of its speakers.
-    """
-
-    n_enrol: int
-    n_trial: int
-    n_target: int
-    n_nontarget: int
-    eer: float
-    eer_least: float
-    eer_most: float
-    d_ece: float
-    eer_low: float
-    eer_high: float
-    d_ece_low: float
-    d_ece_high: float
-    system: str = ""
-
-    @classmethod
-    def of(cls, row: Row, made: Mapping[str, Any]) -> "Point":
-        """The figures of a population: made by `metrics.large.report`."""
-        counts = (made[name] for name in ("n_enrol", "n_trial", "n_target", "n_nontarget"))
-        rates = (made["eer"], *made["bounds"]["eer"], made["d_ece"])
-        ends = (made["intervals"][name] or (math.nan,) * 2 for name in ("eer", "d_ece"))
-        return cls(*astuple(row), *counts, *rates, *itertools.chain(*ends))
-
-
-def read_points(system: str, path: Path) -> list[Point]:
-    """The curve of a system."""
-    return [replace(point, system=system) for point in read_table(path, Point)]
-
-
-class Populations(Study):
-    """Populations of speakers, one a row; `simulated`: whether they are, as all but `real` ones."""
-
-    template, table, csv = "large", "large.csv", {"na_rep": "nan"}
-
-    @classmethod
-    def of(cls, points: Sequence[Point]) -> "Populations":
-        """The study of some curves, one after the other."""
-        made = DataFrame(points)[["system", *columns(Point)]]
-        made.insert(0, "simulated", ["false" if p.system == REAL else "true" for p in points])
-        return cls(made)
-
-    def fits(self) -> list[tuple[int, str]]:
-        """Numbers of real speakers that populations were fitted to, and ranks between speakers."""
-        simulated = frame.where(self.figures, simulated="true")
-        return sorted(set(zip(simulated["fit_speakers"], simulated["fit_rank"], strict=True)))
-
-    def _curves(self) -> Iterator[tuple[str, str, DataFrame]]:
-        """System, voices and points of each curve, in order of appearance."""
-        for (system, voices), own in self.figures.groupby(["system", "voices"], sort=False):
-            yield system, voices, own.sort_values("speakers", kind="stable")
-
-    def sizes(self) -> Table:
-        """A row for each system, voices and number of speakers."""
-        rows = []
-        for system, voices, curve in self._curves():
-            for size, own in curve.groupby("speakers"):
-                first = own.iloc[0]
-                kind = "simulated" if first["simulated"] == "true" else "real"
-                trials = f"{first['n_target'] + first['n_nontarget']:,}"
-                figures = [*_told(own, "eer", 100, 2), *_told(own, "d_ece", 1, 4)]
-                rows.append([system, kind, voices, f"{size:,}", str(len(own)), trials, *figures])
-        header = ["system", "speakers are", "voices", "speakers", "populations", "trials of one"]
-        for figure in ("EER (%)", "D_ECE (bit)"):
-            header += [f"{figure}: mean", "lowest to highest", "95 % of the first"]
-        return Table(header, rows)
-
-    def falls(self) -> str:
-        """A table of how the mean EER falls from the smallest to the largest number."""
-        fig_9 = of_table(PAPER, "Fig. 9")
-        theirs = dict(zip(fig_9["ours"], fig_9["value"], strict=True))
-        rows = []
-        for system, voices, curve in self._curves():
-            means = curve.groupby("speakers")["eer"].mean()
-            if system == REAL or len(means) == 1:
-                continue
-            first, last = means.iloc[0], means.iloc[-1]
-            fall = number(100 * (1 - last / first), 1) if first else "undefined (EER 0)"
-            sizes = f"{means.index[0]:,}, {means.index[-1]:,}"
-            rows.append([system, voices, sizes, fall, theirs.get(system.removesuffix("_utt"), "")])
-        header = ["system", "voices", "from, to speakers", "EER falls by (%)", AUTHORS]
-        return markdown_table(header, rows)
-
-    def draw(self, folder: Path, **_: Any) -> None:
-        """large.pdf and large.svg: mean over populations, bars from the lowest to the highest."""
-        canvas, (above, below) = _panels((5.0, 6.2), (1, 1))
-        for axes, name, scale in ((above, "eer", 100.0), (below, "d_ece", 1.0)):
-            for place, (system, voices, curve) in enumerate(self._curves()):
-                groups = (scale * curve[name]).groupby(curve["speakers"])
-                mean = groups.mean()
-                ends = np.array([mean - groups.min(), groups.max() - mean])
-                axes.errorbar(
-                    mean.index.tolist(), mean.to_numpy(), np.maximum(ends, 0.0),
-                    label=system if voices == "-" else f"{system}, {voices}",
-                    color=draw.colour(place), marker=draw.marker(place), markersize=4, capsize=2,
-                    linewidth=1,
-                    linestyle="none" if system == REAL else ":" if voices == "same" else "-",
-                )  # fmt: skip
-            _count_along(axes)
-        above.set_title("simulated speakers, all but those of 'real'")
-        above.set_ylabel("EER (%)")
-        below.set_ylabel("D_ECE (bit)")
-        below.set_xlabel("speakers (bars: lowest to highest of the populations)")
-        _save(canvas, above, folder / "large")
-
-
-def _told(values: DataFrame, name: str, scale: float, digits: int) -> list[str]:
-    """Mean, lowest to highest, interval of the first."""
-    of, first = scale * values[name], values.iloc[0]
-    ends = ((of.min(), of.max()), (scale * first[f"{name}_low"], scale * first[f"{name}_high"]))
-    told = [" to ".join(number(end, digits) for end in pair) for pair in ends]
-    return [number(scale * values[name].mean(), digits), *told]
