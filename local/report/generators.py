@@ -1,10 +1,10 @@
 """Generators of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11."""
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -13,38 +13,44 @@ from pandas import DataFrame, read_csv
 from local.report import draw, frame
 from local.report.frame import number, read_frame
 from local.report.gather import labelled, tabulate
-from local.report.papers import CITED, published
-from local.report.studies import Study, pivot
+from local.report.papers import published
+from local.report.studies import Study
 from local.report.tables import Table
-from local.report.words import Marked, attacker, code
+from local.report.words import code
 from utils.cli import UserError
 from utils.tables import read_json_object
 
 REAL = "real"  # the speakers of the pool, to compare with
-PAPER = "004"
-AUTHORS = CITED[PAPER]
-
-
-NOT_RUN, HERE = "not run", "here"
+HERE, PAPER = "here", "004"
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs",
             "above_threshold": "share_above_threshold"}  # fmt: skip
-COSINES = ("mean_cosine", "min_cosine", "max_cosine")
 ABOVE = CAPACITY["above_threshold"]
 EER_OF = "eer_"  # and the attacker's name: a figure
 PRINTED = {"II": "", "III": "", "Fig. 11": "2000000"}  # tables, and their number of vectors
 # One figure of a generator. of: here or 004; indices, n: of a capacity (n is empty where it means
 # nothing). Values are cosines, shares, seconds, dB and fractions.
 COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
-SIMILARITY = frame.measure("deid", digits=2), frame.measure("g_vd", digits=3)
 LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
+Rows = list[dict[str, Any]]
 
 
-def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> list[Any]:
+class Place(NamedTuple):
+    """What figures are of."""
+
+    generator: str
+    of: str
+    indices: str
+    n: str
+    evaluator: str
+    split: str
+
+
+def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> Rows:
     said = dict.fromkeys(COLUMNS, "") | {"generator": generator, "of": HERE} | where
     return [{**said, "figure": figure, "value": value} for figure, value in figures]
 
 
-def capacity_rows(generator: str, path: Path) -> list[dict[str, Any]]:
+def capacity_rows(generator: str, path: Path) -> Rows:
     """The table of steps/measure_capacity.py as rows."""
     table, rows = read_csv(path, sep="\t").rename(columns={"#indices": "indices"}), []
     for line in table.to_dict("records"):
@@ -54,14 +60,14 @@ def capacity_rows(generator: str, path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def time_rows(generator: str, path: Path) -> list[dict[str, Any]]:
+def time_rows(generator: str, path: Path) -> Rows:
     """The file of steps/time_generator.py as rows."""
     values = read_json_object(path, "make it again")
     found = ((name, values[name]) for name in ("cpu_seconds", "rtf"))
     return _rows(generator, found, n=str(values.get("vectors") or ""))
 
 
-def speech_rows(lists: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
+def speech_rows(lists: Iterable[Sequence[str]]) -> Rows:
     """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
     labelled folders of figures, where they are defined."""
     rows = []
@@ -73,12 +79,11 @@ def speech_rows(lists: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
     return rows
 
 
-def published_rows(generator: str) -> list[dict[str, Any]]:
+def published_rows(generator: str) -> Rows:
     """Figures that the paper prints of a generator: Tables II (speaker level) and III, Fig. 11."""
-    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED])
-    found = ((_rows(generator, [(f.metric, f.number)], of=PAPER, n=PRINTED[f.table]))
-             for f in own.itertuples())  # fmt: skip
-    return [*itertools.chain(*found)]
+    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED]).itertuples()
+    made = (_rows(generator, [(f.metric, f.number)], of=PAPER, n=PRINTED[f.table]) for f in own)
+    return [row for rows in made for row in rows]
 
 
 def read_rows(path: Path) -> DataFrame:
@@ -90,98 +95,52 @@ def read_rows(path: Path) -> DataFrame:
         raise UserError(f"{path}: not a table of generators: {error}") from error
 
 
-def _found(rows: DataFrame) -> dict[str, float]:
-    """Figures of one generator and place by name; of equal ones the last."""
-    return dict(zip(rows["figure"], rows["value"], strict=True))
-
-
-def _cosines(found: Mapping[str, float]) -> list[str]:
-    return [number(found[name], 3) for name in COSINES]
-
-
 class Generators(Study):
-    """Generators compared: a figure a row, as COLUMNS has it."""
+    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
+    the last; names: generators whose time was measured, for others were only attacked."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
-        timed = frame.where(figures, figure="cpu_seconds", of=HERE)  # others were only attacked
-        self.names = frame.each(timed, "generator")
+        places = figures.groupby([*Place._fields], sort=False)
+        self.found = {
+            Place(*key): dict(zip(own["figure"], own["value"], strict=True)) for key, own in places
+        }
+        timed = (at.generator for at, found in self.found.items() if "cpu_seconds" in found)
+        self.names = [*dict.fromkeys(timed)]
 
-    def similarity(self) -> Table:
-        """DeID and G_VD: a row for each generator, evaluator and split that was run (Table II)."""
-        lines = []
-        speech = frame.where(self.figures, figure=[made.name for made in SIMILARITY])
-        for name in self.names:
-            theirs = _found(frame.where(speech, generator=name, of=PAPER))
-            own = frame.where(speech, generator=name, of=HERE)
-            places = sorted(set(zip(own["evaluator"], own["split"], strict=True))) or [("", "")]
-            for evaluator, split in places:
-                found = _found(frame.where(own, evaluator=evaluator, split=split))
-                cells = [frame.show(of.get(made.name), made, missing=absent) for made in SIMILARITY
-                         for of, absent in ((found, NOT_RUN), (theirs, ""))]  # fmt: skip
-                lines.append([name, f"{evaluator}, {split}" if split else "", *cells])
-        header = ["generator", "evaluator, split", "DeID (%)", AUTHORS, "G_VD (dB)", AUTHORS]
-        return Table(header, lines)
-
-    def attacks(self) -> Table:
-        """EER of each attacker on the trials of both genders together: a row each."""
-        eers = self.figures[self.figures["figure"].str.startswith(EER_OF)]
-        lines = [
-            [row.generator, attacker(row.figure.removeprefix(EER_OF)),
-             f"{row.evaluator}, {row.split}", number(100 * row.value)]
-            for row in eers.itertuples()
+    def having(
+        self, name: str, *figures: str, of: str = ""
+    ) -> list[tuple[Place, dict[str, float]]]:
+        """Places of a generator, here or in the paper (of; empty: in both), that have one of some
+        figures, and what was found there."""
+        return [
+            (at, found) for at, found in self.found.items()
+            if at.generator == name and of in ("", at.of) and not found.keys().isdisjoint(figures)
         ]  # fmt: skip
-        return Table(["generator", "attacker", "evaluator, split", "EER (%)"], lines)
 
-    def time(self) -> Table:
-        """CPU time of a vector and real-time factor (Table III)."""
-        columns = [
-            ("ms a vector", (HERE, "cpu_seconds", 1000)),
-            ("real-time factor", (HERE, "rtf", 1)),
-            (AUTHORS, (PAPER, "rtf", 1)),
-        ]
-        found = {(f.generator, f.of, f.figure): f.value for f in self.figures.itertuples()}
-
-        def cell(name: str, column: tuple[str, str, int]) -> str:
-            value = found.get((name, *column[:2]))
-            return "" if value is None else f"{column[2] * value:.3g}"
-
-        return pivot(["generator"], [([name], name) for name in self.names], columns, cell)
-
-    def capacity(self) -> Table:
-        """Cosines between pseudo-speakers by their number, and the share above the threshold."""
-        lines = []
-        own = frame.where(self.figures, figure=[*CAPACITY.values()])
-        for name in (REAL, *self.names):
-            of_name = frame.where(own, generator=name)
-            for (of, indices, n), one in of_name.groupby(["of", "indices", "n"], sort=False):
-                found = _found(one)
-                pairs = f"{found['pairs']:,.0f}" if "pairs" in found else ""
-                above = f"{100 * found[ABOVE]:.3g} %" if ABOVE in found else ""
-                word = Marked(f"*{AUTHORS}*") if of == PAPER else indices
-                lines.append([name, word, f"{int(n):,}", *_cosines(found), pairs, above])
-        header = ["generator", "indices", "n", "mean", "smallest", "largest", "pairs"]
-        return Table([*header, "above threshold"], lines)
+    def value(self, name: str, figure: str, of: str = HERE) -> float | None:
+        """A figure of a generator that there is once; None where it was not measured."""
+        return next((found[figure] for _, found in self.having(name, figure, of=of)), None)
 
     def voices(self) -> Table:
         """How much alike the most voices are, and their cost."""
+        most: dict[tuple[str, str], Place] = {}
+        for at, found in self.found.items():
+            # Of mixed ones a number tells nothing without the curve.
+            if at.of == HERE and "mean_cosine" in found and at.indices != "mixed":
+                kind = at.generator, at.indices
+                most[kind] = max(most.get(kind, at), at, key=lambda one: int(one.n))
         lines = []
-        own = frame.where(self.figures, of=HERE)
-        means = frame.where(own, figure=COSINES[0]).astype({"n": int})
-        # Of mixed ones a number tells nothing without the curve.
-        most = means[means["indices"] != "mixed"].groupby(["generator", "indices"], sort=False)["n"]
-        kinds: dict[Any, int] = most.max().to_dict()
-        for (name, indices), n in kinds.items():
-            of = _found(frame.where(own, generator=name, indices=indices, n=str(n)))
-            cost = _found(frame.where(own, generator=name, indices=""))
-            mean, least, highest = _cosines(of)
-            used = indices == "calibrated" or (name, "calibrated") not in kinds
+        for (name, indices), at in most.items():
+            of, cost = self.found[at], self.value(name, "cpu_seconds")
+            mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
+            used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [code(name), indices, f"{n:,}", mean, f"{least}, {highest}",
+                [code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
                  number(100 * of[ABOVE], 1) if ABOVE in of else "",
-                 f"{1000 * cost['cpu_seconds']:.2g}" if used and cost else ""]
+                 f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
         header = ["generator", "voices", "n", "mean cosine", "smallest, largest",
                   "pairs above the threshold (%)", "CPU time of a vector (ms)"]  # fmt: skip
@@ -194,7 +153,7 @@ class Generators(Study):
         panels = canvas.subplots(3, 1, sharex=True, height_ratios=(1, 1.4, 1))
         kinds = (("max", "largest"), ("mean", "mean"), ("min", "smallest"))
         for axes, (what, title) in zip(panels, kinds, strict=True):
-            self._draw_panel(axes, frame.where(self.figures, figure=f"{what}_cosine", of=HERE))
+            self._draw_panel(axes, f"{what}_cosine")
             if what != "min":
                 at = said["threshold"]["threshold"]
                 axes.axhline(at, color=draw.SOFT, linewidth=0.8, linestyle=":")
@@ -208,21 +167,18 @@ class Generators(Study):
         canvas.legend(handles, labels, loc="outside lower center", ncols=3)
         draw.save(canvas, folder / "capacity")
 
-    def _draw_panel(self, axes: Axes, rows: DataFrame) -> None:
-        rows = rows.astype({"n": int})
-        for row in frame.where(rows, generator=REAL).itertuples():
-            at, label = ([row.n], [row.value]), "real speakers"
-            axes.plot(*at, "*", color=draw.INK, markersize=9, label=label)
-        for (place, name), (indices, line) in itertools.product(
-            enumerate(self.names), LINES.items()
-        ):
-            own, solid = frame.where(rows, generator=name, indices=indices), line == "-"
-            if not own.empty:
+    def _draw_panel(self, axes: Axes, figure: str) -> None:
+        for at, found in self.having(REAL, figure, of=HERE):
+            style: Mapping[str, Any] = {"color": draw.INK, "markersize": 9}
+            axes.plot([int(at.n)], [found[figure]], "*", label="real speakers", **style)
+        for (place, name), (indices, line) in product(enumerate(self.names), LINES.items()):
+            every = self.having(name, figure, of=HERE)
+            if own := [(int(at.n), found[figure]) for at, found in every if at.indices == indices]:
                 axes.plot(
-                    own["n"].tolist(), own["value"].tolist(), linestyle=line,
+                    *zip(*own, strict=True), linestyle=line,
                     color=draw.colour(place), marker=draw.marker(place), markersize=4,
-                    markerfacecolor=draw.colour(place) if solid else "none",
-                    label=name if solid else f"{name}, {indices}",
+                    markerfacecolor=draw.colour(place) if line == "-" else "none",
+                    label=name if line == "-" else f"{name}, {indices}",
                 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from local.report.load import Results
 from local.report.origin import origin
 from local.report.papers import CITED, of_table, printed
 from local.report.tables import CERTAIN, Table
-from local.report.words import Marked, render, target_series
+from local.report.words import Marked, attacker, render, target_series
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import atomic_write, read_map
@@ -51,7 +51,7 @@ class Study:
     def page(self, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         path = f"local/report/templates/{self.template}.md.jinja"
-        filters: Filters = {"number": number, "markdown": Table.markdown}
+        filters: Filters = {"number": number, "markdown": Table.markdown, "attacker": attacker}
         return render(path, filters, study=self, origin=told, **said)
 
     def write(self, out: Path, command_log: Path, **said: Any) -> None:
