@@ -21,7 +21,7 @@ from local.report.load import Results
 from local.report.origin import origin
 from local.report.papers import CITED, of_table, printed
 from local.report.tables import CERTAIN, Table
-from local.report.words import Marked, attacker, render, target_series
+from local.report.words import attacker, render, target_series
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import atomic_write, read_map
@@ -202,11 +202,6 @@ class Searches(Study):
     def _cell(self, at: Place, column: Measure) -> str:
         return dashed(self.value(*at, column.name), column)
 
-    def count(self) -> Table:
-        """Speech behind each list."""
-        header = ["list", "speakers", "segments", "target", "nontarget"]
-        return Table(header, [[*row] for row in self.counts])
-
     def trial1(self) -> Table:
         """Table 5: EER (%) of original against protected segments."""
         return self._trials("trial1")
@@ -273,24 +268,21 @@ class Searches(Study):
         plain = {"unit": "", "scale": 1, "digits": 4}
         return self._searches(MEASURES[m].but(name=f"holm_{m}", **plain) for m in TESTED)
 
-    def printed(self, table: str, head: Sequence[str], kind: str = "") -> Table:
-        """A table as the paper prints it, with a dash for what is not printed."""
+    def printed(self, table: str, kind: str = "") -> dict[str, list[str]]:
+        """Figures of a table as the paper prints them, by system; of Table 8 then shares above the
+        chance that it prints."""
         rows = _theirs(table, kind)
-        lines = [_published(name, own["value"], len(head)) for name, own in rows.items()]
+        found = {name: [*own["value"]] for name, own in rows.items()}
         if kind == "trial1":  # under trial set 2 the paper has a dash
-            bare = [value for value in of_table("003", "5, unprotected")["value"] for _ in (1, 2)]
-            lines.insert(0, _published(WITHOUT, bare, len(head)))
-        return Table(["system", *head], lines, 1)
-
-    def printed_space(self) -> Table:
-        """Table 8 as the paper prints it, with shares above the chance that it prints."""
-        head = ["CCA top 10", "P-MSE", "P-cosine", *(made.heading for made in ABOVE)]
-        table, rows = self.printed("8", head), _theirs("8")
-        chances = dict(zip(rows["Random"]["metric"], rows["Random"]["number"], strict=True))
-        for line, own in zip(table.rows, rows.values(), strict=True):
-            spaces = own[own["metric"] != "p_mse"].itertuples()
-            line[4:] = [dashed(_above(f.number, chances[f.metric]), PERCENT) for f in spaces]
-        return table
+            bare = of_table("003", "5, unprotected")["value"]
+            return {WITHOUT: [value for value in bare for _ in (1, 2)]} | found
+        if table == "8":
+            chances = dict(zip(rows["Random"]["metric"], rows["Random"]["number"], strict=True))
+            for name, own in rows.items():
+                spaces = own[own["metric"] != "p_mse"].itertuples()
+                above = [dashed(_above(f.number, chances[f.metric]), PERCENT) for f in spaces]
+                found[name] = [*(found[name] + ["–", "–"])[:3], *above]
+        return found
 
     def patterns(self) -> Table:
         """Ranges of the paper's figures of each system over its evaluators and profiles, and ours
@@ -377,11 +369,6 @@ def _theirs(table: str, kind: str = "") -> dict[str, DataFrame]:
     found = of_table("003", table)
     found = found[(found["ours"] != ORIGINAL) & found["family"].str.startswith(kind)]
     return dict(iter(found.groupby("system", sort=False)))
-
-
-def _published(name: str, cells: Iterable[str], width: int) -> list[str]:
-    cells = [*cells]
-    return [Marked(f"*{THEIRS}: {name}*"), *cells, *["–"] * (width - len(cells))]
 
 
 def nist_table(words: Sequence[str], page: Path) -> Table:
@@ -536,15 +523,14 @@ class Targets(Study):
                 rows.append(row)
         return Table(header, rows, 5)
 
-    def published(self) -> Table:
-        """Table 2 of the paper: a row a kind of speech, mean and deviation over 40 targets.
+    def published(self) -> dict[str, list[str]]:
+        """Table 2 of the paper by kind of speech: mean and deviation over 40 targets.
 
         On LibriSpeech test-clean, of B1 of VoicePrivacy 2020; x-vector and PLDA were retrained for
         each target.
         """
-        header = [CITED["001"], "women: D_sys", "EER (%)", "men: D_sys", "EER (%)"]
-        systems = of_table("001", "2").groupby("system", sort=False)
-        return Table(header, [[name, *map(printed, own.itertuples())] for name, own in systems])
+        kinds = of_table("001", "2").groupby("system", sort=False)
+        return {name: [*map(printed, own.itertuples())] for name, own in kinds}
 
 
 def _ends(found: Mapping[str, Value], measure: Measure) -> list[str]:
