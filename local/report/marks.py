@@ -11,19 +11,7 @@ from pathlib import Path
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import (
-    LEAKAGE,
-    NOTHING,
-    REIDENTIFICATION,
-    UTILITY,
-    VERIFICATION,
-    Measure,
-    Value,
-    measure,
-    number,
-    show,
-    value_of,
-)
+from local.report.frame import Measure, Value, measure, number, show, value_of
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
 from local.report.studies import FIGURES, headed, nist_table, pivot, spread
@@ -62,7 +50,7 @@ _ALIKE = tuple(measure(name, family=frame.SIMILARITY) for name in ("deid", "g_vd
 _TRAINED = (
     *_ALIKE,
     *(
-        measure("eer", title=f"EER {attacker(name)}", family=VERIFICATION, attacker=name)
+        measure("eer", title=f"EER {attacker(name)}", family=frame.VERIFICATION, attacker=name)
         for name in ("unprotected", "ignorant", "aligned", "lazy_informed")
     ),
 )
@@ -131,9 +119,9 @@ class Block:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = frame.where(self.figures, family=UTILITY)
+        use = frame.where(self.figures, family=frame.UTILITY)
         return [
-            measure(name, title=_USE[name].format(by), family=UTILITY, by=by)
+            measure(name, title=_USE[name].format(by), family=frame.UTILITY, by=by)
             for name in names or _USE
             for by in frame.each(frame.where(use, metric=name), "evaluator")
         ]
@@ -231,12 +219,12 @@ def attackers_table(block: Block) -> Table:
 
     def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> Value | None:
         (system, who, by), (split, made) = row, column
-        named = REIDENTIFICATION if made.name.startswith("reid_") else VERIFICATION
-        attack = (LEAKAGE, "") if who == LEAKAGE else (named, who)
+        named = frame.REIDENTIFICATION if made.name.startswith("reid_") else frame.VERIFICATION
+        attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (named, who)
         return block.found.get((system, split, *attack, by, made.name))
 
     evaluators = frame.each(frame.where(block.figures, metric=[*block.wanted]), "evaluator")
-    known = product(block.systems, (*ATTACKERS, LEAKAGE), evaluators)
+    known = product(block.systems, (*ATTACKERS, frame.LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -248,7 +236,7 @@ def targets_table(block: Block) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.figures[block.figures["family"] != UTILITY].assign(evaluator="")
+    attacks = block.figures[block.figures["family"] != frame.UTILITY].assign(evaluator="")
     own = concat([attacks, block.figures])
     found = frame.values(own, "system", "split", "metric", "evaluator")
     there = set(attacks["metric"])
@@ -256,7 +244,7 @@ def targets_table(block: Block) -> Table:
 
     def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
         of = [found.get((system, row[0], made.name, made.by)) for system in row[1]]
-        return show(of[0], made) if len(of) == 1 else spread([v or NOTHING for v in of], made)
+        return show(of[0], made) if len(of) == 1 else spread([v or frame.NOTHING for v in of], made)
 
     rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
     for gender in _GENDERS:

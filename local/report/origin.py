@@ -179,12 +179,10 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
     name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
     table = read_bytes(results / name)
-    out.mkdir(parents=True, exist_ok=True)
-    with atomic_write(out / name, "wb") as stream:
-        stream.write(table)
-    with atomic_write(out / "command.txt") as lines:
-        lines.write(text + "\n")
     told[name] = f"sha256:{sha256(table)}"
-    with atomic_write(out / "origin.json") as lines:
-        lines.write(json.dumps(told, indent=1) + "\n")
+    out.mkdir(parents=True, exist_ok=True)
+    kept = {"command.txt": text + "\n", "origin.json": json.dumps(told, indent=1) + "\n"}
+    for file, data in {name: table, **{n: said.encode() for n, said in kept.items()}}.items():
+        with atomic_write(out / file, "wb") as stream:
+            stream.write(data)
     return name

@@ -10,7 +10,7 @@ from local.report.frame import UTILITY, Value, percent
 from local.report.words import enumerate_words
 
 _MOST = 6  # pairs of systems that are named
-Heard = Mapping[str, Mapping[str, Value]]  # by recogniser, then system
+Heard = dict[str, Value]  # by system
 
 
 def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
@@ -20,41 +20,38 @@ def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
     told whether either is sure, that is whether the intervals of the two systems are apart.
     """
     own = frame.where(figures, family=UTILITY, metric=metric)
-    values: dict[str, dict[str, dict[str, Value]]] = {}
+    heard: dict[str, dict[str, Heard]] = {}
     for (split, by, system), value in frame.values(own, "split", "evaluator", "system").items():
         if value.defined:
-            values.setdefault(split, {}).setdefault(by, {})[system] = value
+            heard.setdefault(split, {}).setdefault(by, {})[system] = value
     return [
-        _compare(f"{split}, {metric.upper()}", {name: values[split][name] for name in pair})
-        for split in sorted(values)
-        for pair in combinations(values[split], 2)
-        if len(set.intersection(*(set(values[split][name]) for name in pair))) > 1
+        f"{split}, {metric.upper()}: {by} and {other} {told}."
+        for split in sorted(heard)
+        for by, other in combinations(heard[split], 2)
+        if (told := _compare({name: heard[split][name] for name in (by, other)}))
     ]
 
 
-def _compare(what: str, heard: Heard) -> str:
-    """A sentence on the systems that two recognisers heard."""
+def _compare(heard: Mapping[str, Heard]) -> str:
+    """What two recognisers say of the systems that both heard; nothing where there is one."""
     first, second = heard.values()
     systems = [system for system in first if system in second]
     pairs = list(combinations(systems, 2))
     turned = [
-        _pair(pair, heard)
-        for pair in pairs
-        if (first[pair[0]].value - first[pair[1]].value)
-        * (second[pair[0]].value - second[pair[1]].value) < 0
-    ]  # fmt: skip
-    names = f"{what}: {enumerate_words([*heard])}"
+        _pair(sorted((a, b), key=lambda system: first[system].value), heard)
+        for a, b in pairs
+        if (first[a].value - first[b].value) * (second[a].value - second[b].value) < 0
+    ]
     if turned:
         named = enumerate_words(turned, _MOST)
-        return f"{names} disagree on {len(turned)} of {len(pairs)} pairs of systems: {named}."
-    same = f"{names} put all {len(systems)} systems in the same order"
-    return f"{same}, original speech included." if "original" in systems else f"{same}."
+        return f"disagree on {len(turned)} of {len(pairs)} pairs of systems: {named}"
+    original = ", original speech included" if "original" in systems else ""
+    return f"put all {len(systems)} systems in the same order{original}" if pairs else ""
 
 
-def _pair(pair: Sequence[str], heard: Heard) -> str:
+def _pair(pair: Sequence[str], heard: Mapping[str, Heard]) -> str:
     """The two systems, the one first that the first recogniser finds better, with their figures."""
-    first = next(iter(heard.values()))
-    better, worse = sorted(pair, key=lambda system: first[system].value)
+    better, worse = pair
     figures = [
         f"{percent(own[better].value)} against {percent(own[worse].value)} by {name}"
         for name, own in heard.items()

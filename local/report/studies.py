@@ -7,12 +7,12 @@ says the sentences between them.
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from pandas import DataFrame, concat
+from pandas import DataFrame, Series, concat
 
 from local.metrics.intervals import holm
 from local.report import frame
@@ -202,15 +202,8 @@ class Searches(Study):
     def _cell(self, at: Place, column: Measure) -> str:
         return dashed(self.value(*at, column.name), column)
 
-    def trial1(self) -> Table:
-        """Table 5: EER (%) of original against protected segments."""
-        return self._trials("trial1")
-
-    def trial2(self) -> Table:
-        """Table 5: EER (%) of protected segments."""
-        return self._trials("trial2")
-
-    def _trials(self, trial: str) -> Table:
+    def trials(self, trial: str) -> Table:
+        """Table 5: EER (%) of trial1, original against protected segments, or trial2, protected."""
         rows = [([WITHOUT], (ORIGINAL, "trial2"))]
         rows += [([system], (system, trial + "_p{}")) for system in self.systems]
         columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in self.places]
@@ -288,13 +281,10 @@ class Searches(Study):
         """Ranges of the paper's figures of each system over its evaluators and profiles, and ours
         beside. An evaluator holds one where the intervals of all profiles meet the range."""
         rows = []
-        for trial, table, title in RANKED[:3]:
-            for name, own in _theirs(table, trial).items():
-                printed = frame.where(own, metric="eer")["number"]
-                if printed.empty or not (mine := self._mine(own)):
-                    continue
-                low, high = printed.min(), printed.max()
-                found = {by: self._own(trial, by, mine) for by in self.evaluators}
+        for figure, table, title in RANKED[:3]:
+            for name, mine, numbers in self._alike(figure, table):
+                low, high = numbers.min(), numbers.max()
+                found = {by: self._own(figure, by, mine) for by in self.evaluators}
                 held = [by for by, values in found.items() if values
                         and all(v.low <= high and v.high >= low for v in values)]  # fmt: skip
                 cells = ("; ".join(dashed(v, EER) for v in own) or "–" for own in found.values())
@@ -305,29 +295,42 @@ class Searches(Study):
 
     def order(self) -> Table:
         """Systems, the highest figure first; of their pairs, how many stand as in the paper with
-        intervals apart, how many the other way round, and of how many the intervals overlap."""
+        intervals apart, how many the other way round, and of how many the intervals overlap.
+
+        EERs are those of the first profile; P-cosine, which has no interval, is above chance and a
+        mean of profiles.
+        """
         rows = []
         for figure, table, title in RANKED:
-            found = self._ranked(figure, table)
-            printed = found[THEIRS]
-            for by, of in found.items() if len(printed) > 1 else ():
+            random = frame.where(of_table("003", table), system="Random", metric=figure)["number"]
+            chance = 0.0 if random.empty else random.iloc[0]
+            theirs = {mine: mean(_above(n, chance) for n in numbers)
+                      for _, mine, numbers in self._alike(figure, table)}  # fmt: skip
+            found = {THEIRS: theirs}
+            for by in self.evaluators:
+                own = {system: self._own(figure, by, system) for system in theirs}
+                found[by] = {system: values[0] for system, values in own.items() if values}
+            for by, of in found.items() if len(theirs) > 1 else ():
                 ordered = sorted(of, key=lambda system: of[system].value, reverse=True)
-                told = ", ".join(f"{system} {number(100 * of[system].value, 1)}"
-                                 for system in ordered)  # fmt: skip
+                told = ", ".join(f"{s} {number(100 * of[s].value, 1)}" for s in ordered)
                 counts = [0, 0, 0]
                 for one, other in combinations(ordered, 2):
                     decided = not of[one].bounded or of[one].apart(of[other])
-                    alike = printed[one].value > printed[other].value
+                    alike = theirs[one].value > theirs[other].value
                     counts[2 if not decided else 0 if alike else 1] += 1
                 rows.append([title, by, told, *("" if by == THEIRS else str(n) for n in counts)])
         head = ["figure", "evaluator", "highest first (%)", "pairs as there", "reversed", "overlap"]
         return Table(head, rows, 2)
 
-    def _mine(self, theirs: DataFrame) -> str:
-        """The system here that is like one of the paper; empty: none was studied."""
-        ours = str(theirs["ours"].iloc[0])
-        names = (name for name in (ours, ours.partition("_wavlm")[0]) if name in self.systems)
-        return next(names, "")
+    def _alike(self, figure: str, table: str) -> Iterator[tuple[str, str, Series]]:
+        """Systems of the paper with that figure that one here is like, which, and the figures."""
+        spaces = figure == "p_cos"
+        for name, own in _theirs(table, "" if spaces else figure).items():
+            ours = str(own["ours"].iloc[0])
+            names = (s for s in (ours, ours.partition("_wavlm")[0]) if s in self.systems)
+            numbers = frame.where(own, metric=figure if spaces else "eer")["number"]
+            if (mine := next(names, "")) and not numbers.empty:
+                yield name, mine, numbers
 
     def _own(self, figure: str, evaluator: str, system: str) -> list[Value]:
         """EERs of a system by an evaluator, by profile, where they are defined; of shares above
@@ -340,23 +343,6 @@ class Searches(Study):
             lists = [figure] if figure == "cross" else [f"{figure}_p{p}" for p in self.profiles]
             values = [self.value(system, one, evaluator, "eer") for one in lists]
         return [value for value in values if not math.isnan(value.value)]
-
-    def _ranked(self, figure: str, table: str) -> dict[str, dict[str, Value]]:
-        """Figures of the systems here that are like the paper's, as it prints them and as each
-        evaluator found them. EERs are those of the first profile; P-cosine, which has no interval,
-        is above chance and a mean of profiles."""
-        spaces = figure == "p_cos"
-        own = _theirs(table, "" if spaces else figure)
-        of = {name: frame.where(rows, metric=figure if spaces else "eer")["number"]
-              for name, rows in own.items()}  # fmt: skip
-        mine = {self._mine(rows): of[name] for name, rows in own.items()}
-        mine.pop("", None)
-        chance = of["Random"].iloc[0] if spaces else 0.0
-        found = {THEIRS: {name: mean(_above(n, chance) for n in mine[name]) for name in mine}}
-        for by in self.evaluators:
-            first = ((s, self._own(figure, by, s)[:1]) for s in mine)
-            found[by] = {system: one[0] for system, one in first if one}
-        return found
 
 
 def _above(value: float, chance: float) -> float:
@@ -379,7 +365,8 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
         known = ", ".join(Searches.marked)
         raise UserError(f"{page}: table: nist takes FOLDER... and one of {known}")
     tables: list[Any] = [frame.read_metrics(page.parent / at / "metrics.csv") for at in folders]
-    table: Table = getattr(Searches(concat(tables)), name)()
+    of, made = Searches(concat(tables)), name.rstrip("12")
+    table: Table = of.trials(name) if made == "trial" else getattr(of, name)()
     return table
 
 
@@ -425,11 +412,9 @@ class Targets(Study):
     def __init__(self, results: Results, voices: Mapping[str, tuple[str, str]]) -> None:
         super().__init__(results.metrics)
         self.results, self.voices = results, voices
-        measured = set(self.figures["system"])
-        if missing := [system for system in voices if system not in measured]:
-            raise UserError(
-                f"{results.folder / 'metrics.csv'}: no figure of {missing[0]}; run stage 5"
-            )
+        if missing := [system for system in voices if system not in set(self.figures["system"])]:
+            path = results.folder / "metrics.csv"
+            raise UserError(f"{path}: no figure of {missing[0]}; run stage 5")
         self.series = target_series(voices, fewest=1)
         bins = sorted(n for n in set(self.figures["metric"]) if n.startswith("linkability_bins_"))
         self.columns = headed([
