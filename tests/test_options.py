@@ -139,7 +139,7 @@ def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> 
         refuses(said, main, words)
     assert main(["--help"]) == 0
     told = capsys.readouterr().out.partition("Commands:")[2]
-    assert told.index("prepare") < told.index("count") < told.index("collect")
+    assert told.index("prepare") < told.index("count") < told.index("figures")
 
 
 def test_an_option_of_several_words_ends_at_the_next_option() -> None:
