@@ -17,7 +17,7 @@ from tests.making import write_archive
 from tests.recipes import TEMPLATE, TINY, run_recipe
 from tests.refusals import refuses
 from tests.test_studies import study
-from utils.tables import invert, write_id_lists, write_map
+from utils.datadir import write_data_dir
 
 D = 16
 
@@ -54,9 +54,7 @@ def write_sources(folder: Path, n_speakers: int = 6) -> tuple[Path, Path]:
         "utt2spk": utts, "spk2gender": genders, "utt2dur": dict.fromkeys(utts, "4.0"),
         "wav.scp": {utt: f"{utt}.wav" for utt in utts},
     }  # fmt: skip
-    for name, rows in tables.items():
-        write_map(data / name, rows)
-    write_id_lists(data / "spk2utt", invert(utts))
+    write_data_dir(data, tables)
     for name, keys in (("xvector", utts), ("spk_xvector", genders)):
         made = {key: rng.standard_normal(D).astype(np.float32) for key in keys}
         write_archive(xvectors / name, made)
