@@ -73,53 +73,43 @@ def main(
     ] = 10,
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    import pandas as pd
+    from pandas import DataFrame
 
-    from local.report.clips import cut_clips, load_speech
+    from local.report import gather as of
+    from local.report import origin
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.gather import gather, labelled, tabulate_all
     from local.report.load import Results
-    from local.report.origin import attacks as records_of
-    from local.report.origin import check_losses, origin, settings_of_systems, steps
-    from local.report.timing import Stage, join_stages, timings
 
-    def write_json(name: str, value: object) -> None:
-        with atomic_write(out / name) as stream:
-            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
-            stream.write("\n")
-
-    folders = labelled(figures)
-    rows, speakers, no_figures = tabulate_all(folders, corpus_name)
+    folders = of.labelled(figures)
+    rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
-    pictures, no_pictures = gather(folders, used, attack, runs)
-    records, no_records = records_of([scores for *_, scores in attack])
-    systems, no_settings = settings_of_systems(speech)
+    pictures, no_pictures = of.gather(folders, used, attack, runs)
+    records, no_records = origin.attacks([scores for *_, scores in attack])
+    systems, no_settings = origin.settings_of_systems(speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
-    check_losses(missing, allow_loss)  # before anything is written
-    people = with_numbers(pd.DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
-    cut, no_clips = cut_clips(Results(speakers=people), load_speech(speech), clips, out)
+    origin.check_losses(missing, allow_loss)  # before anything is written
+    people = with_numbers(DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
+    heard = of.load_speech(speech)
+    cut, no_clips = of.cut_clips(Results(speakers=people), heard, clips, out)
     missing += no_clips
-    check_losses(missing, allow_loss)
-    write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
-    write_json("figures.json", pictures)
-    write_json("clips.json", cut)
+    origin.check_losses(missing, allow_loss)
     stages = [
-        Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        of.Stage(system, name, [Path(audio)], [Path(folder)], protects)
         for protects, lists in ((True, timed_each), (False, timed_once))
         for system, name, audio, folder in lists
     ]
-    write_frame(out / "rtf.csv", TIMINGS, timings(join_stages(stages), corpus_name))
     run = {
-        "corpus": corpus_name,
-        "corpus_note": corpus_note,
-        "origin": origin(command_log),
-        "systems": systems,
-        "steps": steps(used),
-        "attacks": records,
-        "missing": missing,
-    }
-    write_json("run.json", run)
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": origin.origin(command_log),
+        "systems": systems, "steps": origin.steps(used), "attacks": records, "missing": missing,
+    }  # fmt: skip
+    times = of.timings(of.join_stages(stages), corpus_name)
+    write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
+    write_frame(out / "rtf.csv", TIMINGS, times)
+    for name, value in (("figures", pictures), ("clips", cut), ("run", run)):
+        with atomic_write(out / f"{name}.json") as stream:
+            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
+            stream.write("\n")
     write_frame(out / "metrics.csv", METRICS, rows)
     print(
         f"{len(rows)} figures of {len(used)} comparisons ({len(folders)} read, "

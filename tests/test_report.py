@@ -22,7 +22,7 @@ from local.make_report import main as make_report
 from local.metrics.detection import D_ECE_MAX
 from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
 from local.report import findings as said_of
-from local.report import pictures_details
+from local.report import pictures
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
 from local.report.frame import SIMILARITY, number, percent
@@ -241,8 +241,10 @@ def findings(results: Results, evaluator: str) -> list[str]:
 
 def test_a_bin_of_few_trials_has_no_point() -> None:
     bins = {"posterior": [0.1, 0.5, 0.9], "share": [0.1, 1.0, 0.8], "count": [80.0, 9.0, 10.0]}
-    where = {"system": "original", "split": "t_f", "evaluator": "e"}
-    drawn = pictures_details.empirical({"where": where, "empirical": {"uncalibrated": bins}})
+    where = {"system": "original", "split": "t_f", "evaluator": "e", "attacker": "unprotected"}
+    entry = {"where": where, "ece": [], "histogram": None, "empirical": {"uncalibrated": bins}}
+    (read,) = Results(pictures={"attacks": [entry]}).entries("attacks", "e")
+    drawn = pictures.empirical(read)
     assert list(drawn.canvas.axes[0].lines[1].get_xdata()) == [0.1, 0.9]
     assert "1 bins of fewer than 10 trials have no point." in drawn.alt
 
@@ -259,11 +261,12 @@ def test_pictures_of_one_evaluator_share_their_axes() -> None:
             entry |= {f"sim_{s}": np.eye(3).tolist(), f"zoo_{s}": points.tolist()}
         similar.append(entry)
         bins = {"edges": [0.0, size], "mated": [1.0], "non_mated": [1.0], "linkability": [0.0]}
-        attacks.append({"where": where, "histogram": bins})
+        attacks.append({"where": where, "ece": [], "histogram": bins})
     results = Results(Path(), pictures={"similarity": similar, "attacks": attacks})
-    for one, other in zip(similar, attacks, strict=True):
-        for found in (pictures_details.similarity(results, one),
-                      pictures_details.histogram(results, other)):  # fmt: skip
+    entries = (results.entries(kind, "e") for kind in ("similarity", "attacks"))
+    for one, other in zip(*entries, strict=True):
+        for found in (pictures.similarity(results, one),
+                      pictures.histogram(results, other)):  # fmt: skip
             assert found is not None
             drawn.append(found.canvas.axes)
     (_, zoo_a, *_), (scores_a, *_), (_, zoo_b, *_), (scores_b, *_) = drawn
@@ -587,6 +590,15 @@ def test_figures_json_of_another_shape_is_said(results: Path, tmp_path: Path) ->
     assert make_report([str(folder), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
     assert text.count("figures.json does not hold what is drawn") >= 3
+
+
+def test_a_bug_of_a_picture_was_told_as_a_missing_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(pictures, "scatter", fail)
+    with pytest.raises(TypeError, match="a bug"):
+        pictures.draw_all(of_rows(ATTACKED), "e", None)
 
 
 def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import soundfile
 
 from local.make_report import main as make_report
 from local.metrics.verification import attack, prior_profile
-from local.report import draw, pictures_details
+from local.report import draw, pictures
 from local.report import findings as said_of
 from local.report import page as pages
 from local.report.findings import not_measured
@@ -369,8 +369,8 @@ def constant_targets(n: int) -> Made:
 def test_targets_have_their_radar(tmp_path: Path) -> None:
     results = constant_targets(3).results()
     assert results.systems() == []
-    each = pictures_details.targets(results, "e", "t_f", "const_NN")
-    groups = pictures_details.target_groups(results, "e", "t_f", "const_NN")
+    each = pictures.targets(results, "e", "t_f", "const_NN")
+    groups = pictures.target_groups(results, "e", "t_f", "const_NN")
     assert each is not None
     assert groups is not None
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt

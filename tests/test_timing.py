@@ -10,8 +10,8 @@ import pytest
 
 from local.collect_results import main as collect
 from local.make_report import main as make_report
-from local.report import timing
-from local.report.timing import ALL, Stage, cost_of, join_stages
+from local.report import gather as timing
+from local.report.gather import ALL, Stage, cost_of, join_stages
 from utils.cli import UserError
 from utils.launching import Account, read_account
 

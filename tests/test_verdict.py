@@ -8,7 +8,7 @@ import pytest
 from local.report import findings, select, tables
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
-from local.report.verdict import Attack, Level, fold, judge
+from local.report.select import Attack, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
 
 KNOWN = Value(0.01, 0.0, 0.04)  # an evaluator that knows unprotected voices

@@ -69,7 +69,7 @@ NEUTRAL_OPTIONS = ("--nj", "--download")
 STALE = 10
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
-_TEMPLATE = re.compile(r"\blocal/report/templates/[\w.]+\.jinja\b")
+_TEMPLATE = re.compile(r"\blocal/report/[\w/]+(?:\.\w+)?\.(?:jinja|csv|mplstyle)\b")
 MEMORY = Path("exp/.digests")  # of files that have not changed
 
 

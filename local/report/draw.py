@@ -18,13 +18,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 
-from local.report.frame import Value
+from local.report.frame import ROOT, Value
 from utils.tables import atomic_write
 
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
 # Colour-blind readers tell all eight series colours apart (tests/test_colours.py); lines and
 # markers differ as well.
-INK, SOFT, GRID, PAPER = "#1c2126", "#5b6672", "#d5dae0", "#fefefe"
+_STYLE = mpl.rc_params_from_file(
+    ROOT / "local/report/pictures.mplstyle", use_default_template=False
+)
+INK, SOFT, GRID = (str(_STYLE[name]) for name in ("text.color", "axes.edgecolor", "grid.color"))
+PAPER = "#fefefe"
 SERIES = ("#0b6fb8", "#cc530c", "#0a8264", "#a8428a", "#aa8a35", "#5b54c9", "#b02a3a", "#155900")
 DARK = {
     INK: "#e8ebee",
@@ -48,39 +52,6 @@ _ROWS, _ROW = 3, 0.145  # rows of a legend for which a picture has room; inches 
 SMALL = 6.8  # points: on a phone of 360 pixels letters are 8 pixels high, and more elsewhere
 WIDTH = 3.5  # inches: a picture is as wide as a phone, and several stand side by side on a desk
 
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "pseudovox",
-    "pdf.fonttype": 42,
-    "text.parse_math": False,  # a `$` in a name is a `$`
-    "axes.formatter.use_mathtext": False,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "text.color": INK,
-    "axes.edgecolor": SOFT,
-    "axes.labelcolor": INK,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.5,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "axes.axisbelow": True,
-}
 _FORMATS = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None, "Creator": "pseudovox", "Producer": None},
@@ -107,6 +78,11 @@ class Picture:
     svg: str
 
 
+def _canvas(height: float) -> Canvas:
+    use_style()
+    return Canvas(figsize=(WIDTH, height), layout="constrained")
+
+
 def new(
     height: float,
     title: str = "",
@@ -119,8 +95,7 @@ def new(
 ) -> tuple[Canvas, Axes]:
     """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
     settings: of the axes, such as xlim."""
-    use_style()
-    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    canvas = _canvas(height)
     axes = canvas.add_subplot(projection="polar" if polar else None)
     axes.set_title(title, loc="left")
     if grid:
@@ -132,17 +107,15 @@ def new(
 
 def stacked(height: float, ratios: tuple[float, float]) -> tuple[Canvas, tuple[Axes, Axes]]:
     """An empty picture with two pairs of axes, one beneath the other."""
-    use_style()
-    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    canvas = _canvas(height)
     above, beneath = canvas.subplots(2, 1, height_ratios=ratios)
     return canvas, (above, beneath)
 
 
 def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes]]:
     """An empty picture with `n` small polar axes, row by row."""
-    use_style()
     rows = math.ceil(n / columns)
-    canvas = Canvas(figsize=(WIDTH, 0.3 + rows * 1.2 * WIDTH / columns), layout="constrained")
+    canvas = _canvas(0.3 + rows * 1.2 * WIDTH / columns)
     canvas.suptitle(title, x=0.02, ha="left", fontsize=8.5)
     made = [canvas.add_subplot(rows, columns, i + 1, projection="polar") for i in range(n)]
     return canvas, [axes for axes in made if isinstance(axes, PolarAxes)]
@@ -150,7 +123,7 @@ def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes
 
 def use_style() -> None:
     """Set matplotlib's style; what it and fontTools tell of fonts is not the reader's concern."""
-    mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
+    mpl.rcParams.update(_STYLE)
     for talkative in ("matplotlib", "fontTools"):
         logging.getLogger(talkative).setLevel(logging.ERROR)
 
@@ -206,6 +179,22 @@ def bars(value: Value, scale: float = 1.0) -> list[list[float]] | None:
         return None
     middle = value.value
     return [[max(0.0, scale * (middle - value.low))], [max(0.0, scale * (value.high - middle))]]
+
+
+def dot(
+    axes: Axes,
+    x: Value | float,
+    y: Value | float,
+    scale: tuple[float, float] = (100.0, 1.0),
+    **look: Any,
+) -> None:
+    """A point with the intervals of its figures, each times its scale; a place has none."""
+    (across, xerr), (up, yerr) = (
+        (times * v.value, bars(v, times)) if isinstance(v, Value) else (v, None)
+        for v, times in zip((x, y), scale, strict=True)
+    )
+    look = {"elinewidth": 0.8, **look}
+    axes.errorbar(across, up, xerr=xerr, yerr=yerr, capsize=2, linestyle="none", **look)
 
 
 def slug(*parts: str) -> str:

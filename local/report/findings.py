@@ -5,36 +5,17 @@ import math
 import re
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH
-from local.report import select
-from local.report.frame import (
-    MEASURES,
-    UTILITY,
-    UTILITY_MEASURES,
-    each,
-    number,
-    parse,
-    percent,
-    show,
-    value_of,
-    where,
-)
+from local.report import frame, select
+from local.report.frame import MEASURES, number, parse, percent, show, value_of, where
 from local.report.load import Results
-from local.report.select import Row, unprotected
-from local.report.verdict import FEWEST, NO_RISE, WEAK
-from local.report.words import (
-    CORE,
-    HEARD,
-    USES,
-    absent,
-    attacker,
-    enumerate_words,
-    group_of,
-)
+from local.report.select import FEWEST, NO_RISE, WEAK, Row, unprotected
+from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 EER = MEASURES["eer"]
@@ -71,20 +52,13 @@ def too_weak(results: Results) -> str:
             lowest[f.split] = f
     told = [f"{show(value_of(f), EER)} % for {group_of(split)} ({f.evaluator})"
             for split, f in lowest.items()]  # fmt: skip
-    if not told:
-        return ""
-    return (
-        f"No evaluator is known to recognise unprotected voices: the lowest EER without protection "
-        f"is {' and '.join(told)}, which may be more than {percent(WEAK, 0)}. There, these "
-        "figures are no evidence of privacy."
-    )
+    return say("too_weak", lowest=told, most=WEAK) if told else ""
 
 
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
     said = [too_weak(results), _too_few(results), _able(results)]
-    known = set(results.metrics["attacker"])
-    if missing := absent(known):
+    if missing := absent(set(results.metrics["attacker"])):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
     return [*filter(None, said), *_fewer(results), _trainings(results)]
@@ -104,27 +78,22 @@ def _too_few(results: Results) -> str:
     """A warning for groups so small that an interval over their people means nothing."""
     found = _targets_by_split(results).items()
     small = {group_of(split): n for split, n in found if parse(n) < FEWEST}
-    told = " and ".join(f"{n} {group}" for group, n in small.items())
-    said = (
-        f"Only {told} with target trials were attacked. Figures and intervals of "
-        f"fewer than {FEWEST} people say little of others."
-    )
-    return said if small else ""
+    told = [f"{n} {group}" for group, n in small.items()]
+    return say("too_few", told=told, fewest=FEWEST) if told else ""
 
 
 def _fewer(results: Results) -> list[str]:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = where(results.metrics, metric="eer")
-    core = {
-        system: {c for c in CORE if any(a.startswith(c) for a in own)}
-        for system, own in eers[eers["system"] != "original"].groupby("system", sort=False)[
-            "attacker"
-        ]
-    }
+    run = eers[eers["system"] != "original"].groupby("system", sort=False)["attacker"]
+    core = {system: {c for c in CORE if any(a.startswith(c) for a in own)} for system, own in run}
     every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
     return [
-        f"Not run on {system}, where other systems were attacked by them: "
-        f"{', '.join(attacker(name) for name in CORE if name in every - own)}."
+        say(
+            "fewer",
+            system=system,
+            names=[attacker(c) for c in CORE if c in every - own],
+        )
         for system, own in core.items()
         if every - own
     ]
@@ -132,27 +101,17 @@ def _fewer(results: Results) -> list[str]:
 
 def _trainings(results: Results) -> str:
     """How much another training of the evaluator moves an EER, where several were run."""
-    found: dict[tuple[str, ...], list[float]] = {}
-    for f in where(results.metrics, metric="eer").itertuples():
-        if math.isfinite(f.value):
-            of = f.system, f.split, f.attacker, _TRAINING.sub("", f.evaluator)
-            found.setdefault(of, []).append(f.value)
-    several = [own for own in found.values() if len(own) > 1]
-    if not several:
-        return (
-            "How much another training of the evaluator would move these figures: not measured, as "
-            "there was one training. Intervals are over people and do not show it."
-        )
-    most = max(max(own) - min(own) for own in several)
-    return (
-        f"{max(map(len, several))} trainings of one evaluator differ by up to "
-        f"{number(100 * most, 1)} points of EER on the same attack. Intervals are over people and "
-        "do not show it."
-    )
+    eers = where(results.metrics, metric="eer")
+    eers = eers[np.isfinite(eers["value"])]
+    of = [eers[name] for name in ("system", "split", "attacker")]
+    values = eers.groupby([*of, eers["evaluator"].str.replace(_TRAINING, "", regex=True)])["value"]
+    spread = values.agg(["size", np.ptp])
+    several = spread[spread["size"] > 1]
+    n, most = several.max() if len(several) else (1, 0.0)
+    return say("trainings", n=int(n), points=100 * most)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What would make the verdicts firmer: why, how, and how long it takes."""
 
     why: str
@@ -164,40 +123,33 @@ def what_now(results: Results) -> list[Step]:
     """The commands that would make these verdicts firmer."""
     eers = where(results.metrics, metric="eer")
     run = set(eers["attacker"]) & set(ATTACKERS)
+    steps: list[Step] = []
     if not run:
-        return []
-
-    def attackers(*more: str) -> str:
-        return f'./run.sh --attackers "{" ".join(more)}"'
-
-    evaluators, steps = each(eers, "evaluator"), []
-    if too_weak(results) and not any(name.startswith("resemblyzer") for name in evaluators):
-        steps.append(Step(
-            "No evaluator is known to recognise unprotected voices. On real speech try a "
-            "pretrained one",
-            f'./run.sh --evaluators "{" ".join([*evaluators, "resemblyzer/cosine"])}"',
-            "about 2 CPU-seconds for a minute of speech",
-        ))  # fmt: skip
-    if not any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run):
-        steps.append(Step(
-            "No attacker has trained on protected speech",
-            attackers(*(a for a in ATTACKERS if a in run), "semi_informed_backend",
-                      "semi_informed_finetuned"),
-            "5 to 30 CPU-minutes for each system and evaluator, and protecting the training set",
-        ))  # fmt: skip
-    elif "semi_informed" not in run:
-        steps.append(Step(
-            "No attacker has trained an encoder from scratch on protected speech",
-            attackers(*(a for a in ATTACKERS if a in run or a == "semi_informed")),
-            "5 to 30 CPU-minutes for each system and evaluator",
-        ))  # fmt: skip
-    if not any(_TRAINING.search(name) for name in evaluators):
-        steps.append(Step("Another training may move these figures", "./run.sh --trainings 3",
-                          "twice the time of stages 2, 3 and 6 to 9 once more"))  # fmt: skip
-    if _too_few(results):
-        steps.append(Step(f"Fewer than {FEWEST} people of a group have target trials",
-                          "./run.sh --corpus FOLDER",
-                          "egs/README.md says what a corpus needs"))  # fmt: skip
+        return steps
+    evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
+    heard = any(name.startswith("resemblyzer") for name in evaluators)
+    learnt = any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run)
+    anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
+    more, cost = (
+        ["semi_informed_backend", "semi_informed_finetuned"],
+        "5 to 30 CPU-minutes for each",
+    )
+    for wanted, why, option, value, time in (
+        (too_weak(results) and not heard, "No evaluator is known to recognise unprotected voices. "
+         "On real speech try a pretrained one", "evaluators", [*evaluators, "resemblyzer/cosine"],
+         "about 2 CPU-seconds for a minute of speech"),
+        (not learnt, "No attacker has trained on protected speech", "attackers", [*own, *more],
+         f"{cost} system and evaluator, and protecting the training set"),
+        (learnt and anew != own, "No attacker has trained an encoder from scratch on protected "
+         "speech", "attackers", anew, f"{cost} system and evaluator"),
+        (not any(map(_TRAINING.search, evaluators)), "Another training may move these figures",
+         "trainings", 3, "twice the time of stages 2, 3 and 6 to 9 once more"),
+        (_too_few(results), f"Fewer than {FEWEST} people of a group have target trials", "corpus",
+         "FOLDER", "egs/README.md says what a corpus needs"),
+    ):  # fmt: skip
+        if wanted:
+            told = f'"{" ".join(value)}"' if isinstance(value, list) else value
+            steps.append(Step(why, f"./run.sh --{option} {told}", time))
     return steps
 
 
@@ -207,21 +159,13 @@ def doubts(results: Results) -> list[str]:
     said = []
     for f in _bares(results, weak=True):
         high = f"up to {percent(f.high)}" if not math.isnan(f.high) else "no interval"
-        said.append(
-            f"Evaluator {f.evaluator} on {f.split}: EER {percent(f.value)} without protection "
-            f"({high}), where {percent(WEAK, 0)} is the most. It is not known to recognise the "
-            "speakers' own voices: its figures are no evidence of privacy."
-        )
+        said.append(say("may_err", f=f, high=high, most=WEAK))
     for system, split in select.subjects(results.metrics):
-        for a in select.attacks(results, system, split):
-            if a.rise.high <= NO_RISE:
-                said.append(
-                    f"{system} on {split} by {a.evaluator}: protected speech is no better than "
-                    f"unprotected: the {attacker(a.attacker)} attacker has an EER of "
-                    f"{percent(a.eer.value)}, where it is {percent(a.bare.value)} without "
-                    f"protection (rise: {number(100 * a.rise.value, 1)} points, at the most "
-                    f"{number(100 * a.rise.high, 1)})."
-                )
+        said += [
+            say("no_better", system=system, split=split, by=a.evaluator, who=attacker(a.attacker),
+                eer=a.eer.value, bare=a.bare.value, rise=a.rise)
+            for a in select.attacks(results, system, split) if a.rise.high <= NO_RISE
+        ]  # fmt: skip
     return said
 
 
@@ -244,28 +188,18 @@ def findings(results: Results, evaluator: str, rows: Iterable[Row]) -> list[str]
 
 
 def _finding(results: Results, evaluator: str, row: Row) -> str:
-    before = results.value(evaluator, row.split, "original", "unprotected", "eer")
-    after, _, deid, g_vd = (row.values[m] for m in select.SUMMARY)
-    text = f"{row.system} on {row.split}: "
-    if after is not None:
-        text += f"the {attacker(row.attacker)} attacker has an EER of {percent(after.value)}"
-        text += f" ({percent(before.value)} without protection)" if before else ""
-        text += "; 50 % would be a coin toss. "
-    if deid is not None:
-        text += f"{percent(deid.value)} of what made the old voices recognisable is gone {HEARD}"
-    if g_vd is not None:
-        text += f", and distinctiveness changes by {number(g_vd.value)} dB"
-    text = text.rstrip(". ") + "."
+    eer, _, deid, g_vd = (row.values[m] for m in select.SUMMARY)
+    useful = []
     for m, cell in row.cells.items():
         if m.by and row.values[m] is not None:
-            was = results.value(m.by, row.split, "original", "", m.name, UTILITY)
-            told = f" ({m.say(was)} without protection)" if was else ""
-            text += f" {USES[m.name].capitalize()} by {m.by}: {cell.text}{told}."
-    for worst in results.people.get((row.system, evaluator, row.split), [])[:1]:
-        known = not math.isnan(worst.linkability)
-        link = f"linkability {number(worst.linkability)} of 1, " if known else ""
-        text += f" Worst protected: speaker {worst.name} ({link}DeID {percent(worst.deid)})."
-    return text
+            was = results.value(m.by, row.split, "original", "", m.name, frame.UTILITY)
+            useful.append((USES[m.name].capitalize(), m.by, cell.text, was and m.say(was)))
+    people = results.people.get((row.system, evaluator, row.split), [])
+    return say(
+        "finding", row=row, who=attacker(row.attacker), eer=eer, deid=deid, g_vd=g_vd,
+        before=results.value(evaluator, row.split, "original", "unprotected", "eer"),
+        useful=useful, worst=next(iter(people), None),
+    )  # fmt: skip
 
 
 def _targets(results: Results, evaluator: str) -> list[str]:
@@ -274,19 +208,16 @@ def _targets(results: Results, evaluator: str) -> list[str]:
     for targets, split, attack in product(
         results.target_series().values(), results.splits(evaluator), results.attackers(evaluator)
     ):
-        texts = []
-        for metric, name, say in (("eer", "EER", percent), ("linkability", "linkability", number)):
+        told = []
+        for metric, name, tell in (("eer", "EER", percent), ("linkability",) * 2 + (number,)):
             found = [results.value(evaluator, split, t, attack, metric) for t in targets]
             x = [v.value for v in found if v is not None and v.defined]
             if len(x) > 1:
-                spread = f"{say(statistics.fmean(x))} ± {say(statistics.stdev(x))}"
-                texts.append(f"{name} {spread} over {len(x)}")
-        if texts:
-            said.append(
-                f"Constant targets ({targets[0]} to {targets[-1]}) on {split}, {attacker(attack)} "
-                f"attacker: {'; '.join(texts)} targets (mean ± standard deviation). Each target "
-                "has its own rows in the tables."
-            )
+                spread = f"{tell(statistics.fmean(x))} ± {tell(statistics.stdev(x))}"
+                told.append(f"{name} {spread} over {len(x)}")
+        if told:
+            of = {"first": targets[0], "last": targets[-1], "split": split}
+            said.append(say("constant_targets", who=attacker(attack), told=told, **of))
     return said
 
 
@@ -302,28 +233,20 @@ def not_measured(results: Results) -> list[str]:
     """What a reader might take for granted and nobody measured."""
     metrics = set(results.metrics["metric"])
     said = [text for metric, text in _UNMEASURED.items() if metric not in metrics]
-    if metrics.isdisjoint(UTILITY_MEASURES):
+    if metrics.isdisjoint(frame.UTILITY_MEASURES):
         said = ["Utility (word error rate, emotion, quality): whether the speech is still of use."]
     for evaluator in results.evaluators():
         if missing := absent(results.attackers(evaluator)):
-            names = enumerate_words([attacker(name) for name in missing])
-            text = f"Evaluator {evaluator}: no {names} attacker."
-            if "semi_informed" in missing:
-                text += (
-                    " An attacker who trains on protected speech may do better than those here: "
-                    "take the figures as the most privacy that there is, not the least."
-                )
-            said.append(text)
+            names, trained = (
+                [attacker(name) for name in missing],
+                "semi_informed" not in missing,
+            )
+            said.append(say("no_attacker", evaluator=evaluator, names=names, trained=trained))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):
         own = where(undefined, metric=_SHOWN).itertuples()
         named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in own})
-        what = f": {enumerate_words(named, 6)}" if named else ""
-        said.append(f"{len(undefined)} figures are not defined on this data{what}; see the tables.")
+        said.append(say("undefined", n=len(undefined), named=named))
     if len(results.metrics) and not results.targets():
-        said.append(
-            "Linkability by target voice (Champion et al. 2021, Fig. 3): it takes at least three "
-            "systems const_NN, which convert all speech to one voice each; the radar is drawn over "
-            "speakers only."
-        )
+        said.append(say("no_targets"))
     return said

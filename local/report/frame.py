@@ -34,6 +34,7 @@ SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
 TIMINGS = ("corpus", "system", "stage", "rtf", "seconds", "audio_seconds", "jobs", "threads",
            "hosts", "missing")  # fmt: skip
 NUMBERS = ("value", "low", "high")
+ROOT = Path(__file__).resolve().parents[2]
 MISSING, UNDEFINED = "not measured", "not defined"
 
 
@@ -100,66 +101,19 @@ NOTHING = Value()
 PLAIN = Measure("", "", digits=2)
 
 
-def _measures(table: str) -> dict[str, Measure]:
-    """A line a measure: name, title, unit, digits, better (+ or -), chance, card."""
-    found = {}
-    for line in table.strip().splitlines():
-        name, title, unit, digits, better, chance, card = (t.strip() for t in line.split("|"))
-        scale, sign = (100.0 if unit == "%" else 1.0), {"+": 1, "-": -1}.get(better, 0)
-        found[name] = Measure(name, title, unit, scale, int(digits), sign, chance, card)
-    return found
+def _read_measures() -> dict[str, Measure]:
+    """A row a measure; better: 1, -1 or 0."""
+    with (ROOT / "local/report/measures.csv").open(encoding="utf-8") as stream:
+        return {
+            row["name"]: Measure(
+                row["name"], row["title"], row["unit"], 100.0 if row["unit"] == "%" else 1.0,
+                int(row["digits"]), int(row["better"]), row["chance"], row["card"],
+            )
+            for row in csv.DictReader(stream)
+        }  # fmt: skip
 
 
-MEASURES = _measures("""
-eer | EER | % | 1 | + | | eer
-eer_rocch | ROCCH-EER | % | 2 | + | | eer_rocch
-d_ece | D_ECE | bit | 3 | - | | d_ece
-l_w | l_w | decades | 2 | - | | l_w
-tag | tag | | 0 | | | l_w
-cllr_min | min Cllr | bit | 3 | + | | cllr_min
-linkability | linkability D_sys | | 3 | - | | linkability
-deid | DeID | % | 1 | + | | deid
-g_vd | G_VD | dB | 2 | + | | g_vd
-d_diag_oo | D_diag OO | | 3 | | | d_diag
-d_diag_op | D_diag OP | | 3 | | | d_diag
-d_diag_pp | D_diag PP | | 3 | | | d_diag
-d_ece_f0 | D_ECE run 0 | bit | 3 | - | | d_ece
-d_ece_f1 | D_ECE run 1 | bit | 3 | - | | d_ece
-c_ece_linear | C_ECE linear | bit | 3 | - | | c_ece
-c_ece_isotonic | C_ECE isotonic | bit | 3 | - | | c_ece
-c_ece_uncalibrated | C_ECE uncalibrated | bit | 3 | - | | c_ece
-d_ece_oa_oo | D_ECE avoided | % | 1 | + | | d_ece
-d_ece_op_oo | D_ECE avoided | % | 1 | + | | d_ece
-cllr_min_oa_oo | min Cllr avoided | % | 1 | + | | cllr_min
-cllr_min_op_oo | min Cllr avoided | % | 1 | + | | cllr_min
-g_d_ece_lists | gain of D_ECE | dB | 2 | + | | d_ece
-g_d_ece | gain of D_ECE | dB | 2 | + | | d_ece
-g_cllr_min_lists | gain of min Cllr | dB | 2 | + | | cllr_min
-g_cllr_min | gain of min Cllr | dB | 2 | + | | cllr_min
-cmc_1 | CMC@1 | % | 1 | - | chance_cmc_1 | cmc
-cmc_10 | CMC@10 | % | 1 | - | chance_cmc_10 | cmc
-auc_cmc | AUC-CMC | | 3 | - | chance_auc_cmc | cmc
-mean_rank | mean rank | | 1 | + | | mean_rank
-cmc_1_no_same_utt | CMC@1 without own utterance | % | 1 | - | | cmc
-cca_top10 | CCA top 10 | | 3 | - | chance_cca_top10 | cca
-p_cos | Procrustes cosine | | 3 | - | | procrustes
-reid_top_1 | named at first, an utterance | % | 1 | - | chance_reid_top_1 | reidentification
-reid_top_3 | among three | % | 1 | - | chance_reid_top_3 | reidentification
-reid_speaker_top_1 | named at first, all utterances of a speaker | % | 1 | - | chance_reid_speaker_top_1 | reidentification
-reid_mean_rank | mean rank | | 1 | + | chance_reid_mean_rank | mean_rank
-f0_correlation | correlation of log F0 | | 2 | | |
-voicing_agreement | voicing agreement | % | 1 | | |
-duration_drift | duration drift | % | 2 | | |
-level_change | level change | dB | 1 | | |
-clipping | clipped samples | % | 3 | - | |
-clipping_original | clipped, original | % | 3 | - | |
-wer | WER | % | 1 | - | | wer
-cer | CER | % | 1 | - | | wer
-uar | UAR | % | 1 | + | | uar
-mos | MOS | | 2 | + | | quality
-mos_drop | MOS lost | | 2 | - | | quality
-hypotheses_cut | hypotheses without end, cut | % | 1 | - | | wer
-""")  # noqa: E501
+MEASURES = _read_measures()
 UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
 
 

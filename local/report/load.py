@@ -3,41 +3,38 @@
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from local.report.frame import (
-    METRICS,
-    SIMILARITY,
-    SPEAKERS,
-    TIMINGS,
-    UTILITY,
-    VERIFICATION,
-    Value,
-    each,
-    read_frame,
-    read_metrics,
-    read_speakers,
-    value_of,
-    where,
-    with_numbers,
-)
+from local.report import frame
+from local.report.frame import Value, each, read_frame, value_of, where, with_numbers
 from local.report.words import target_series, target_voices
 from utils.cli import UserError
 from utils.tables import Kind, read_json
 
 logger = logging.getLogger(__name__)
 Group = tuple[str, str, str]  # system, evaluator, split
+SETTINGS = ("oo", "op", "pp")
+Entry = dict[str, Any]  # of figures.json: `where`, `speakers`, and arrays
+# What an entry of figures.json holds beside `where`.
+CURVES = {
+    "similarity": ("speakers", *(f"{kind}_{s}" for kind in ("sim", "zoo") for s in SETTINGS)),
+    "attacks": ("ece", "histogram"),
+    "calibrations": ("ece", "empirical"),
+    "searches": ("cmc", "chance", "chance_clustered"),
+}
 MEASURED = ("linkability", "deid", "g_vd")
 TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "metrics": read_metrics,
-    "per_speaker": read_speakers,
-    "rtf": lambda path: read_frame(path, TIMINGS),
+    "metrics": frame.read_metrics,
+    "per_speaker": frame.read_speakers,
+    "rtf": lambda path: read_frame(path, frame.TIMINGS),
 }
 
 
@@ -70,13 +67,14 @@ class Results:
     """All that exp/results holds. missing: (what, why) of what could not be had."""
 
     folder: Path = Path()
-    metrics: pd.DataFrame = field(default_factory=lambda: _empty(METRICS))
-    speakers: pd.DataFrame = field(default_factory=lambda: _empty(SPEAKERS))
-    timings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TIMINGS]))
+    metrics: pd.DataFrame = field(default_factory=lambda: _empty(frame.METRICS))
+    speakers: pd.DataFrame = field(default_factory=lambda: _empty(frame.SPEAKERS))
+    timings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*frame.TIMINGS]))
     pictures: dict[str, Any] = field(default_factory=dict)
     clips: list[dict[str, Any]] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
     missing: list[tuple[str, str]] = field(default_factory=list)
+    _parsed: dict[str, list[Entry]] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[tuple[str, ...], Any]:
@@ -96,7 +94,7 @@ class Results:
         found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
-            if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
+            if row.metric in MEASURED and not (row.family == frame.SIMILARITY and row.attacker):
                 own = group.setdefault(row.speaker, {})
                 before = own.get(row.metric, (math.nan, ""))[0]
                 if math.isnan(before) or row.value > before:
@@ -148,7 +146,7 @@ class Results:
 
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, metric: str,
-        family: str = VERIFICATION,
+        family: str = frame.VERIFICATION,
     ) -> Value | None:  # fmt: skip
         """A figure; None where it was not measured."""
         found = self.rows.get((family, evaluator, split, system, attacker, metric))
@@ -156,11 +154,11 @@ class Results:
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""
-        return each(self.metrics[self.metrics["family"] != UTILITY], "evaluator")
+        return each(self.metrics[self.metrics["family"] != frame.UTILITY], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:
         """Who measured `metric`, a figure of utility, in the order of the table."""
-        return each(where(self.metrics, family=UTILITY, metric=metric), "evaluator")
+        return each(where(self.metrics, family=frame.UTILITY, metric=metric), "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator, sorted."""
@@ -190,19 +188,57 @@ class Results:
         """Attackers with an equal error rate, in the order of the table."""
         return each(where(self.metrics, evaluator=evaluator, metric="eer"), "attacker")
 
-    def entries(self, kind: str, evaluator: str) -> list[dict[str, Any]]:
-        """Entries of figures.json of one evaluator, those of `targets` left out."""
-        targets, found = set(self.targets()), []
-        for entry in self.pictures.get(kind) or []:
-            of = part(entry, "where") if isinstance(entry, dict) else {}
-            if of.get("evaluator") == evaluator and of.get("system") not in targets:
-                found.append(entry)
-        return found
+    def entries(self, kind: str, evaluator: str) -> list[Entry]:
+        """Entries of figures.json of one evaluator, those of `targets` left out; UserError where
+        they are not as this version writes them."""
+        if kind not in self._parsed:
+            self._parsed[kind] = _parse_entries(self.pictures.get(kind) or [], CURVES[kind])
+        targets = set(self.targets())
+        own = [(entry["where"], entry) for entry in self._parsed[kind]]
+        return [e for of, e in own if of["evaluator"] == evaluator and of["system"] not in targets]
+
+    @property
+    def prior(self) -> Entry:
+        """The ECE of an attacker who hears nothing; UserError where figures.json has none."""
+        with _told():
+            return {name: _arrays(self.pictures["prior"][name]) for name in ("log_odds", "prior")}
 
     def note(self, what: str, why: str) -> None:
         """Something could not be had: say so in the log and in the page."""
         logger.warning("%s", why)
         self.missing.append((what, why))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Make errors of what figures.json holds a UserError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"figures.json does not hold what is drawn ({type(error).__name__}: {error}); "
+            "run stage 11 again"
+        ) from error
+
+
+def _arrays(value: Any) -> Any:
+    """Numbers of JSON as arrays; TypeError where it has neither lists nor objects of them."""
+    if isinstance(value, dict):
+        return {name: _arrays(own) for name, own in value.items()}
+    if not isinstance(value, list | None):
+        raise TypeError(f"{value!r} is no list")
+    return None if value is None else np.array(value, np.float64)
+
+
+def _parse_entries(listed: Any, needed: Sequence[str]) -> list[Entry]:
+    found = []
+    with _told():
+        for entry in listed:
+            of = {k: str(entry["where"][k]) for k in ("evaluator", "split", "system", "attacker")}
+            own = {k: _arrays(v) for k, v in entry.items() if k not in ("where", "speakers")}
+            kept = {"where": of, "speakers": [str(s) for s in entry.get("speakers", [])]} | own
+            found.append(kept | {name: kept[name] for name in needed})
+    return found
 
 
 def part(of: dict[str, Any], name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 
 from local.report import draw, findings, select, tables
@@ -16,9 +17,9 @@ from local.report.load import Group, Person, Results, part
 from local.report.papers import cards, terms_in
 from local.report.pictures import Section
 from local.report.recognisers import opinions
+from local.report.select import ICONS, Level
 from local.report.tables import Table
-from local.report.verdict import ICONS, RULES, Level
-from local.report.words import HEARD, Marked, absent, attacker, enumerate_words, render
+from local.report.words import Marked, absent, attacker, enumerate_words, render
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
@@ -44,16 +45,23 @@ class Entry:
         return self.title.partition(":")[0]
 
 
-@dataclass
 class Contents:
-    """Headings as they come, for the table of contents; gives each an anchor."""
+    """Headings as they come, for the table of contents; gives each an anchor. tree: those of level
+    2, each with those beneath it."""
 
-    entries: list[Entry] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.tree: list[Entry] = []
+        self._path: list[Entry] = []
 
     def add(self, title: str, level: int) -> str:
         """The anchor of a new heading of `level` (2 to 4)."""
-        self.entries.append(Entry(level, title, f"s{len(self.entries) + 1}"))
-        return self.entries[-1].anchor
+        entry = Entry(level, title, f"s{len(self.entries) + 1}")
+        self._path = [above for above in self._path if above.level < level]
+        (self._path[-1].beneath if self._path else self.tree).append(entry)
+        self._path.append(entry)
+        self.entries.append(entry)
+        return entry.anchor
 
     def first(self, title: str) -> str:
         """The anchor of the first heading of this title."""
@@ -67,17 +75,6 @@ class Contents:
             if (e.level == 2 and "(" not in e.title) or e.title == tables.LEGAL.title:
                 found.setdefault(e.short, e)
         return list(found.values())
-
-    def tree(self) -> list[Entry]:
-        """The headings of level 2, each with those beneath it."""
-        top = Entry(1, "", "")
-        path = [top]
-        for e in (Entry(e.level, e.title, e.anchor) for e in self.entries):
-            while path[-1].level >= e.level:
-                path.pop()
-            path[-1].beneath.append(e)
-            path.append(e)
-        return top.beneath
 
 
 class Players:
@@ -166,7 +163,7 @@ def page(
     light, dark = draw.css()
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
-        "UTILITY_MEASURES": UTILITY_MEASURES, "select": select, "tables": tables,
+        "UTILITY_MEASURES": UTILITY_MEASURES, "tables": tables,
         "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
         "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
         "people": findings.people(results), "too_weak": findings.too_weak(results),
@@ -206,7 +203,7 @@ def _shared(results: Results) -> dict[str, Any]:
     """What both the page and RESULTS.md show."""
     of_evaluators = {name: where(results.metrics, evaluator=name) for name in results.evaluators()}
     return {
-        "results": results, "findings": findings, "HEARD": HEARD, "RULES": RULES,
+        "results": results, "findings": findings, "select": select,
         "evaluators": results.evaluators(), "notes": findings.notes(results),
         "doubts": findings.doubts(results), "verdicts": tables.verdict_table(results),
         "strongest": tables.strongest_table(results.metrics),
@@ -272,16 +269,12 @@ def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, l
 
 def _counts(results: Results) -> list[tuple[str, str]]:
     """What was compared, by split: the most that any figure rests on."""
-    names = dict(zip(COUNTS, ("speakers", "segments", "target trials", "nontarget trials"),
-                     strict=True))  # fmt: skip
-    found: dict[str, dict[str, int]] = {}
-    for f in results.metrics.itertuples():
-        for column, name in names.items():
-            if (count := getattr(f, column)).isdecimal():
-                own = found.setdefault(f.split, {})
-                own[name] = max(own.get(name, 0), int(count))
-    return [(split, ", ".join(f"{count} {name}" for name, count in own.items()))
-            for split, own in found.items()]  # fmt: skip
+    names = ("speakers", "segments", "target trials", "nontarget trials")
+    counts = results.metrics[[*COUNTS]].apply(pd.to_numeric, errors="coerce")
+    most = counts.groupby(results.metrics["split"], sort=False).max()
+    told = [(split, zip(own, names, strict=True)) for split, *own in most.itertuples()]
+    return [(split, ", ".join(f"{n:.0f} {name}" for n, name in own if n == n))
+            for split, own in told if split]  # fmt: skip
 
 
 def _settings(results: Results) -> list[tuple[str, str]]:

@@ -1,203 +1,140 @@
-"""Pictures over systems: those of the first screen, DeID against G_VD, attackers, privacy against
-utility; and the plan of all pictures of the page."""
+"""All pictures of the page: those of the first screen, of one evaluator (000, Fig. 2 and 3; 001,
+Fig. 3 and 4; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
+
+A function makes one picture, or none where nothing was measured. What it shows in words stands in
+templates/sentences.jinja.
+"""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
-from local.report import draw, select
-from local.report import pictures_details as details
-from local.report.draw import Drawing, Picture
-from local.report.frame import (
-    MEASURES,
-    NOTHING,
-    SIMILARITY,
-    UTILITY,
-    UTILITY_MEASURES,
-    VERIFICATION,
-    Measure,
-    Value,
-    number,
-    percent,
-    where,
-)
-from local.report.load import Results, logger
-from local.report.select import Point, Trade, unprotected
-from local.report.words import HEARD, PROTECTED, USES, absent, attacker, enumerate_words
+from local.metrics.similarity import dominance_of_rows
+from local.report import draw, frame, select
+from local.report.draw import Drawing, Picture, dot
+from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
+from local.report.load import SETTINGS, Entry, Results
+from local.report.select import Trade
+from local.report.words import PROTECTED, USES, absent, attacker, say
+from utils.arrays import Float64
+from utils.cli import UserError
 
-_FEW = 5  # systems whose markers have room beside each other
-ALL = "all groups (lowest EER)"
-Draw = Callable[[], Drawing | None]
+_FEW = 5  # systems whose markers have room beside each other, and who share one radar
+Found = Drawing | None
 
 
 # The first screen.
 
 
-def attackers(results: Results) -> Drawing | None:
+def attackers(results: Results) -> Found:
     """EER of the attacker who decides on each system and group, and of the same evaluator without
     protection: the figures of the table above."""
     found = select.verdicts(results)
-    judged = [(i, system, own, own.verdict.attack) for i, system in enumerate(results.systems())
+    judged = [(i, f"{system}, {own.group}", own, own.verdict.attack, system)
+              for i, system in enumerate(results.systems())
               for own in found.get(system, []) if own.verdict.attack]  # fmt: skip
     if not judged:
         return None
     canvas, axes = draw.new(
-        1.1 + 0.36 * len(judged), "the strongest attacker", grid="x", xlim=(0, 51),
-        ylim=(len(judged) - 0.5, -0.5), x="EER (%)",
+        1.1 + 0.36 * len(judged), "the strongest attacker", "EER (%)", grid="x", xlim=(0, 51),
+        ylim=(len(judged) - 0.5, -0.5),
     )  # fmt: skip
-    said = []
-    for y, (i, system, own, attack) in enumerate(judged):
-        grey = {"color": draw.SOFT, "marker": "|", "markersize": 9}
+    grey = {"color": draw.SOFT, "marker": "|", "markersize": 9}
+    for y, (i, _, own, attack, _) in enumerate(judged):
         for value, look in ((attack.bare, grey), (own.eer, draw.look(i))):
             if value.defined:
-                axes.errorbar(100 * value.value, y, xerr=draw.bars(value, 100), elinewidth=0.9,
-                              capsize=2, linestyle="none", **look)  # fmt: skip
-        said.append(
-            f"{system}, {own.group}: {percent(own.eer.value)} by {attacker(attack.attacker)}, "
-            f"{attack.evaluator} (unprotected {percent(attack.bare.value)})"
-        )
-    axes.set_yticks(
-        range(len(judged)), [f"{draw.label(system)}, {own.group}" for _, system, own, _ in judged]
-    )
+                dot(axes, value, y, elinewidth=0.9, **look)
+    names = [f"{draw.label(system)}, {own.group}" for _, _, own, _, system in judged]
+    axes.set_yticks(range(len(judged)), names)
     axes.axvline(50, color=draw.SOFT, linewidth=0.8, linestyle=":")
     axes.plot([], [], "|", color=draw.SOFT, label="unprotected, by the same evaluator")
     draw.legend(canvas, 1)
-    alt = f"EERs, folded at 50 %: {'; '.join(said)}. Bars: 95 % intervals over people."
+    said = [(name, own.eer, attacker(made.attacker), made) for _, name, own, made, _ in judged]
+    alt = say("attackers", said=said)
     return Drawing(canvas, draw.slug("eer", "first"), "What an attacker can do", alt)
 
 
-def first_trade(results: Results) -> Drawing | None:
+def first_trade(results: Results) -> Found:
     """The lowest EER against words, or else quality or emotions, of all people together."""
-    found = {t.metric: t for t in reversed(select.trades(_pooled(results))) if t.points}
+    found = {t.metric: t for t in reversed(select.trades(select.pooled(results))) if t.points}
     metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
     return trade_off(found[metric], results.systems()) if metric else None
 
 
-def _pooled(results: Results) -> pd.DataFrame:
-    """The EER of the attacker who decides on each system, the lowest of all groups, with the same
-    evaluator's without protection, as if of one group; and the utility of all people together."""
-    bares, rows = unprotected(results.metrics), []
-    for system, judged in select.verdicts(results).items():
-        own = [(j, j.verdict.attack) for j in judged if j.verdict.attack]
-        if own:
-            j, attack = min(own, key=lambda pair: pair[0].eer.value)
-            eer = results.rows.get(
-                (VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
-            )
-            name = f"{attack.evaluator}, {j.group}"
-            for row in (eer, bares.get((j.split, attack.evaluator))):
-                rows += [row._replace(evaluator=name)] if row is not None else []
-    rows += [f for systems in select.uses(results.metrics).values() for f in systems.values()]
-    return pd.DataFrame(rows, columns=results.metrics.columns).assign(split=ALL)
-
-
-def most_linkable(results: Results) -> dict[str, dict[str, tuple[float, float]]]:
-    """System -> person -> linkability by the attacker and evaluator who link them most surely, and
-    by the same evaluator without protection (NaN where that was not measured)."""
-    rows = where(results.speakers, metric="linkability")
-    bare = {
-        (row.evaluator, row.split, row.speaker): row.value
-        for row in where(rows, system="original").itertuples()
-    }
-    found: dict[str, dict[str, tuple[float, float]]] = {}
-    for row in rows.itertuples():
-        own = found.setdefault(row.system, {})
-        if row.value > own.get(row.speaker, (-math.inf,))[0]:
-            before = bare.get((row.evaluator, row.split, row.speaker), math.nan)
-            own[row.speaker] = row.value, before
-    return {system: own for system, own in found.items() if own}
-
-
-def people(results: Results) -> Drawing | None:
+def people(results: Results) -> Found:
     """Each person's linkability by the worst attacker on them, sorted, a colour a system."""
-    found = most_linkable(results)
-    systems = [(i, s) for i, s in enumerate(results.systems()) if s in found]
-    if not systems:
+    found, said = select.most_linkable(results.speakers), []
+    shown = [(i, s) for i, s in enumerate(results.systems()) if s in set(found["system"])]
+    if not shown:
         return None
     canvas, axes = draw.new(
         2.9, "each person's worst attacker", "people, the most recognisable first",
         "linkability (1: linked for sure)", grid="y", ylim=(0, 1.03),
     )  # fmt: skip
-    said = []
-    for i, system in systems:
-        own = found[system]
-        names = sorted(own, key=lambda name: (-own[name][0], name))
-        x = np.arange(1, len(names) + 1)
-        axes.plot(x, [own[name][1] for name in names], "_", color=draw.SOFT, markersize=4)
-        axes.plot(x, [own[name][0] for name in names], linestyle="none", markersize=4,
+    for i, system in shown:
+        own = where(found, system=system)
+        x, values = np.arange(1, len(own) + 1), own["value"].to_numpy()
+        axes.plot(x, own["bare"].to_numpy(), "_", color=draw.SOFT, markersize=4)
+        axes.plot(x, values, linestyle="none", markersize=4,
                   label=draw.label(system), **draw.look(i))  # fmt: skip
-        sure = sum(value > 0.5 for value, _ in own.values())
-        worst = ", ".join(f"{name} {number(own[name][0])}" for name in names[:3])
-        said.append(f"{system} leaves {sure} of {len(own)} people above 0.5; worst: {worst}")
+        worst = [*zip(own["speaker"], values, strict=True)][:3]
+        said.append((system, int((values > 0.5).sum()), len(own), worst))
     axes.plot([], [], "_", color=draw.SOFT, label="unprotected, by the same evaluator")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     draw.legend(canvas)
-    alt = (
-        f"Linkability of each person by the attacker and evaluator who link them most surely: "
-        f"{'; '.join(said)}. It is the most of several attacks, so chance favours it a little."
-    )
+    alt = say("people", said=said)
     return Drawing(canvas, draw.slug("people", "worst"), "Who is still recognisable", alt)
 
 
 # One evaluator.
 
 
-def scatter(results: Results, evaluator: str) -> Drawing | None:
+def scatter(results: Results, evaluator: str) -> Found:
     """DeID (x) against G_VD (y) of all systems and splits, with intervals (000, Fig. 3)."""
-    points, left_out = [], []
     systems, splits = results.systems(), results.splits(evaluator)
+    measured: list[tuple[int, int, str, Value, Value]] = []
     for (i, system), (j, split) in product(enumerate(systems), enumerate(splits)):
-        deid, g_vd = (results.value(evaluator, split, system, "", m, SIMILARITY)
-                      for m in ("deid", "g_vd"))  # fmt: skip
-        if deid is not None and g_vd is not None:
-            if deid.defined and g_vd.defined:
-                points.append((i, j, f"{system} on {split}", deid, g_vd))
-            else:
-                left_out.append(f"{system} on {split}")
-    if not points and not left_out:
+        values = [results.value(evaluator, split, system, "", m, frame.SIMILARITY)
+                  for m in ("deid", "g_vd")]  # fmt: skip
+        if None not in values:
+            deid, g_vd = (v or NOTHING for v in values)
+            measured.append((i, j, f"{system} on {split}", deid, g_vd))
+    points = [p for p in measured if p[3].defined and p[4].defined]
+    if not measured:
         return None
     canvas, axes = draw.new(3.0, x="DeID (%): 0 = as before", y="G_VD (dB): 0 = as before",
                             grid="both")  # fmt: skip
     for i, j, _, deid, g_vd in points:
-        axes.errorbar(
-            100 * deid.value, g_vd.value, xerr=draw.bars(deid, 100), yerr=draw.bars(g_vd),
-            elinewidth=0.8, capsize=2, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)},
-        )  # fmt: skip
-    for i in sorted({p[0] for p in points}):  # colours are systems, markers are splits
-        axes.plot([], [], "s", color=draw.colour(i), markerfacecolor=draw.face(i), markersize=5,
-                  label=draw.label(systems[i]))  # fmt: skip
-    for j in sorted({p[1] for p in points}):
-        axes.plot([], [], draw.marker(j), color=draw.INK, markerfacecolor="none", markersize=5,
-                  label=draw.label(splits[j]))  # fmt: skip
+        dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
+    shown, on = sorted({p[0] for p in points}), sorted({p[1] for p in points})
+    looks = [(systems[i], "s", draw.colour(i), draw.face(i)) for i in shown]
+    looks += [(splits[j], draw.marker(j), draw.INK, "none") for j in on]
+    for name, marker, colour, face in looks:  # colours are systems, markers are splits
+        axes.plot([], [], marker, color=colour, markerfacecolor=face, markersize=5,
+                  label=draw.label(name))  # fmt: skip
     axes.axhline(0, color=draw.SOFT, linewidth=0.8, linestyle=":")
     axes.margins(0.08)
-    text = ""
     if points:
         draw.legend(canvas)
-        best, worst = (choose(points, key=lambda p: p[3].value) for choose in (max, min))
-        distinct = max(points, key=lambda p: p[4].value)
-        text = (
-            f"Old voices, {HEARD}, are hidden best by {best[2]} (DeID {percent(best[3].value)}) "
-            f"and least by {worst[2]} ({percent(worst[3].value)}); protected voices stay most "
-            f"distinct with {distinct[2]} (G_VD {number(distinct[4].value)} dB)."
-        )
-    if left_out:
-        text += f" Not drawn, being undefined or −∞: {enumerate_words(left_out)}."
+    best, worst = (choose(points, key=lambda p: p[3].value, default=None) for choose in (max, min))
+    distinct = max(points, key=lambda p: p[4].value, default=None)
+    left_out = [p[2] for p in measured if p not in points]
+    alt = say("scatter", best=best, worst=worst, distinct=distinct, left_out=left_out)
     title = "De-identification against voice distinctiveness"
-    return Drawing(canvas, draw.slug("deid_gvd", evaluator), title, text.strip())
+    return Drawing(canvas, draw.slug("deid_gvd", evaluator), title, alt)
 
 
-def eer_by_attacker(results: Results, evaluator: str, split: str) -> Drawing | None:
+def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
     """EER under attackers of rising knowledge, a line a system; gaps are said in words."""
     known = results.attackers(evaluator)
     # Where one kind of an attacker was run, its other kinds need no empty place.
@@ -215,47 +152,36 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Drawing | N
         if bare.bounded:
             axes.axhspan(100 * bare.low, 100 * bare.high, color=draw.SOFT, alpha=0.12, lw=0)
     axes.axhline(50, color=draw.SOFT, linewidth=0.8, linestyle=":", label="coin toss")
-    many, said = len(systems) > _FEW, []
+    few, best = len(systems) <= _FEW, []
+    sizes = (2.5, 5, 1.5) if few else (1, 3.5, 0.7)
+    look: dict[str, Any] = dict(zip(("capsize", "markersize", "linewidth"), sizes, strict=True))
     for i, system in enumerate(systems):
         found = {a: results.value(evaluator, split, system, a, "eer") or NOTHING for a in measured}
         eers = {a: v for a, v in found.items() if v.defined}
-        _eer_line(axes, eers, order, i, system, len(systems))
+        shift = 0.64 * ((i + 0.5) / len(systems) - 0.5)
+        ends = [draw.bars(value, 100) or [[0.0], [0.0]] for value in eers.values()]
+        axes.errorbar(
+            [order.index(a) + shift for a in eers], [100 * v.value for v in eers.values()],
+            yerr=[[end[side][0] for end in ends] for side in (0, 1)], linestyle=draw.line(i),
+            label=draw.label(system), elinewidth=0.8, **look, **draw.look(i),
+        )  # fmt: skip
         if eers:
-            best = min(eers, key=lambda a: eers[a].value)
-            eer, name = percent(eers[best].value), attacker(best)
-            holds = f"{system} holds the best attacker measured ({name}) at {eer}"
-            said.append(f"{system} {eer} ({name})" if many else holds)
+            lowest = min(eers, key=lambda a: eers[a].value)
+            best.append((system, attacker(lowest), eers[lowest].value))
     names = [attacker(a) + ("" if a in measured else "\n(not measured)") for a in order]
     axes.set_xticks(range(len(order)), names, rotation=30, ha="right", rotation_mode="anchor")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(0, max(54.0, axes.get_ylim()[1])))
     draw.legend(canvas)
-    alt = f"On {split} unprotected speech has an EER of {percent(bare.value)}; "
-    alt += "under the best attacker measured: " if many else ""
-    alt += "; ".join(said) + "; 50 % would be a coin toss."
-    if missing := [attacker(a) for a in order if a not in measured]:
-        alt += f" Not measured: {enumerate_words(missing)}, who may do better still."
+    missing = [attacker(a) for a in order if a not in measured]
+    alt = say("eer_by_attacker", split=split, bare=bare, best=best, many=not few, missing=missing)
     title = f"Equal error rate by attacker, {split}"
     return Drawing(canvas, draw.slug("eer_by_attacker", evaluator, split), title, alt)
-
-
-def _eer_line(
-    axes: Axes, eers: dict[str, Value], order: Sequence[str], i: int, system: str, n: int
-) -> None:
-    shift = 0.64 * ((i + 0.5) / n - 0.5)
-    ends = [draw.bars(value, 100) or [[0.0], [0.0]] for value in eers.values()]
-    few = n <= _FEW
-    axes.errorbar(
-        [order.index(a) + shift for a in eers], [100 * v.value for v in eers.values()],
-        yerr=[[end[side][0] for end in ends] for side in (0, 1)], linestyle=draw.line(i),
-        elinewidth=0.8, capsize=2.5 if few else 1, markersize=5 if few else 3.5,
-        linewidth=1.5 if few else 0.7, label=draw.label(system), **draw.look(i),
-    )  # fmt: skip
 
 
 # Utility.
 
 
-def trade_off(trade: Trade, systems: Sequence[str]) -> Drawing | None:
+def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     """EER of the strongest attacker (x) against utility (y), better to the right and above.
 
     systems: all of the page, whose order gives colours and markers.
@@ -269,11 +195,12 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Drawing | None:
         "EER of the strongest attacker (%): 50 = a coin toss",
         f"{m.heading}{turned}: above is better", grid="both",
     )  # fmt: skip
+    shown = [(p, draw.label(p.system), draw.look(systems.index(p.system))) for p in trade.points]
     if trade.unprotected is not None:
         grey = {"color": draw.SOFT, "marker": "*", "markerfacecolor": draw.SOFT}
-        _point(axes, m, trade.unprotected, "unprotected speech", grey)
-    for point in trade.points:
-        _point(axes, m, point, draw.label(point.system), draw.look(systems.index(point.system)))
+        shown.insert(0, (trade.unprotected, "unprotected speech", grey))
+    for p, label, look in shown:
+        dot(axes, p.privacy, p.utility, (100, m.scale), label=label, markersize=5.5, **look)
     front = trade.front()
     x, y = [100 * p.privacy.value for p in front], [m.scale * p.utility.value for p in front]
     axes.plot(x, y, color=draw.INK, linewidth=0.8, linestyle=":", drawstyle="steps-pre", zorder=1)
@@ -288,15 +215,7 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Drawing | None:
     return Drawing(canvas, name, title, trade.finding())
 
 
-def _point(axes: Axes, m: Measure, point: Point, label: str, look: dict[str, Any]) -> None:
-    axes.errorbar(
-        100 * point.privacy.value, m.scale * point.utility.value, label=label, linestyle="none",
-        xerr=draw.bars(point.privacy, 100), yerr=draw.bars(point.utility, m.scale),
-        elinewidth=0.8, capsize=2, markersize=5.5, **look,
-    )  # fmt: skip
-
-
-def by_target(results: Results, metric: str, by: str, split: str, series: str) -> Drawing | None:
+def by_target(results: Results, metric: str, by: str, split: str, series: str) -> Found:
     """Utility at each constant target voice, with that of original speech (001, Fig. 5).
 
     series: of results.target_series.
@@ -313,28 +232,451 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     if before is not None:
         axes.axhline(m.scale * before.value, color=draw.INK, ls=":", label="original speech")
     for i, value in enumerate(found.values(), 1):
-        axes.errorbar(
-            i, m.scale * value.value, yerr=draw.bars(value, m.scale), linestyle="none",
-            markersize=4, elinewidth=0.8, capsize=2, label="protected speech" if i == 1 else None,
-            **draw.look(0),
-        )  # fmt: skip
+        label = "protected speech" if i == 1 else None
+        dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
     draw.legend(canvas)
     worst, *_, best = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
-    name, said = USES[metric].capitalize(), {t: m.say(found[t].value) for t in (worst, best)}
-    alt = (
-        f"{name} by {by} on {split} at {len(found)} targets: best at {best} ({said[best]}), worst "
-        f"at {worst} ({said[worst]})"
-    )
-    alt += f"; original speech {m.say(before.value)}." if before is not None else "."
+    name, ends = USES[metric].capitalize(), [(t, m.say(found[t].value)) for t in (best, worst)]
+    alt = say("by_target", name=name, by=by, split=split, n=len(found), best=ends[0],
+              worst=ends[1], before=before and m.say(before.value))  # fmt: skip
     title = f"{name} by target voice, {series}, {split}"
     return Drawing(canvas, draw.slug("by_target", metric, by, split, series), title, alt)
+
+
+# Voice similarity.
+
+_TITLES = dict(zip(SETTINGS, ("original–original", "original–protected", "protected–protected"),
+                   strict=True))  # fmt: skip
+_NAMED = 11  # up to so many speakers their names stand beside the matrix, large enough to be read
+
+
+def similarity(results: Results, entry: Entry) -> Drawing:
+    """The matrices of one system on one split, and the zoo plot beneath (002, Fig. 6)."""
+    of, names = entry["where"], entry["speakers"]
+    oo, op, pp = (entry[f"sim_{s}"] for s in SETTINGS)
+    points = [entry[f"zoo_{s}"] / np.log(10.0) for s in SETTINGS]
+    canvas, (above, beneath) = draw.stacked(6.4, (1.9, 1))
+    _quadrants(canvas, above, np.block([[oo, op], [op.T, pp]]), names)
+    _zoo(beneath, points, names)
+    low, high = _zoo_range(results, of["evaluator"])
+    beneath.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    draw.legend(canvas)
+    subject = f"{of['system']} on {of['split']}"
+    above.set_title(subject, loc="left")
+    name = draw.slug("similarity", of["evaluator"], of["system"], of["split"])
+    at = (of["evaluator"], of["split"], of["system"], "")
+    deid, g_vd = (results.value(*at, m, frame.SIMILARITY) or NOTHING for m in ("deid", "g_vd"))
+    worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
+    row, column = np.unravel_index(int(np.argmax(others)), op.shape)
+    alt = say(
+        "similarity", system=of["system"], deid=deid, g_vd=g_vd, worst=names[worst],
+        own=(oo[worst, worst], op[worst, worst]),
+        taken=(names[row], names[column], others[row, column]),
+    )  # fmt: skip
+    title = f"Voice similarity and zoo plot, {subject}"
+    return Drawing(canvas, name, title, f"{alt} {_zoo_finding(points[1], points[2], names)}")
+
+
+def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> None:
+    """M_OO, M_OP and M_PP with one colour scale from 0 to 1; M_OP stands beneath, turned, too."""
+    n = len(names)
+    image = axes.imshow(whole, cmap="viridis", vmin=0, vmax=1, interpolation="none", aspect="equal")
+    for cut in (axes.axhline, axes.axvline):
+        cut(n - 0.5, color="white", linewidth=1.4)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    ticks = [(n - 1) / 2, n + (n - 1) / 2]
+    axes.set_xticks(ticks, ["original", "protected"])
+    axes.set_yticks(ticks, ["original", "protected"], rotation=90, va="center")
+    for row, column, text in ((0, 0, "OO"), (0, 1, "OP"), (1, 1, "PP")):
+        axes.text(
+            column * n + n - 0.9, row * n - 0.1, text, color="white", ha="right", va="top",
+            fontsize=7, fontweight="bold",
+            bbox={"facecolor": "#000000", "alpha": 0.45, "lw": 0, "pad": 1.2},
+        )  # fmt: skip
+    if n <= _NAMED:
+        short = [name if len(name) <= 8 else name[:7] + "…" for name in names]
+        for i, name in enumerate([*short, *short]):
+            axes.text(2 * n - 0.35, i, name, fontsize=draw.SMALL, va="center", ha="left")
+    bar = canvas.colorbar(image, ax=axes, location="bottom", shrink=0.8, aspect=35, pad=0.02)
+    bar.set_label("voice similarity")
+    bar.outline.set_visible(False)  # type: ignore[operator]
+
+
+def _zoo(axes: Axes, points: Sequence[Float64], names: list[str]) -> None:
+    """Mean calibrated LLR of a speaker's target pairs (x) and of its impostor pairs (y)."""
+    for i, (s, text) in enumerate(_TITLES.items()):
+        colour = draw.colour(i - 1)
+        axes.scatter(
+            points[i][:, 0], points[i][:, 1], s=16, marker=draw.marker(i), linewidths=0.9,
+            label=f"{s.upper()}: {text}", facecolors=colour if i else "none", edgecolors=colour,
+        )  # fmt: skip
+    worst = int(np.argmax(points[1][:, 0]))
+    axes.annotate(
+        draw.label(names[worst]), tuple(points[1][worst]), xytext=(4, 5),
+        textcoords="offset points", fontsize=draw.SMALL,
+    )  # fmt: skip
+    axes.axhline(0, color=draw.GRID, linewidth=0.8)
+    axes.axvline(0, color=draw.GRID, linewidth=0.8)
+    axes.set_xlabel("with own voice: mean LLR of target pairs (decades)")
+    axes.set_ylabel("with others: mean LLR (decades)")
+
+
+def _zoo_range(results: Results, evaluator: str) -> tuple[list[float], list[float]]:
+    """The lowest and the highest corner of all zoo plots of an evaluator: they share their axes."""
+    entries = results.entries("similarity", evaluator)
+    every = [entry[f"zoo_{s}"].reshape(-1, 2) for entry in entries for s in SETTINGS]
+    found = np.concatenate(every) / np.log(10.0)
+    found = found[np.isfinite(found).all(axis=1)]
+    low, high = found.min(axis=0), found.max(axis=0)
+    margin = 0.1 * np.maximum(high - low, 1e-9)
+    return (low - margin).tolist(), (high + margin).tolist()
+
+
+def _zoo_finding(op: Float64, pp: Float64, names: list[str]) -> str:
+    passing, confused = (
+        [names[i] for i in np.argsort(-found[:, 1]) if found[i, 1] > 0] for found in (op, pp)
+    )
+    worst = int(np.argmax(op[:, 0]))
+    return say("zoo", median=np.median(op[:, 0]), extent=np.ptp(op[:, 0]), worst=names[worst],
+               highest=op[worst, 0], passing=passing, confused=confused)  # fmt: skip
+
+
+# Scores and what they disclose.
+
+Profiles = list[tuple[str, Float64, int]]  # legend, ECE, number of the colour (-1: originals)
+_FEWEST = 10  # trials of a bin that has a point
+
+
+def ece(results: Results, evaluator: str, split: str, attack: str) -> Found:
+    """Oracle-calibrated profiles of one attack on all systems; D_ECE, l_w and tag in the legend."""
+    systems, said = results.systems(), []
+    lines: Profiles = []
+    for entry in results.entries("attacks", evaluator):
+        system, who = entry["where"]["system"], entry["where"]["attacker"]
+        if entry["where"]["split"] != split or who not in (attack, "unprotected"):
+            continue
+        d_ece, l_w, tag = (
+            results.value(evaluator, split, system, who, m) or NOTHING
+            for m in ("d_ece", "l_w", "tag")
+        )
+        name = "unprotected" if system == "original" else system
+        figures = (number(d_ece.value, 3), number(l_w.value), tag.tag)
+        index = systems.index(system) if system in systems else -1
+        lines.append((f"{draw.label(name)}: ({', '.join(figures)})", entry["ece"], index))
+        said.append((name, *figures))
+    if not any(index >= 0 for _, _, index in lines):
+        return None
+    canvas, axes = draw.new(3.2, f"{attacker(attack)} attacker, {split}")
+    _profiles(axes, results.prior, lines, shade=True)
+    draw.legend(canvas, 1, title="(D_ECE in bit, l_w in decades, tag)", title_fontsize=7)
+    title = f"ECE profiles, {attacker(attack)} attacker, {split}"
+    alt = say("ece", who=attacker(attack), split=split, said=said)
+    return Drawing(canvas, draw.slug("ece", evaluator, attack, split), title, alt)
+
+
+def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None:
+    x, nothing = prior["log_odds"], prior["prior"]
+    axes.plot(x, nothing, color=draw.INK, linewidth=1.2, label="prior: perfect privacy")
+    middle = len(x) // 2
+    for name, y, index in lines:
+        colour = draw.colour(index)
+        axes.plot(x, y, color=colour, linestyle=draw.line(index), label=name)
+        mark = draw.look(index) | {"marker": draw.marker(max(index, 0))}
+        axes.plot(x[middle], y[middle], markersize=4, **mark)
+        if shade and index >= 0:
+            alpha = min(0.13, 0.4 / len(lines))
+            axes.fill_between(x, y, nothing, color=colour, alpha=alpha, linewidth=0)
+    axes.set(
+        xlim=(x[0], x[-1]), ylim=(0, 1.05 if shade else 1.5), ylabel="ECE (bit)",
+        xlabel="log-odds of the prior, logit π (dot: π = 1/2)",
+    )  # fmt: skip
+    axes.grid(True)
+
+
+def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
+    """Scores of unprotected speech taken as LLR; then what random systems have learnt on a run."""
+    for entry in results.entries("attacks", evaluator):
+        if entry["where"]["attacker"] == "unprotected" and "ece_actual" in entry:
+            yield actual(entry, results.prior)
+            yield empirical(entry)
+    for entry in results.entries("calibrations", evaluator):
+        yield distortion(results, entry)
+        yield empirical(entry)
+
+
+def distortion(results: Results, entry: Entry) -> Drawing:
+    """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
+    other (002, Fig. 8)."""
+    evaluator, split, system = (entry["where"][k] for k in ("evaluator", "split", "system"))
+    subject, lines, found = f"{system} on {split}", [], {}
+    for i, (name, metric, text) in enumerate((
+        ("f0", "d_ece_f0", "run 0, oracle: D_ECE"),
+        ("f1", "d_ece_f1", "run 1, oracle: D_ECE"),
+        ("linear", "c_ece_linear", "run 1, linear from run 0: C_ECE"),
+        ("isotonic", "c_ece_isotonic", "run 1, isotonic from run 0: C_ECE"),
+    )):  # fmt: skip
+        found[name] = (
+            results.value(evaluator, split, system, "", metric, frame.CALIBRATION) or NOTHING
+        ).value
+        lines.append((f"{text} {number(found[name], 3)}", entry["ece"][name], i))
+    canvas, axes = draw.new(3.3, subject)
+    _profiles(axes, results.prior, lines, shade=False)
+    draw.legend(canvas, 1)
+    title, alt = (
+        f"Calibration learnt on another run, {subject}",
+        say("distortion", subject=subject, found=found),
+    )
+    return Drawing(canvas, draw.slug("calibration", evaluator, split, system), title, alt)
+
+
+def empirical(entry: Entry) -> Drawing:
+    """Share of target trials in bins of the posterior that an attacker states (002, Fig. 4)."""
+    of, off, few = entry["where"], [], 0
+    names = {"linear": "linear from run 0", "isotonic": "isotonic from run 0",
+             "uncalibrated": "scores taken as LLR"}  # fmt: skip
+    canvas, axes = draw.new(
+        2.8, _run(of), "posterior that the attacker states", "share of target trials",
+        grid="both", xlim=(0, 1), ylim=(0, 1),
+    )  # fmt: skip
+    axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
+    for i, (name, text) in enumerate(names.items()):
+        if name not in entry["empirical"]:
+            continue
+        bins = entry["empirical"][name]
+        stated, share, count = (bins[k] for k in ("posterior", "share", "count"))
+        enough = count >= _FEWEST
+        axes.plot(
+            stated[enough], share[enough], color=draw.colour(i + 2), marker=draw.marker(i),
+            markersize=4, linestyle=draw.line(i), linewidth=1, label=text,
+        )  # fmt: skip
+        off.append((text, np.average(np.abs(stated - share), weights=count)))
+        few += int((~enough).sum())
+    draw.legend(canvas)
+    alt = say("empirical", off=off, few=few, fewest=_FEWEST)
+    name = draw.slug("empirical", of["evaluator"], of["system"], of["split"])
+    return Drawing(canvas, name, f"Empirical calibration, {_run(of)}", alt)
+
+
+def _run(of: Mapping[str, str]) -> str:
+    if of["system"] == "original":
+        return f"unprotected speech, {of['split']}"
+    return f"run 1 of {of['system']} on {of['split']}"
+
+
+def actual(entry: Entry, prior: Entry) -> Drawing:
+    """The profile of scores taken as LLR beside that of ideal calibration (002, Fig. 7)."""
+    of, ideal, own = entry["where"], entry["ece"], entry["ece_actual"]
+    canvas, axes = draw.new(2.9, _run(of))
+    lines = [("ideally calibrated scores", ideal, 0), ("scores taken as LLR", own, 6)]
+    _profiles(axes, prior, lines, shade=False)
+    draw.legend(canvas, 1)
+    middle = len(own) // 2
+    alt = say("actual", run=_run(of), own=own[middle], ideal=ideal[middle],
+              above=(own > prior["prior"]).mean())  # fmt: skip
+    name = draw.slug("actual", of["evaluator"], of["split"])
+    return Drawing(canvas, name, f"Actual and ideal profile, {_run(of)}", alt)
+
+
+def histogram(results: Results, entry: Entry) -> Found:
+    """Shares of target and nontarget scores by bin, and the local linkability on a second axis."""
+    of, bins = entry["where"], entry["histogram"]
+    if bins is None:
+        return None
+    system, split, who = of["system"], of["split"], attacker(of["attacker"])
+    edges, d, entries = (
+        bins["edges"],
+        bins["linkability"],
+        results.entries("attacks", of["evaluator"]),
+    )
+    every = np.concatenate([e["histogram"]["edges"] for e in entries if e["histogram"]])
+    canvas, axes = draw.new(
+        2.8, f"{system}, {who}, {split}", "score of the attacker (one scale for an evaluator)",
+        "share of trials (%)",
+    )  # fmt: skip
+    for index, side, text in ((5, "non_mated", "different speakers"), (1, "mated", "same speaker")):
+        share, colour = 100 * bins[side], draw.colour(index)
+        axes.stairs(share, edges, fill=True, alpha=0.35, color=colour, label=text)
+        axes.stairs(share, edges, color=colour, linewidth=1)
+    right = axes.twinx()
+    right.stairs(d, edges, color=draw.INK, linewidth=1.3, label="local linkability D↔")
+    right.set(ylim=(0, 1.04), ylabel="D↔ (1: links for sure)")
+    right.spines.right.set_visible(True)
+    axes.set_xlim(every.min(), every.max())
+    draw.legend(canvas)
+    at = (of["evaluator"], split, system, of["attacker"])
+    d_sys = (results.value(*at, "linkability") or NOTHING).value
+    alt = say("histogram", who=who, system=system, split=split, d_sys=d_sys,
+              sure=bins["mated"][d > 0.9].sum(), defined=not math.isnan(d_sys))  # fmt: skip
+    name = draw.slug("scores", of["evaluator"], system, of["attacker"], split)
+    title = f"Scores and local linkability, {system}, {who} attacker, {split}"
+    return Drawing(canvas, name, title, alt)
+
+
+# Identity search.
+
+
+def cmc(results: Results, evaluator: str, split: str) -> Found:
+    """Share of protected segments whose speaker is among the k nearest originals, by k."""
+    systems, said = results.systems(), []
+    found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]
+    if not found:
+        return None
+    canvas, axes = draw.new(3.0, split, "rank k", "own speaker within rank k (%)", grid="both")
+    ranks = np.arange(1, len(found[0]["cmc"]) + 1)
+    for entry in found:
+        system = entry["where"]["system"]
+        i = systems.index(system) if system in systems else 0
+        axes.plot(ranks, 100 * entry["cmc"], color=draw.colour(i), linestyle=draw.line(i),
+                  label=draw.label(system))  # fmt: skip
+        said.append((system, entry["cmc"][0]))
+    chances = {"chance_clustered": ("clusters kept", ":"), "chance": ("labels mixed", "--")}
+    for key, (text, style) in chances.items():
+        mean = 100 * np.array([e[key] for e in found]).mean(axis=0)
+        axes.plot(ranks, mean, color=draw.SOFT, linestyle=style, lw=1, label=f"chance, {text}")
+    axes.set(xscale="log", ylim=(0, 102))
+    ticks = [k for k in (1, 2, 5, 10, 20, 50) if k <= len(ranks)]
+    axes.set_xticks(ticks, [str(k) for k in ticks])
+    axes.minorticks_off()
+    draw.legend(canvas)
+    alt = say("cmc", split=split, said=said, chance=found[0]["chance_clustered"][0])
+    title = f"Finding protected speakers among the originals, {split}"
+    return Drawing(canvas, draw.slug("cmc", evaluator, split), title, alt)
+
+
+# Radars of linkability.
+
+_MANY = 20  # up to so many speakers their names stand around the radar
+_NARROW = 17  # letters over one of three radars side by side
+_SHOWN = 12  # speakers with a radar over targets
+
+
+def _axes(axes: PolarAxes, n: int, names: Sequence[str] = ()) -> Float64:
+    """Set the axes up; the angle of each of `n` axes, clockwise from the top."""
+    angle = np.linspace(0, 2 * math.pi, n, endpoint=False)
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"] if names else [""] * 4)
+    axes.set_xticks(angle, [draw.label(name) for name in names] if names else [""] * n)
+    axes.tick_params(axis="x", labelsize=draw.SMALL, pad=-1)
+    axes.spines["polar"].set_color(draw.GRID)
+    return angle
+
+
+def _ring(axes: PolarAxes, angle: Float64, r: Float64, index: int, **more: Any) -> None:
+    """A closed line; index: number of the system, -1 for originals (dotted)."""
+    axes.plot(
+        np.append(angle, angle[:1]), np.append(r, r[:1]),
+        color=draw.colour(index), linestyle=draw.line(index), **more,
+    )  # fmt: skip
+
+
+def radar(results: Results, evaluator: str, split: str) -> Found:
+    """Linkability of each speaker (an axis each) under the best-informed attacker measured: all
+    systems in one radar, or one each."""
+    of = {"evaluator": evaluator, "split": split}
+    attack, own = select.best_informed(results, results.systems(), **of)
+    if len(own) < 3:
+        return None
+    before, many = select.unprotected_people(results, own.index, **of), own.shape[1] > _FEW
+    make = _apart if many else _together
+    canvas = make(results.systems(), before, own, f"{split}, {attacker(attack)} attacker")
+    said = []
+    for system, ring in own.items():
+        values = ring[np.isfinite(ring)]
+        same = ring.index[(ring > 0) & (ring >= np.where(np.isnan(before), np.inf, before))]
+        if len(values):
+            worst, best = values.idxmax(), values.idxmin()
+            said.append((system, worst, values[worst], best, values[best], [*same]))
+    alt = say("radar", split=split, who=attacker(attack), many=many, said=said)
+    title = f"Linkability by speaker, {attacker(attack)} attacker, {split}"
+    return Drawing(canvas, draw.slug("radar", evaluator, split), title, alt)
+
+
+def _together(systems: Sequence[str], before: Float64, own: pd.DataFrame, title: str) -> Canvas:
+    canvas, axes = draw.new(3.7, title, polar=True)
+    assert isinstance(axes, PolarAxes)
+    angle = _axes(axes, len(own), [*own.index] if len(own) <= _MANY else ())
+    _ring(axes, angle, before, -1, label="unprotected")
+    for system, values in own.items():
+        look = {"marker": ".", "markersize": 4, "label": draw.label(str(system))}
+        _ring(axes, angle, values.to_numpy(), systems.index(str(system)), **look)
+    draw.legend(canvas, 2)
+    return canvas
+
+
+def _apart(systems: Sequence[str], before: Float64, own: pd.DataFrame, title: str) -> Canvas:
+    """A small radar a system; speakers clockwise from the top by name."""
+    canvas, grid = draw.polars(own.shape[1], title)
+    for axes, (system, values) in zip(grid, own.items(), strict=True):
+        angle = _axes(axes, len(own))
+        _ring(axes, angle, before, -1, linewidth=1)
+        i, r = systems.index(str(system)), values.to_numpy()
+        axes.fill(angle, r, color=draw.colour(i), alpha=0.15, linewidth=0)
+        _ring(axes, angle, r, i, linewidth=1.1)
+        axes.set_title(draw.label(str(system), _NARROW), fontsize=draw.SMALL)
+    return canvas
+
+
+def targets(
+    results: Results, evaluator: str, split: str, series: str, metric: str = select.POOLED
+) -> Found:
+    """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
+
+    series: of results.target_series; metric: of `select.definitions`.
+    """
+    of = {"evaluator": evaluator, "split": split}
+    attack, table, before = select.over_targets(results, series, metric, **of)
+    n, n_voices = table.shape
+    if n_voices < 3 or not n:
+        return None
+    shown = list(range(n)) if n <= _SHOWN else [*range(_SHOWN // 2), *range(n - _SHOWN // 2, n)]
+    canvas, grid = draw.polars(len(shown), f"{split}, {attacker(attack)} attacker")
+    for axes, i in zip(grid, shown, strict=True):
+        angle = _axes(axes, n_voices)
+        _ring(axes, angle, np.full(n_voices, before[i]), -1, linewidth=1.2)
+        _ring(axes, angle, table.iloc[i].to_numpy(), 0, linewidth=1.1)
+        axes.set_title(draw.label(table.index[i], _NARROW), fontsize=draw.SMALL)
+    means = [table.iloc[i].mean() for i in (0, -1)]
+    alt = say("targets", split=split, who=attacker(attack), voices=[*table.columns],
+              speakers=[*table.index], means=means, shown=_SHOWN)  # fmt: skip
+    title = f"Linkability by target voice, {series}, {split} ({select.definition(metric)})"
+    return Drawing(canvas, draw.slug("targets", evaluator, split, series, metric), title, alt)
+
+
+def target_groups(
+    results: Results, evaluator: str, split: str, series: str, metric: str = select.POOLED
+) -> Found:
+    """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
+    of = {"evaluator": evaluator, "split": split}
+    attack, found, before = select.over_targets(results, series, metric, **of)
+    table, (n, n_voices) = found.to_numpy(), found.shape
+    if n_voices < 3 or n < 4:
+        return None
+    cut = (n + 1) // 2  # 15 and 14 of 29, as in 001
+    halves = {f"{cut} badly protected": slice(0, cut), f"{n - cut} well protected": slice(cut, n)}
+    canvas, grid = draw.polars(2, f"{split}, {attacker(attack)} attacker", columns=2)
+    for k, (axes, (what, own)) in enumerate(zip(grid, halves.items(), strict=True)):
+        angle = _axes(axes, n_voices)
+        original = np.repeat(before[own, None], n_voices, axis=1)
+        for values, index in ((original, -1), (table[own], k)):
+            mean, std = values.mean(axis=0), values.std(axis=0)
+            round_, low, high = (np.append(v, v[:1]) for v in (angle, mean - std, mean + std))
+            axes.fill_between(round_, low, high, color=draw.colour(index), alpha=0.2, linewidth=0)
+            _ring(axes, angle, mean, index, linewidth=1.2)
+        axes.set_title(what, fontsize=7)
+    said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
+    alt = say("target_groups", n=n_voices, split=split, who=attacker(attack), said=said)
+    title = f"The same for badly and well protected speakers, {series}, {split}"
+    name = draw.slug("target_groups", evaluator, split, series, metric)
+    return Drawing(canvas, name, f"{title} ({select.definition(metric)})", alt)
 
 
 # All pictures of the page.
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Pictures under one heading."""
 
     title: str
@@ -342,75 +684,61 @@ class Section:
 
 
 def _drawn(
-    results: Results, what: str, draws: Iterable[Draw], folder: Path | None
-) -> list[Picture]:
-    found = []
-    for make in draws:
-        try:
-            drawing = make()
-            if drawing is not None:
-                found.append(draw.finish(drawing, folder))
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-            # figures.json is not what this version writes: say so, and show the rest
-            why = f"figures.json does not hold what is drawn ({type(error).__name__}: {error})"
-            logger.warning("%s: %s", what, why)
-            results.missing.append((what, why + "; run stage 11 again"))
-    return found
+    results: Results, title: str, make: Callable[[], Iterable[Found]], folder: Path | None
+) -> Section:
+    """A section; where figures.json lacks what is drawn, the page says so and shows the rest."""
+    section = Section(title, [])
+    try:
+        section.pictures.extend(draw.finish(one, folder) for one in make() if one is not None)
+    except UserError as error:
+        results.note(title, str(error))
+    return section
 
 
 def draw_first(results: Results, folder: Path | None) -> list[Picture]:
     """The three pictures of the first screen; PDFs go to `folder`, if there is one."""
-    draws = [partial(make, results) for make in (attackers, people, first_trade)]
-    return _drawn(results, "the first pictures", draws, folder)
+    made = (make(results) for make in (attackers, people, first_trade))
+    return _drawn(results, "the first pictures", lambda: made, folder).pictures
 
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-    draws: list[Draw] = [partial(trade_off, trade, results.systems())
-                         for trade in select.trades(results.metrics)]  # fmt: skip
-    useful = where(results.metrics, family=UTILITY, metric=UTILITY_MEASURES)
-    measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
-    draws += [
-        partial(by_target, results, f.metric, f.evaluator, f.split, series)
-        for f, series in product(measured, results.target_series())
-    ]
-    return Section("Utility", _drawn(results, "Utility", draws, folder))
+
+    def make() -> Iterator[Found]:
+        for trade in select.trades(results.metrics):
+            yield trade_off(trade, results.systems())
+        useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
+        measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
+        for f, series in product(measured, results.target_series()):
+            yield by_target(results, f.metric, f.evaluator, f.split, series)
+
+    return _drawn(results, "Utility", make, folder)
 
 
 def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Section]:
     """Every section of one evaluator; PDFs go to `folder`, if there is one."""
     splits, known = results.splits(evaluator), results.attackers(evaluator)
-    attacked = product(splits, [a for a in PROTECTED if a in known])
-    similarity, runs, scores = (
-        results.entries(kind, evaluator) for kind in ("similarity", "calibrations", "attacks")
+    of = (results, evaluator)
+    attacked = [*product(splits, [a for a in PROTECTED if a in known])]
+    by_target = product(
+        results.target_series(), select.definitions(results), (targets, target_groups), splits
     )
-
-    def by_split(make: Callable[[Results, str, str], Drawing | None]) -> list[Draw]:
-        return [partial(make, results, evaluator, split) for split in splits]
-
-    calibrated: list[Draw] = []
-    for e in scores:
-        if e["where"]["attacker"] == "unprotected" and "ece_actual" in e:  # not in older results
-            prior = results.pictures["prior"]
-            calibrated += [partial(details.actual, e, prior), partial(details.empirical, e)]
-    for e in runs:
-        calibrated += [partial(details.distortion, results, e), partial(details.empirical, e)]
-    plan: dict[str, list[Draw]] = {
-        "Overview": [partial(scatter, results, evaluator)],
-        "Attackers": by_split(eer_by_attacker),
-        "Voice similarity": [partial(details.similarity, results, e) for e in similarity],
-        "Disclosure": [partial(details.ece, results, evaluator, *of) for of in attacked],
-        "Calibration by the attacker": calibrated,
-        "Scores and local linkability": [partial(details.histogram, results, e) for e in scores],
-        "Identity search": by_split(details.cmc),
-        "Linkability by speaker": by_split(details.radar),
+    plan: dict[str, Callable[[], Iterable[Found]]] = {
+        "Overview": lambda: [scatter(*of)],
+        "Attackers": lambda: (eer_by_attacker(*of, split) for split in splits),
+        "Voice similarity": lambda: (
+            similarity(results, e) for e in results.entries("similarity", evaluator)
+        ),
+        "Disclosure": lambda: (ece(*of, *attack) for attack in attacked),
+        "Calibration by the attacker": lambda: calibrated(*of),
+        "Scores and local linkability": lambda: (
+            histogram(results, e) for e in results.entries("attacks", evaluator)
+        ),
+        "Identity search": lambda: (cmc(*of, split) for split in splits),
+        "Linkability by speaker": lambda: (radar(*of, split) for split in splits),
     }
     if results.targets():
-        plan["Linkability by target voice"] = [
-            partial(make, results, evaluator, split, series, metric)
-            for series in results.target_series()
-            for metric in details.definitions(results)
-            for make in (details.targets, details.target_groups)
-            for split in splits
-        ]
-    return [Section(title, _drawn(results, title, draws, folder)) for title, draws in plan.items()]
+        plan["Linkability by target voice"] = lambda: (
+            make(*of, split, series, metric) for series, metric, make, split in by_target
+        )
+    return [_drawn(results, title, make, folder) for title, make in plan.items()]

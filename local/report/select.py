@@ -2,37 +2,43 @@
 summary of an evaluator."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
 from local.metrics.detection import folded
+from local.report import frame
 from local.report.frame import (
     MEASURES,
     NOTHING,
-    REIDENTIFICATION,
-    SIMILARITY,
-    UNDEFINED,
-    UTILITY,
-    UTILITY_MEASURES,
-    VERIFICATION,
     Measure,
     Value,
-    each,
     measure,
-    parse,
+    number,
     percent,
     show,
     value_of,
     where,
 )
 from local.report.load import Person, Results
-from local.report.verdict import Attack, Verdict, fold, judge
-from local.report.words import enumerate_words, group_of, target_series, target_voices
+from local.report.words import (
+    PROTECTED,
+    enumerate_words,
+    group_of,
+    say,
+    target_series,
+    target_voices,
+)
+from utils.arrays import Float64
 
 NAMED = "reid_speaker_top_1"
+ALL = "all groups (lowest EER)"
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,200 @@ def unprotected(metrics: pd.DataFrame) -> dict[tuple[str, str], Any]:
     }
 
 
+def most_linkable(speakers: pd.DataFrame) -> pd.DataFrame:
+    """Of each system and person the linkability (value) by the attacker and evaluator who link them
+    most surely, and by the same evaluator without protection (bare; NaN: not measured). The most
+    linkable first."""
+    rows = where(speakers, metric="linkability")
+    of = ["evaluator", "split", "speaker"]
+    bare = where(rows, system="original").drop_duplicates(of, keep="last")
+    most = rows.dropna(subset=["value"]).sort_values("value", ascending=False, kind="stable")
+    most = most.drop_duplicates(["system", "speaker"])
+    bare = bare[[*of, "value"]].rename(columns={"value": "bare"})
+    return most.merge(bare, "left", of).sort_values(["value", "speaker"], ascending=[False, True])
+
+
 # Verdicts.
+
+
+MARGIN = 0.4  # folded EER that the whole interval must exceed before anything is called hidden
+WEAK = 0.05  # upper end of an unprotected EER above which an evaluator judges nothing
+NO_RISE = 0.05  # a rise of the EER that is shown to be smaller than this is none
+MOSTLY, OFTEN = 0.1, 0.25  # folded EERs below which people are found mostly, often
+NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
+FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
+LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
+LEVEL = 0.05  # of the tests of naming
+POINTS = measure("eer", unit="")
+
+
+class Level(IntEnum):
+    """Verdicts, the worst first."""
+
+    NOTHING = 0
+    MOSTLY = 1
+    OFTEN = 2
+    NOW_AND_THEN = 3
+    UNJUDGED = 4
+    UNSHOWN = 5
+    HIDDEN = 6
+
+
+WORDS = {
+    Level.NOTHING: "does not anonymise",
+    Level.MOSTLY: "people are mostly found",
+    Level.OFTEN: "people are often found",
+    Level.NOW_AND_THEN: "people are found now and then",
+    Level.UNJUDGED: "cannot be judged",
+    Level.UNSHOWN: "no leak shown",
+    Level.HIDDEN: "hides from the attackers that were run",
+}
+ICONS = dict(zip(Level, "✗✗✗◐–?✓", strict=True))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attacker with an evaluator on a group of people; NaN where not measured.
+
+    eer, bare: EER on protected speech, and of the same evaluator without protection, each with its
+    95 % interval; rise: their folded difference, people resampled alike in both. named: share of
+    `people` (those with target trials) named first from all that they said, `recordings` of each;
+    chance: of that by guessing; named_bare: by the same evaluator without protection.
+    controlled: the attacker learns from protected speech or is pretrained, and a control has shown
+    that they find people whose voices change.
+    """
+
+    attacker: str
+    evaluator: str
+    eer: Value = NOTHING
+    bare: Value = NOTHING
+    rise: Value = NOTHING
+    named: float = math.nan
+    chance: float = math.nan
+    named_bare: float = math.nan
+    recordings: float = math.nan
+    people: float = math.nan
+    controlled: bool = False
+
+    @property
+    def judges(self) -> bool:
+        """Whether the evaluator knows unprotected voices well enough to be evidence."""
+        return self.bare.high <= WEAK
+
+    @property
+    def p_named(self) -> float:
+        """The probability of naming so many by guessing; 1 where it was not measured."""
+        if not math.isfinite(self.named * self.people * self.chance):
+            return 1.0
+        hits = round(self.named * self.people)
+        return float(binom.sf(hits - 1, round(self.people), self.chance))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """level and why, and the attack that the figures of the row are of (None: none is defined)."""
+
+    level: Level
+    why: str
+    attack: Attack | None
+
+    def __str__(self) -> str:
+        return f"{ICONS[self.level]} {WORDS[self.level]}" + (f": {self.why}" if self.why else "")
+
+
+def fold(eer: Value) -> Value:
+    """An EER with its interval as an attacker has it who may turn their scores round: min(e, 1 − e)
+    over all EERs of the interval."""
+    low, high = min(eer.low, 1.0 - eer.high), max(folded(eer.low), folded(eer.high))
+    return Value(folded(eer.value), low, 0.5 if eer.low <= 0.5 <= eer.high else high)
+
+
+def judge(attacks: Sequence[Attack], worst_person: float = math.nan) -> Verdict:
+    """The verdict on a system for one group of people.
+
+    worst_person: the highest linkability of one person by any attacker, 0 to 1.
+    """
+    naming = [a for a in attacks if math.isfinite(a.named)]
+    surest = min(naming, key=lambda a: (a.p_named, -a.named), default=None)
+    is_named = surest is not None and surest.p_named * len(naming) < LEVEL
+    most = max((a for a in naming if a.p_named < LEVEL), key=lambda a: a.named, default=None)
+    defined = [a for a in attacks if math.isfinite(a.eer.value)]
+    strongest = min(defined, key=lambda a: fold(a.eer).value, default=None)
+    if is_named and most is not None and most.named > NAMED_MOSTLY:
+        return Verdict(Level.NOTHING, _say_named(most), strongest or most)
+    if strongest is None:
+        return Verdict(Level.UNJUDGED, "no EER is defined", None)
+    judges = [a for a in defined if a.judges]
+    if is_named and most is not None:
+        level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
+        by_name = Verdict(level, _say_named(most), _lowest(judges) or strongest)
+    else:
+        by_name = Verdict(Level.HIDDEN, "", None)
+    by_eer = _by_eer(judges) or Verdict(Level.UNJUDGED, _say_weak(strongest), strongest)
+    found = min(by_eer, by_name, key=lambda v: v.level)
+    if found.level is not Level.HIDDEN:
+        return found
+    return _hidden(judges, naming, worst_person)
+
+
+def _lowest(attacks: Sequence[Attack]) -> Attack | None:
+    return min(attacks, key=lambda a: fold(a.eer).value, default=None)
+
+
+def _by_eer(judges: Sequence[Attack]) -> Verdict | None:
+    """The verdict by the EERs of evaluators that can hear; None without any."""
+    lowest = _lowest(judges)
+    if lowest is None:
+        return None
+    if same := [a for a in judges if a.rise.high <= NO_RISE]:
+        own = min(same, key=lambda a: a.rise.value)
+        gain = show(own.rise, POINTS)
+        return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
+    if leaks := [a for a in judges if fold(a.eer).high < 0.5 and fold(a.eer).low <= MARGIN]:
+        own = min(leaks, key=lambda a: fold(a.eer).value)
+        value = fold(own.eer).value
+        level = Level.MOSTLY if value < MOSTLY else Level.OFTEN
+        return Verdict(level if value < OFTEN else Level.NOW_AND_THEN, "", own)
+    least = min(judges, key=lambda a: _known(fold(a.eer).low))
+    if _known(low := fold(least.eer).low) <= MARGIN:
+        possible = percent(low) if math.isfinite(low) else "any size"
+        return Verdict(Level.UNSHOWN, f"but an EER down to {possible} is possible", least)
+    return Verdict(Level.HIDDEN, "", lowest)
+
+
+def _known(low: float) -> float:
+    """A bound that was not measured rules nothing out."""
+    return low if math.isfinite(low) else 0.0
+
+
+def _hidden(judges: Sequence[Attack], naming: Sequence[Attack], worst_person: float) -> Verdict:
+    """The best verdict, or why it cannot be given."""
+    lowest = _lowest(judges)
+    if naming and min(a.p_named for a in naming) < LEVEL:
+        most = min(naming, key=lambda a: a.p_named)
+        return Verdict(Level.UNSHOWN, f"but {_say_named(most)}, which may be chance", lowest)
+    if worst_person > LINKED:
+        said = f"but the worst-protected person has a linkability of {number(worst_person)}"
+        return Verdict(Level.UNSHOWN, said, lowest)
+    if not all(a.people >= FEWEST for a in judges):
+        return Verdict(Level.UNSHOWN, f"but fewer than {FEWEST} people have target trials", lowest)
+    if not naming:
+        return Verdict(Level.UNSHOWN, "but nobody tried to name people", lowest)
+    if not any(a.controlled for a in judges):
+        said = "but no control shows that these attackers find people whose voices change"
+        return Verdict(Level.UNSHOWN, said, lowest)
+    return Verdict(Level.HIDDEN, "", lowest)
+
+
+def _say_named(attack: Attack) -> str:
+    hits, people = round(attack.named * attack.people), round(attack.people)
+    return f"{hits} of {people} people are named rightly"
+
+
+def _say_weak(attack: Attack) -> str:
+    high = attack.bare.high
+    known = f"may have an EER of {percent(high)}" if math.isfinite(high) else "were not measured"
+    return f"without protection these evaluators {known}"
 
 
 @dataclass(frozen=True)
@@ -112,14 +311,14 @@ def attacks(results: Results, system: str, split: str) -> list[Attack]:
 
 
 def _attack(results: Results, f: Any) -> Attack:
-    def value(system: str, who: str, metric: str, family: str = VERIFICATION) -> Value:
+    def value(system: str, who: str, metric: str, family: str = frame.VERIFICATION) -> Value:
         return results.value(f.evaluator, f.split, system, who, metric, family) or NOTHING
 
-    reid = REIDENTIFICATION
+    reid = frame.REIDENTIFICATION
     named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
     people = value(f.system, f.attacker, "n_target_speakers").value
     if named is not None:
-        people = parse(named.n_speakers)
+        people = frame.parse(named.n_speakers)
     return Attack(
         f.attacker,
         f.evaluator,
@@ -129,7 +328,7 @@ def _attack(results: Results, f: Any) -> Attack:
         named=named.value if named else math.nan,
         chance=value(f.system, f.attacker, f"chance_{NAMED}", reid).value,
         named_bare=value("original", "unprotected", NAMED, reid).value,
-        recordings=parse(named.n_segments) / people if named and people else math.nan,
+        recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
         people=people,
     )
 
@@ -165,7 +364,7 @@ def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=UTILITY, metric=UTILITY_MEASURES)
+    own = where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -228,22 +427,13 @@ class Trade:
 
     def finding(self) -> str:
         """The front in words, who is behind it, and what it would be without protection."""
-        title, front = self.measure.title, self.front()
-        higher = "higher" if self.measure.better > 0 else "lower"
-        text = (
-            f"{self.split}, {title} by {self.recogniser}: on the Pareto front (no other system has "
-            f"both a higher EER of its strongest attacker and a {higher} {title}): "
-            f"{'; '.join(self._say(p) for p in front) or 'no system'}."
-        )
-        if others := [self._say_behind(p) for p in self.points if p not in front]:
-            text += f" Behind it: {'; '.join(others)}."
-        if bare := self.unprotected:
-            text += " Unprotected speech, by the evaluator with the lowest EER above: "
-            text += f"{self._numbers(bare)}."
-            if worse := [p.system for p in self.points if self.dominates(bare, p)]:
-                names = enumerate_words(worse, len(worse))
-                text += f" Better in neither than unprotected speech: {names}."
-        return text + (f" Not drawn: {'; '.join(self.left_out)}." if self.left_out else "")
+        m, front, bare = self.measure, self.front(), self.unprotected
+        worse = [p.system for p in self.points if bare and self.dominates(bare, p)]
+        return say(
+            "front", trade=self, title=m.title, higher="higher" if m.better > 0 else "lower",
+            front=[self._say(p) for p in front], bare=bare and self._numbers(bare), worse=worse,
+            behind=[self._say_behind(p) for p in self.points if p not in front],
+        )  # fmt: skip
 
     def _numbers(self, point: Point) -> str:
         useful = self.measure.say(point.utility.value)
@@ -267,15 +457,15 @@ class Trade:
 
 def trades(metrics: pd.DataFrame) -> list[Trade]:
     """Every split, measure of utility and recogniser that have both privacy and utility."""
-    metrics = metrics[~metrics["system"].isin(target_voices(each(metrics, "system")))]
+    metrics = metrics[~metrics["system"].isin(target_voices(frame.each(metrics, "system")))]
     privacy: dict[str, dict[str, Any]] = {}
     for s in strongest(metrics):
         privacy.setdefault(s.split, {})[s.system] = s.eer
     bares, found = unprotected(metrics), []
-    useful = where(metrics, metric=UTILITY_MEASURES)
+    useful = where(metrics, metric=frame.UTILITY_MEASURES)
     order = pd.unique(useful["metric"] + "\t" + useful["evaluator"])
     for metric, recogniser in sorted(
-        (name.split("\t") for name in order), key=lambda pair: UTILITY_MEASURES.index(pair[0])
+        (name.split("\t") for name in order), key=lambda pair: frame.UTILITY_MEASURES.index(pair[0])
     ):
         own = where(useful, metric=metric, evaluator=recogniser)
         for split in sorted(set(own["split"]) & set(privacy)):
@@ -314,13 +504,86 @@ def _points(
     return points, left_out
 
 
+def pooled(results: Results) -> pd.DataFrame:
+    """The EER of the attacker who decides on each system, the lowest of all groups, with the same
+    evaluator's without protection, as if of one group; and the utility of all people together."""
+    bares, rows = unprotected(results.metrics), []
+    for system, judged in verdicts(results).items():
+        own = [(j, j.verdict.attack) for j in judged if j.verdict.attack]
+        if own:
+            j, attack = min(own, key=lambda pair: pair[0].eer.value)
+            of = (frame.VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
+            name = f"{attack.evaluator}, {j.group}"
+            for row in (results.rows.get(of), bares.get((j.split, attack.evaluator))):
+                rows += [row._replace(evaluator=name)] if row is not None else []
+    rows += [f for systems in uses(results.metrics).values() for f in systems.values()]
+    return pd.DataFrame(rows, columns=results.metrics.columns).assign(split=ALL)
+
+
+# Linkability by speaker.
+
+POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
+ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of their trials alone
+
+
+def _by_speaker(results: Results, metric: str = POOLED, **of: str) -> pd.Series:
+    """Linkability by speaker, where it is defined."""
+    own = where(results.speakers, metric=metric, **of)
+    return own.drop_duplicates("speaker", keep="last").set_index("speaker")["value"].dropna()
+
+
+def best_informed(
+    results: Results, systems: Sequence[str], metric: str = POOLED, **of: str
+) -> tuple[str, pd.DataFrame]:
+    """The best-informed attacker of those on most systems; linkability by speaker and system."""
+    best: tuple[str, pd.DataFrame] = "", pd.DataFrame()
+    known = set(where(results.speakers, **of)["attacker"])
+    for attack in (a for a in reversed(PROTECTED) if a in known):
+        rings = {s: _by_speaker(results, metric, system=s, attacker=attack, **of) for s in systems}
+        found = pd.DataFrame({s: ring for s, ring in rings.items() if len(ring)}).sort_index()
+        if found.shape[1] > best[1].shape[1]:
+            best = attack, found
+    return best
+
+
+def unprotected_people(
+    results: Results, names: Iterable[str], metric: str = POOLED, **of: str
+) -> Float64:
+    """Linkability of these speakers without protection; NaN where there is none."""
+    plain = _by_speaker(results, metric, system="original", attacker="unprotected", **of)
+    return np.array(plain.reindex([*names]), np.float64)
+
+
+def definitions(results: Results) -> list[str]:
+    """The definitions of a speaker's linkability that were measured (docs/metrics)."""
+    measured = set(results.speakers["metric"])
+    return [POOLED, *sorted(name for name in measured if ALONE.fullmatch(name))]
+
+
+def definition(metric: str) -> str:
+    """A definition in words."""
+    alone = ALONE.fullmatch(metric)
+    return f"each speaker's trials alone, {alone[1]} bins" if alone else "densities of all trials"
+
+
+def over_targets(
+    results: Results, series: str, metric: str, **of: str
+) -> tuple[str, pd.DataFrame, Float64]:
+    """Attacker; linkability by speaker (the worst protected first) and target; and that of the
+    originals (speakers,)."""
+    attack, own = best_informed(results, results.target_series()[series], metric, **of)
+    table = own[np.isfinite(own).all(axis=1)]
+    table = table.iloc[np.argsort(-table.mean(axis=1), kind="stable")]
+    return attack, table, unprotected_people(results, table.index, metric, **of)
+
+
 # The summary of an evaluator.
 
 SUMMARY = (  # without an attacker: of the strongest one measured
     measure("eer", title="Privacy: EER"),
     measure("d_ece", title="Privacy: D_ECE"),
-    measure("deid", title="Privacy: DeID", family=SIMILARITY),
-    measure("g_vd", title="Distinctiveness: G_VD", family=SIMILARITY),
+    measure("deid", title="Privacy: DeID", family=frame.SIMILARITY),
+    measure("g_vd", title="Distinctiveness: G_VD", family=frame.SIMILARITY),
 )
 
 
@@ -353,8 +616,8 @@ def summary(results: Results, evaluator: str) -> list[Row]:
     own = where(results.metrics, evaluator=evaluator)
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
     useful = [
-        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=UTILITY, by=by)
-        for name in UTILITY_MEASURES
+        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=frame.UTILITY, by=by)
+        for name in frame.UTILITY_MEASURES
         for by in results.recognisers(name)
     ]
     found = []
@@ -368,7 +631,7 @@ def summary(results: Results, evaluator: str) -> list[Row]:
                     system,
                     "" if m.family else who,
                     m.name,
-                    m.family or VERIFICATION,
+                    m.family or frame.VERIFICATION,
                 )
                 for m in (*SUMMARY, *useful)
             }
@@ -386,7 +649,9 @@ def summary(results: Results, evaluator: str) -> list[Row]:
 
 def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> Cell:
     """The cell of a system; marked when it is the best or the worst of at least two."""
-    text = show(mine, m, unit=True, missing="–" if m.by else "not measured", undefined=UNDEFINED)
+    text = show(
+        mine, m, unit=True, missing="–" if m.by else "not measured", undefined=frame.UNDEFINED
+    )
     values = [v for v in column if v is not None and not math.isnan(v.value)]
     if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
         return Cell(text)

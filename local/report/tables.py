@@ -10,37 +10,27 @@ import pandas as pd
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report import frame, select
 from local.report.frame import (
-    CALIBRATION,
-    GAINS,
     MEASURES,
     MISSING,
     NOTHING,
-    REIDENTIFICATION,
-    SIMILARITY,
     UNDEFINED,
-    UTILITY,
-    UTILITY_MEASURES,
-    VERIFICATION,
     Measure,
     Value,
     measure,
     number,
-    percent,
     show,
     value_of,
-    values,
     where,
 )
 from local.report.load import Person, Results
-from local.report.select import Judged
-from local.report.verdict import Attack
+from local.report.select import Attack, Judged
 from local.report.words import attacker, markdown_table
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
 }
-_CONDITION_OF = {SIMILARITY: "OO-OP-PP", GAINS: "OO-OA-AA"}
+_CONDITION_OF = {frame.SIMILARITY: "OO-OP-PP", frame.GAINS: "OO-OA-AA"}
 SUBJECT = ("split", "system", "family", "attacker", "condition")
 
 
@@ -91,10 +81,11 @@ SIMILARITY_COLUMNS = _measures("deid", "g_vd", "d_diag_oo", "d_diag_op", "d_diag
 SUMMARY_COLUMNS = (
     *SIMILARITY_COLUMNS[:2],
     *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}",
-              family=VERIFICATION, attacker=a)
+              family=frame.VERIFICATION, attacker=a)
       for a in ("unprotected", "ignorant", "lazy_informed")),
-    *(measure(name, title=f"{title} lazy-informed", family=VERIFICATION, attacker="lazy_informed")
-      for name, title in (("d_ece", "D_ECE"), ("linkability", "linkability"))),
+    *(measure(name, title=f"{name.replace('d_ece', 'D_ECE')} lazy-informed",
+              family=frame.VERIFICATION, attacker="lazy_informed")
+      for name in ("d_ece", "linkability")),
 )  # fmt: skip
 CALIBRATION_COLUMNS = _measures(
     "d_ece_f0", "d_ece_f1", "c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated"
@@ -126,47 +117,50 @@ GAINS_COLUMNS = tuple(
         ("g_cllr_min_lists", "g_cllr_min"),
     )
     for name, of, who in (
-        (lists, "lists (the paper's)", GAINS),
-        (pairs, "all pairs", SIMILARITY),
+        (lists, "lists (the paper's)", frame.GAINS),
+        (pairs, "all pairs", frame.SIMILARITY),
     )
 )
 PEOPLE = {"speakers": "n_speakers"}
 SPEECH = PEOPLE | {"segments": "n_segments"}
 TRIALS = SPEECH | {"target trials": "n_target", "nontarget trials": "n_nontarget"}
 PAIRS = SPEECH | {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
-SUMMARY = Spec("Summary", SUMMARY_COLUMNS, SIMILARITY, SPEECH)
-ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, VERIFICATION, TRIALS,
+SUMMARY = Spec("Summary", SUMMARY_COLUMNS, frame.SIMILARITY, SPEECH)
+ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, frame.VERIFICATION, TRIALS,
                CONDITION)  # fmt: skip
 REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS,
-            REIDENTIFICATION, PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
+            frame.REIDENTIFICATION, PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
 GAINED = Spec(
     "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
     "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments",
-    GAINS_COLUMNS, SIMILARITY, SPEECH,
+    GAINS_COLUMNS, frame.SIMILARITY, SPEECH,
 )  # fmt: skip
 LEAKAGE = Spec("Identity leakage in embedding space, protected to original segments",
                LEAKAGE_COLUMNS, frame.LEAKAGE, SPEECH)  # fmt: skip
 LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, frame.LEGAL,
              PEOPLE, CONDITION)  # fmt: skip
-PROSODY = Spec("Prosody: protected speech beside its original", PROSODY_COLUMNS, UTILITY, SPEECH)
+PROSODY = Spec(
+    "Prosody: protected speech beside its original", PROSODY_COLUMNS, frame.UTILITY, SPEECH
+)
 SPECS = (
     SUMMARY,
     ATTACKS,
     REID,
-    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS, SIMILARITY, PAIRS),
+    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS,
+         frame.SIMILARITY, PAIRS),
     Spec("Voice similarity, as heard by evaluators trained on protected speech (VoicePAT's G_VD)",
-         SIMILARITY_COLUMNS, SIMILARITY, SPEECH, CONDITION),
+         SIMILARITY_COLUMNS, frame.SIMILARITY, SPEECH, CONDITION),
     GAINED,
     LEAKAGE,
     Spec("Calibration by an ignorant attacker who has another protected run (not defined for a "
-         "deterministic system)", CALIBRATION_COLUMNS, CALIBRATION, TRIALS),
+         "deterministic system)", CALIBRATION_COLUMNS, frame.CALIBRATION, TRIALS),
     LEGAL,
 )  # fmt: skip
 
 
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
-    found = values(metrics, *SUBJECT, "metric")
+    found = frame.values(metrics, *SUBJECT, "metric")
     named = bool(spec.attackers)
     own = where(metrics, family=spec.family, attacker=[*spec.attackers] or "")
     own = own.drop_duplicates([*SUBJECT])
@@ -200,7 +194,7 @@ def prosody_table(metrics: pd.DataFrame) -> Table:
 
 
 UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
-_USEFUL = (*UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
+_USEFUL = (*frame.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 
 def utility_table(metrics: pd.DataFrame) -> Table:
@@ -240,7 +234,7 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
     recogniser and, in brackets, what it was without protection."""
     useful = {
         (f.metric, f.evaluator, f.split, f.system): value_of(f)
-        for f in where(metrics, family=UTILITY, metric=UTILITY_MEASURES).itertuples()
+        for f in where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES).itertuples()
     }
     measured = list(dict.fromkeys(key[:2] for key in useful))
     bare, rows = select.unprotected(metrics), []
@@ -363,7 +357,9 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
                     _vocoder(own) == _vocoder(other)
                 ):  # fmt: skip
                     share = (copied.value - before.value) / rise
-                    of_it = "none" if share <= 0 else "all" if share >= 1 else percent(share, 0)
+                    of_it = (
+                        "none" if share <= 0 else "all" if share >= 1 else frame.percent(share, 0)
+                    )
                     eers = [show(v, EER) for v in (before, after, copied)]
                     gain = number(100 * rise, 1)
                     rows.append([system, split, *eers[:2], gain, copy, eers[2], of_it])

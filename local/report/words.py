@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+from functools import cache
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.protocols import attackers
+from local.report.frame import ROOT, number, percent
 
-ROOT = Path(__file__).resolve().parents[2]
 # Who is in a split, by its end.
 GROUPS = {"f": "women", "m": "men", "mixed": "women and men together"}
 PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
@@ -107,11 +108,27 @@ def enumerate_words(names: Sequence[str], most: int = 3) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def render(template: str, filters: Mapping[str, Callable[..., object]], **context: object) -> str:
-    """A template, named from the root of the project on, filled in; texts in HTML are escaped."""
+def _template(name: str, filters: Mapping[str, Callable[..., object]]) -> Template:
     environment = Environment(
         loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in template,
+        lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in name,
     )  # fmt: skip
-    environment.filters |= {"plain": plain, **filters}
-    return environment.get_template(template).render(**context)
+    environment.filters |= {"plain": plain, "number": number, "percent": percent, **filters}
+    return environment.get_template(name, globals={"HEARD": HEARD})
+
+
+def render(template: str, filters: Mapping[str, Callable[..., object]], **context: object) -> str:
+    """A template, named from the root of the project on, filled in; texts in HTML are escaped."""
+    return _template(template, filters).render(**context)
+
+
+@cache
+def _sentences() -> Any:
+    return _template(
+        "local/report/templates/sentences.jinja", {"enumerate": enumerate_words}
+    ).module
+
+
+def say(name: str, /, **told: object) -> str:
+    """The text of this name in templates/sentences.jinja, on one line."""
+    return " ".join(str(getattr(_sentences(), name)(**told)).split())
