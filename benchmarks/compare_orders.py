@@ -23,8 +23,8 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from local.report.frame import read_metrics
-from local.report.nist import Searches
 from local.report.papers import of_table
+from local.report.studies import Searches
 
 HEAD = ["figures of", "search", "alignment", "systems", "Kendall's tau", "p"]
 SYSTEMS = ("knnvc", "voxlet_like", "rasp_like", "shadow_like", "phortress_like")
@@ -85,13 +85,14 @@ def _figures(
     searches, spaces = [], []
     for system in SYSTEMS:
         leak = [
-            study.leakage(system, evaluator, p, "auc_cmc").value
-            - study.leakage(system, evaluator, p, "chance_clustered_auc_cmc").value
+            study.value(system, f"leakage_p{p}", evaluator, "auc_cmc").value
+            - study.value(system, f"leakage_p{p}", evaluator, "chance_clustered_auc_cmc").value
             for p in study.profiles
         ]
         searches.append(float(np.mean(np.abs(leak) if either_way else leak)))
         above = [
-            study.leakage(system, evaluator, p, f"above_{metric}").value for p in study.profiles
+            study.value(system, f"leakage_p{p}", evaluator, f"above_{metric}").value
+            for p in study.profiles
         ]
         spaces.append(float(np.mean(above)))
     return searches, spaces
@@ -101,7 +102,7 @@ def main() -> int:
     """Compute, print, write."""
     if len(sys.argv) != 3:
         sys.exit(f"{__doc__}")
-    study = Searches.of(read_metrics(Path(sys.argv[1], "metrics.csv")))
+    study = Searches(read_metrics(Path(sys.argv[1], "metrics.csv")))
     rows = [HEAD, *printed(), *here(study)]
     for one in rows:
         print(*one, sep="\t")

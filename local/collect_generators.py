@@ -7,55 +7,46 @@ is the file of local/find_threshold.py, REAL a folder with the capacity.tsv of r
 Generators without --attacked are "not run".
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_collection, add_labelled
-from utils.cli import make_parser, run_program
-from utils.options import add_paths
+from local.options import COMMAND_LOG, CommandLog, CorpusName, EncoderName, Labelled
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_collection(parser, "corpus-name", "encoder")
-    parser.add_argument(
-        "--generator", nargs=3, action="append", required=True,
-        metavar=("NAME", "CAPACITY", "TIME"),
-        help="A generator's name and its folders with capacity.tsv and time.json; may be given "
-        "again",
-    )  # fmt: skip
-    add_labelled(parser, "--attacked")
-    add_paths(parser, "threshold", "real", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    from pandas import concat
+@program
+def main(
+    threshold: Annotated[Path, "The file of local/find_threshold.py"],
+    real: Annotated[Path, "The folder with the capacity.tsv of real speakers"], out: OutFolder, *,
+    corpus_name: CorpusName, encoder: EncoderName, command_log: CommandLog = COMMAND_LOG,
+    generator: Annotated[
+        Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
+        "time.json; may be given again", "NAME CAPACITY TIME",
+    ],
+    attacked: Labelled = (),
+) -> None:  # fmt: skip
+    from pandas import DataFrame
 
     from local.report import generators as report
+    from utils.tables import read_json_object
 
-    threshold = report.read_threshold(args.threshold)
-    names = [name for name, _, _ in args.generator]
-    tables = [report.capacity_rows(report.REAL, args.real / "capacity.tsv")]
-    for name, capacity, seconds in args.generator:
-        tables.append(report.capacity_rows(name, Path(capacity) / "capacity.tsv"))
-        tables.append(report.time_rows(name, Path(seconds) / "time.json"))
-    tables.append(report.speech_rows(args.attacked))
-    tables.append(report.published_rows(names))
-    rows = concat(tables, ignore_index=True).astype({"value": float})
-    report.STUDY.write(
-        args.out, rows, args.command_log,
-        corpus=args.corpus_name, encoder=args.encoder, threshold=threshold,
+    rows = report.capacity_rows(report.REAL, real / "capacity.tsv")
+    for name, capacity, seconds in generator:
+        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
+        rows += report.time_rows(name, Path(seconds) / "time.json")
+    rows += report.speech_rows(attacked)
+    rows += [row for name, _, _ in generator for row in report.published_rows(name)]
+    report.Generators(DataFrame(rows, columns=report.COLUMNS)).write(
+        out, command_log, corpus=corpus_name, encoder=encoder,
+        threshold=read_json_object(threshold, "make it again with local/find_threshold.py"),
     )  # fmt: skip
-    print(f"{len(rows)} figures of {len(names)} generators written to {args.out}")
-    return 0
+    print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
 
 
 if __name__ == "__main__":

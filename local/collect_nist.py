@@ -7,42 +7,32 @@ figure a row), run.json (where they came from, for keep_results.py) and RESULTS.
 paper's Tables 5 to 8, with the printed figures beside.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_collection, add_labelled
-from utils.cli import make_parser, run_program
+from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFolder
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_collection(parser, "corpus-name")
-    add_labelled(parser, "--figures", required=True)
-    parser.add_argument("out", type=Path, metavar="OUT")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled,
+    command_log: CommandLog = COMMAND_LOG,
+) -> None:  # fmt: skip
     from pandas import DataFrame
 
     from local.report.frame import METRICS
     from local.report.gather import labelled, tabulate
-    from local.report.nist import STUDY
+    from local.report.studies import Searches
 
-    corpus = {"corpus": args.corpus_name}
-    folders = labelled(args.figures)
+    folders, corpus = labelled(figures), {"corpus": corpus_name}
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
-    figures = DataFrame(rows, columns=METRICS)
-    STUDY.write(args.out, figures, args.command_log, corpus=args.corpus_name)
-    print(f"{len(rows)} figures of {len(folders)} folders written to {args.out}")
-    return 0
+    Searches(DataFrame(rows, columns=METRICS)).write(out, command_log, corpus=corpus_name)
+    print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
 
 
 if __name__ == "__main__":

@@ -17,134 +17,104 @@ conf.json, a picture, clip or attack of which something is missing is left out a
 report. That is an error beyond --allow-loss.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import add_collection, add_labelled
-from utils.cli import make_parser, natural, run_program
-from utils.options import add_allow_loss
+from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
+from utils.cli import COMMON, natural, run_program
+from utils.commands import program
+from utils.options import OutFolder
 from utils.tables import atomic_write
 
+AllowLoss = Annotated[
+    int, "The number of folders, settings, pictures, attacks and clips that may be lost; more are "
+    "an error", "N", natural, COMMON,
+]  # fmt: skip
+TIMED = (
+    "A stage of a system that is done {}: FOLDER, which a step made with logs, of the speech whose "
+    "durations stand in AUDIO/utt2dur; given again, its folders are added up"
+)
+Timed = Sequence[tuple[str, str, str, str]]
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    add_collection(parser, "corpus-name")
-    parser.add_argument(
-        "--corpus-note", default="", metavar="TEXT", help="What a reader must know of the speech"
-    )
-    add_labelled(parser, "--figures")
-    _add_list(
-        parser, "--attack", ("FOLDER", "TRIALS", "SCORES"),
+
+@program
+def main(
+    out: OutFolder, *, corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
+    figures: Labelled = (),
+    corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
+    attack: Annotated[
+        Sequence[tuple[Path, Path, Path]],
         "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "
-        "may be given again",
-    )  # fmt: skip
-    _add_list(
-        parser, "--runs", ("FOLDER", "TRIALS", "SCORES_F0", "SCORES_F1"),
+        "may be given again", "FOLDER TRIALS SCORES",
+    ] = (),
+    runs: Annotated[
+        Sequence[tuple[Path, Path, Path, Path]],
         "The score folders of two runs of a random system, for the calibration curves",
-    )  # fmt: skip
-    _add_list(
-        parser, "--speech", ("SYSTEM", "DATA", "PROTECTED_DATA"),
+        "FOLDER TRIALS SCORES_F0 SCORES_F1",
+    ] = (),
+    speech: Annotated[
+        Sequence[tuple[str, str, str]],
         "The data directories of a system: settings, and the speech that clips are cut from",
-    )  # fmt: skip
-    for often, text in (
-        ("each", "each time that speech is protected"),
-        ("once", "once, or by the attacker"),
-    ):
-        _add_list(
-            parser, f"--timed-{often}", ("SYSTEM", "STAGE", "AUDIO", "FOLDER"),
-            f"A stage of a system that is done {text}: FOLDER, which a step made with logs, of the "
-            "speech whose durations stand in AUDIO/utt2dur; given again, its folders are added up",
-        )  # fmt: skip
-    parser.add_argument(
-        "--clips", type=natural, default=10, metavar="N",
-        help="The number of speakers with clips, of each system and split; 0: none",
-    )  # fmt: skip
-    add_allow_loss(parser, "folders, settings, pictures, attacks and clips")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    return parser
+        "SYSTEM DATA PROTECTED_DATA",
+    ] = (),
+    timed_each: Annotated[
+        Timed, TIMED.format("each time that speech is protected"), "SYSTEM STAGE AUDIO FOLDER"
+    ] = (),
+    timed_once: Annotated[
+        Timed, TIMED.format("once, or by the attacker"), "SYSTEM STAGE AUDIO FOLDER"
+    ] = (),
+    clips: Annotated[
+        int, "The number of speakers with clips, of each system and split; 0: none", "N", natural
+    ] = 10,
+    allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
+    from pandas import DataFrame
 
-
-def _add_list(
-    parser: argparse.ArgumentParser, name: str, words: tuple[str, ...], text: str
-) -> None:
-    parser.add_argument(
-        name, nargs=len(words), action="append", metavar=words, default=[], help=text
-    )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    import pandas as pd
-
+    from local.report import gather as of
+    from local.report import origin
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.gather import (
-        Stage,
-        cut_clips,
-        gather,
-        join_stages,
-        labelled,
-        load_speech,
-        tabulate_all,
-        timings,
-    )
     from local.report.load import Results
-    from local.report.origin import attacks as records_of
-    from local.report.origin import check_losses, origin, settings_of_systems, steps
 
-    def write_json(name: str, value: object) -> None:
-        with atomic_write(args.out / name) as stream:
-            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
-            stream.write("\n")
-
-    folders = labelled(args.figures)
-    figures, speakers, no_figures = tabulate_all(folders, args.corpus_name)
-    attacks, runs = (
-        [[Path(w) for w in words] for words in lists] for lists in (args.attack, args.runs)
-    )
+    folders = of.labelled(figures)
+    rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
-    pictures, no_pictures = gather(folders, used, attacks, runs)
-    records, no_records = records_of([scores for *_, scores in attacks])
-    systems, no_settings = settings_of_systems(args.speech)
+    pictures, no_pictures = of.gather(folders, used, attack, runs)
+    records, no_records = origin.attacks([scores for *_, scores in attack])
+    systems, no_settings = origin.settings_of_systems(speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
-    check_losses(missing, args.allow_loss)  # before anything is written
-    people = with_numbers(pd.DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
-    speech = load_speech(args.speech)
-    clips, no_clips = cut_clips(Results(speakers=people), speech, args.clips, args.out)
-    check_losses([*missing, *no_clips], args.allow_loss)
-    write_frame(args.out / "per_speaker.csv", SPEAKERS, speakers)
-    write_json("figures.json", pictures)
-    write_json("clips.json", clips)
+    origin.check_losses(missing, allow_loss)  # before anything is written
+    people = with_numbers(DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
+    heard = of.load_speech(speech)
+    cut, no_clips = of.cut_clips(Results(speakers=people), heard, clips, out)
+    missing += no_clips
+    origin.check_losses(missing, allow_loss)
     stages = [
-        Stage(system, name, [Path(audio)], [Path(folder)], protects)
-        for protects, lists in ((True, args.timed_each), (False, args.timed_once))
+        of.Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        for protects, lists in ((True, timed_each), (False, timed_once))
         for system, name, audio, folder in lists
     ]
-    times = timings(join_stages(stages), args.corpus_name)
-    write_frame(args.out / "rtf.csv", TIMINGS, times)
     run = {
-        "corpus": args.corpus_name,
-        "corpus_note": args.corpus_note,
-        "origin": origin(args.command_log),
-        "systems": systems,
-        "steps": steps(used),
-        "attacks": records,
-        "missing": [*missing, *no_clips],
-    }
-    write_json("run.json", run)
-    write_frame(args.out / "metrics.csv", METRICS, figures)
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": origin.origin(command_log),
+        "systems": systems, "steps": origin.steps(used), "attacks": records, "missing": missing,
+    }  # fmt: skip
+    times = of.timings(of.join_stages(stages), corpus_name)
+    write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
+    write_frame(out / "rtf.csv", TIMINGS, times)
+    for name, value in (("figures", pictures), ("clips", cut), ("run", run)):
+        with atomic_write(out / f"{name}.json") as stream:
+            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
+            stream.write("\n")
+    write_frame(out / "metrics.csv", METRICS, rows)
     print(
-        f"{len(figures)} figures of {len(used)} comparisons ({len(folders)} read, "
-        f"{len(no_figures)} left out) and {len(clips)} pairs of clips written to {args.out}"
+        f"{len(rows)} figures of {len(used)} comparisons ({len(folders)} read, "
+        f"{len(no_figures)} left out) and {len(cut)} pairs of clips written to {out}"
     )
-    return 0
 
 
 if __name__ == "__main__":

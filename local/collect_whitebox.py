@@ -5,42 +5,35 @@ RESULTS is a folder that local/collect_results.py made of the study's figures. T
 and standard deviations over constant targets, beside the paper's; then each target and speaker.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from local.options import ResultsFolder
+from utils.cli import run_program
+from utils.commands import program
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--target", nargs=2, action="append", required=True, metavar=("SYSTEM", "DATA"),
-        help="A target's system, and a set that was protected with it; may be given again",
-    )  # fmt: skip
-    parser.add_argument("results", type=Path, metavar="RESULTS")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    results: ResultsFolder,
+    *,
+    target: Annotated[
+        Sequence[tuple[str, str]],
+        "A target's system, and a set that was protected with it; may be given again",
+        "SYSTEM DATA",
+    ],
+) -> None:
     from local.report.load import load_results
-    from local.report.study import write_text
-    from local.report.whitebox import STUDY, Targets, read_target
+    from local.report.studies import Targets, read_target, write_text
 
-    voices = {system: read_target(Path(data)) for system, data in args.target}
-    found = Targets(load_results(args.results), voices)
-    told = found.results.run.get("origin")
-    text = STUDY.page(found, told if isinstance(told, dict) else {})
-    write_text(args.results / "RESULTS.md", text)
-    count = len(found.results.metrics)
-    print(f"{count} figures of {len(voices)} targets tabulated in {args.results}")
-    return 0
+    voices = {system: read_target(Path(data)) for system, data in target}
+    study = Targets(load_results(results), voices)
+    write_text(results / "RESULTS.md", study.page(study.results.origin))
+    print(f"{len(study.figures)} figures of {len(voices)} targets tabulated in {results}")
 
 
 if __name__ == "__main__":

@@ -7,45 +7,39 @@ command) and origin.json (commit, date, machine, versions, the digest of the tab
 rendered from it by render_tables.py.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.report.origin import keep
-from utils.cli import UserError, make_parser, run_program
-from utils.options import add_paths
+from local.options import ResultsFolder
+from utils.cli import BadValue, run_program
+from utils.commands import program
+from utils.options import OutFolder
 
 
 def _renaming(text: str) -> tuple[str, str]:
     path, found, name = text.partition("=")
     if not (path and found and name):
-        raise UserError(f"--name {text}: expected PATH=NAME, such as /data/LibriSpeech=LIBRISPEECH")
+        raise BadValue(f"expected PATH=NAME, such as /data/LibriSpeech=LIBRISPEECH, not {text!r}")
     return path, name
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument(
-        "--name", type=_renaming, action="append", default=[], metavar="PATH=NAME",
-        help="What to write in the command for a path of this machine; may be given again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--command", default="", metavar="TEXT", help="The command, where the run recorded none"
-    )
-    add_paths(parser, "results", "out")
-    return parser
+@program
+def main(
+    results: ResultsFolder, out: OutFolder, *,
+    name: Annotated[
+        Sequence[tuple[str, str]],
+        "What to write in the command for a path of this machine; may be given again",
+        "PATH=NAME", _renaming,
+    ] = (),
+    command: Annotated[str, "The command, where the run recorded none", "TEXT"] = "",
+) -> None:  # fmt: skip
+    from local.report.origin import keep
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    table = keep(args.results, args.out, dict(args.name), args.command)
-    print(f"{args.out}: {table} command.txt origin.json")
-    return 0
+    print(f"{out}: {keep(results, out, dict(name), command)} command.txt origin.json")
 
 
 if __name__ == "__main__":

@@ -10,61 +10,51 @@ Whatever is missing of RESULTS is named in the page. Clips let people be heard: 
 them out.
 """
 
-import argparse
 import shutil
 import sys
-from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
-from utils.options import add_paths
+from local.options import ResultsFolder
+from utils.cli import run_program
+from utils.commands import program
+from utils.options import OutFolder
 from utils.tables import atomic_write
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("--no-audio", action="store_true", help="Leave the clips out")
-    parser.add_argument(
-        "--pdf",
-        action="store_true",
-        help="Write each picture as PDF, too, which takes twice as long",
-    )
-    add_paths(parser, "results", "out")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
+@program
+def main(
+    results: ResultsFolder, out: OutFolder, *,
+    no_audio: Annotated[bool, "Leave the clips out"] = False,
+    pdf: Annotated[bool, "Write each picture as PDF, too, which takes twice as long"] = False,
+) -> None:  # fmt: skip
     from local.report.load import load_results
     from local.report.page import markdown, page
     from local.report.pictures import draw_all, draw_first, draw_utility
 
-    results, folder = load_results(args.results), args.out / "figures"
+    found, folder = load_results(results), out / "figures"
     if folder.is_dir():
         shutil.rmtree(folder)  # of an older report
-    args.out.mkdir(parents=True, exist_ok=True)
-    figures = folder if args.pdf else None
+    out.mkdir(parents=True, exist_ok=True)
+    figures = folder if pdf else None
     if figures is not None:
         figures.mkdir()
-    first, utility = draw_first(results, figures), draw_utility(results, figures)
-    sections = {name: draw_all(results, name, figures) for name in results.evaluators()}
-    with atomic_write(args.out / "RESULTS.md") as stream:
-        stream.write(markdown(results))
-    with atomic_write(args.out / "report.html") as stream:
-        stream.write(page(results, first, sections, utility, with_audio=not args.no_audio))
+    first, utility = draw_first(found, figures), draw_utility(found, figures)
+    sections = {name: draw_all(found, name, figures) for name in found.evaluators()}
+    with atomic_write(out / "RESULTS.md") as stream:
+        stream.write(markdown(found))
+    with atomic_write(out / "report.html") as stream:
+        stream.write(page(found, first, sections, utility, with_audio=not no_audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)
-    size = (args.out / "report.html").stat().st_size / 1e6
+    size = (out / "report.html").stat().st_size / 1e6
     print(
-        f"{args.out}/report.html: {n_pictures} pictures, {len(results.missing)} missing results, "
+        f"{out}/report.html: {n_pictures} pictures, {len(found.missing)} missing results, "
         f"{size:.1f} MB"
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """What several programs of the assessment are asked, and how they write figures."""
 
-import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from utils.cli import COMMON, UserError, natural
 from utils.tables import atomic_write
@@ -22,29 +21,14 @@ AGAIN = "A further set, counted together with the first; may be given again"
 CorpusName = Annotated[str, "The name of the corpus", "NAME"]
 EncoderName = Annotated[str, "The name of the encoder", "NAME"]
 CommandLog = Annotated[Path, "The log of the recipe's commands", "FILE"]
-
-
-def add_collection(parser: argparse.ArgumentParser, *names: str) -> None:
-    """What a program is asked that gathers results; names: of things that results
-    are of, such as corpus-name."""
-    for name in names:
-        thing = name.removesuffix("-name")
-        parser.add_argument(
-            f"--{name}", required=True, metavar="NAME", help=f"The name of the {thing}"
-        )
-    parser.add_argument(
-        "--command-log", type=Path, default=Path("exp/cmdline.log"), metavar="FILE",
-        help="The log of the recipe's commands",
-    )  # fmt: skip
-
-
-def add_labelled(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
-    """An option with a folder of figures and what it speaks of (local/report/gather.py)."""
-    words = ("FOLDER", "SPLIT", "GENDER", "SYSTEM", "FAMILY", "ATTACKER", "EVALUATOR", "CONDITION")
-    parser.add_argument(
-        name, nargs=len(words), action="append", metavar=words, default=[], **more,
-        help="A folder of figures and what it speaks of, - for nothing; may be given again",
-    )  # fmt: skip
+COMMAND_LOG = Path("exp/cmdline.log")
+ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]
+Labelled = Annotated[
+    Sequence[tuple[str, str, str, str, str, str, str, str]],
+    "A folder of figures and what it speaks of, - for nothing; may be given again",
+    "FOLDER SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION",
+]
+Pages = Annotated[Sequence[Path], "Markdown pages", "PAGE"]
 
 
 # ---- Figures as a JSON file: infinities as text, undefined figures as null.

@@ -17,41 +17,35 @@ trained several times) or targets (the white box over constant voices). Others:
 With --check the exit status is 1 when a page is not what its data say.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import make_parser, run_program
+from local.options import Pages
+from utils.cli import run_program
+from utils.commands import program
 from utils.tables import atomic_write
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("--check", action="store_true", help="Only say which pages would change")
-    parser.add_argument("pages", type=Path, nargs="+", metavar="PAGE")
-    return parser
+@program
+def main(
+    pages: Pages, *, check: Annotated[bool, "Only say which pages would change"] = False
+) -> int:
+    from local.report.marks import render_page
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    from local.report.overview import render_page
-
-    changed = []
-    for page in args.pages:
+    changed = 0
+    for page in pages:
         text = render_page(page)
         if text == page.read_text(encoding="utf-8"):
             continue
-        changed.append(page)
-        print(f"{page}: {'is not what its data say' if args.check else 'rendered'}")
-        if not args.check:
+        changed += 1
+        print(f"{page}: {'is not what its data say' if check else 'rendered'}")
+        if not check:
             with atomic_write(page) as stream:
                 stream.write(text)
-    return int(args.check and bool(changed))
+    return int(check and changed > 0)
 
 
 if __name__ == "__main__":

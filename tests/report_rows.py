@@ -49,3 +49,15 @@ def write_table(path: Path, kind: Any, rows: Iterable[Any]) -> None:
 def read_table(path: Path, kind: Any) -> list[Any]:
     """Read it again."""
     return [kind(*row) for row in read_frame(path, COLUMNS[kind]).itertuples(index=False)]
+
+
+def metrics_csv(text: str) -> str:
+    """metrics.csv of lines `split system family attacker evaluator condition metric value [low
+    high]`; - for nothing."""
+    lines = [",".join(METRICS)]
+    for row in filter(None, map(str.split, text.splitlines())):
+        split, *words = ("" if word == "-" else word for word in row)
+        gender = split.rpartition("_")[2] if "_" in split else ""
+        values = ["c", split, gender, *words, "", ""][:12]
+        lines.append(",".join([*values, "13,120,99,1210,aa"]))
+    return "\n".join(lines) + "\n"

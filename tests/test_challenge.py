@@ -1,5 +1,6 @@
 """The challenges' protocols, averages and result files."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,10 @@ from local.protocols.attackers import read_protocol
 from local.report.challenge import averages, category, read_results
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
-from utils.cli import UserError
+from tests.refusals import refuses
+from tests.report_rows import metrics_csv
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
-HEADER = (
-    "corpus,split,gender,system,family,attacker,evaluator,condition,metric,value,low,high,"
-    "n_speakers,n_segments,n_target,n_nontarget,settings"
-)
 # As 2024's tools write it, with figures of B2 that the challenge published.
 THEIRS = """---- Time: 28-03-24_19:00 ----
 
@@ -116,21 +114,16 @@ def test_a_result_file_of_2026_joins_several_runs(
 def test_figures_of_a_recipe_become_a_result_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [
-        ("libri_test_f", "theirs", "verification,semi_informed", "ecapa_full/cosine", "eer", 0.31),
-        ("libri_test_m", "theirs", "verification,semi_informed", "ecapa_full/cosine", "eer", 0.33),
-        ("libri_test_m", "theirs", "verification,ignorant", "ecapa_full/cosine", "eer", 0.5),
-        ("libri_test_m", "theirs", "verification,semi_informed", "another/cosine", "eer", 0.01),
-        ("libri_test_f", "original", "verification,unprotected", "ecapa_full/cosine", "eer", 0.08),
-        ("libri_test", "theirs", "utility,", "moonshine", "wer", 0.06),
-        ("libri_test", "b2", "utility,", "moonshine", "wer", 0.1),
-    ]
-    (tmp_path / "metrics.csv").write_text(
-        HEADER + "\n" + "".join(
-            f"c,{split},,{system},{who},{by},AA,{metric},{value},,,9,9,,,aa\n"
-            for split, system, who, by, metric, value in rows
-        )
-    )  # fmt: skip
+    data = """
+    libri_test_f theirs verification semi_informed ecapa_full/cosine AA eer 0.31
+    libri_test_m theirs verification semi_informed ecapa_full/cosine AA eer 0.33
+    libri_test_m theirs verification ignorant ecapa_full/cosine AA eer 0.5
+    libri_test_m theirs verification semi_informed another/cosine AA eer 0.01
+    libri_test_f original verification unprotected ecapa_full/cosine AA eer 0.08
+    libri_test theirs utility - moonshine AA wer 0.06
+    libri_test b2 utility - moonshine AA wer 0.1
+    """
+    (tmp_path / "metrics.csv").write_text(metrics_csv(data))
     words = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "theirs"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     assert "libri_test: average EER 32.000 %, category 3 of 4 (at least 30 %)" in (
@@ -144,8 +137,8 @@ def test_figures_of_a_recipe_become_a_result_file(
         ("eer", "libri_test_f", False): pytest.approx(0.08),
         ("wer", "libri_test", True): pytest.approx(0.06),
     }
-    with pytest.raises(UserError, match="no figure of b3 that VoicePrivacy 2024 asks for"):
-        main([str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "b3"])
+    asked = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "b3"]
+    refuses("no figure of b3 that VoicePrivacy 2024 asks for", main, asked)
 
 
 def test_categories() -> None:
@@ -153,39 +146,25 @@ def test_categories() -> None:
     assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "has no section such as"),
-        (
-            "---- ASR results ----\ndataset split asr WER\n0 libri dev anon x\n",
-            ":3: no row of a ASR",
-        ),
-        ("---- ASR results ----\na b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
-    ],
-)
-def test_bad_result_files(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "f").write_text(text)
-    with pytest.raises(UserError, match=said):
-        read_results(tmp_path / "f")
+ONE = "privacy: {attacker: a, sets: {t: [a]}}\n"
+WORDS = "---- ASR results ----\n"
+BAD = [
+    (read_results, "", "has no section such as"),
+    (read_results, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
+    (read_results, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
+    (read_protocol, "challenge: x\n", "privacy: attacker and sets are expected"),
+    (read_protocol, ONE.replace("[a]}", "[a, b]}, weights: [1]"), "weights: 1 for 2 splits"),
+    (read_protocol, f"{ONE}words: 3\n", "words: 3; a list of names"),
+    (read_protocol, f"{ONE}colour: red\n", "colour"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("challenge: x\n", "privacy: attacker and sets are expected"),
-        (
-            "privacy: {attacker: a, sets: {t: [a, b]}, weights: [1]}\n",
-            "weights: 1 for 2 splits",
-        ),
-        ("privacy: {attacker: a, sets: {t: [a]}}\nwords: 3\n", "words: 3; a list of names"),
-        ("privacy: {attacker: a, sets: {t: [a]}}\ncolour: red\n", "colour"),
-    ],
-)
-def test_bad_protocols(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(UserError, match=said):
-        read_protocol(tmp_path / "p.yaml")
+@pytest.mark.parametrize(("read", "text", "said"), BAD)
+def test_bad_result_files_and_protocols(
+    tmp_path: Path, read: Callable[[Path], object], text: str, said: str
+) -> None:
+    (tmp_path / "f.yaml").write_text(text)
+    refuses(said, read, tmp_path / "f.yaml")
 
 
 def test_a_protocol_is_followed_but_for_what_the_command_says(
@@ -202,8 +181,8 @@ def test_a_protocol_is_followed_but_for_what_the_command_says(
     assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
     assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
     assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
-    with pytest.raises(UserError, match=r"vpc1999.yaml is missing; the nearest names are: vpc"):
-        follow_protocol(Asked(values | {"protocol": "vpc1999"}))
+    other = Asked(values | {"protocol": "vpc1999"})
+    refuses("vpc1999.yaml is missing; the nearest names are: vpc", follow_protocol, other)
 
 
 def test_a_participants_folder_holds_the_originals_too(tmp_path: Path) -> None:
@@ -213,8 +192,7 @@ def test_a_participants_folder_holds_the_originals_too(tmp_path: Path) -> None:
             folder = tmp_path / f"{name}{suffix}/wav"
             folder.mkdir(parents=True)
             soundfile.write(folder / f"{name}-1.wav", np.zeros(100), 16000)
-    with pytest.raises(UserError, match="is there twice"):
-        find_speech(tmp_path)
+    refuses("is there twice", find_speech, tmp_path)
     found = find_speech(tmp_path, "_anon")
     assert all("_anon/wav/" in path for path in found.values()) and len(found) == 2
     (tmp_path / "libri_test_trials_f_anon/wav.scp").write_text(

@@ -1,7 +1,6 @@
 """A made-up participant of each VoicePrivacy challenge: their folder, through the whole recipe."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,15 @@ import soundfile
 from local.report.challenge import read_results
 from local.report_challenge import main as report
 from tests.corpus_trees import make_recipe
-from utils.archives import ArchiveWriter
+from tests.making import write_archive
+from tests.recipes import run_recipe
 from utils.seeds import make_rng
+from utils.tables import invert, write_id_lists, write_map
 
 SUFFIX = {"2020": "_anon", "2022": "_anon", "2024": "_mcadams", "2026": "_mine"}
 ROOT = Path(__file__).resolve().parents[1]
-GENDER = dict(
-    zip(
-        ("11", "12", "13", "21", "22", "23", *(f"3{n}" for n in range(8))),
-        "fffmmmfmfmfmfm",
-        strict=True,
-    )
-)
+SPEAKERS = ["11", "12", "13", "21", "22", "23", "30", "31", "32", "33", "34", "35", "36", "37"]
+GENDER = dict(zip(SPEAKERS, "fffmmmfmfmfmfm", strict=True))
 SUBSET = {spk: "train-clean-360" if spk[0] == "3" else "test-clean" for spk in GENDER}
 ROLES = {"enrolls": ("100-0", "100-1"), "trials": ("200-0", "200-1")}
 
@@ -67,11 +63,10 @@ def write_lists(data: Path, name: str) -> None:
     """A data directory of the organisers, as they give it to participants: without audio."""
     utts, folder = SETS[name], data / name
     folder.mkdir(parents=True)
-    speakers = dict.fromkeys(utt.split("-")[0] for utt in utts)
-    (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in utts))
-    own = {s: " ".join(u for u in utts if u.startswith(f"{s}-")) for s in speakers}
-    (folder / "spk2utt").write_text("".join(f"{s} {u}\n" for s, u in own.items()))
-    (folder / "spk2gender").write_text("".join(f"{s} {GENDER[s]}\n" for s in speakers))
+    spk_of = {utt: utt.split("-")[0] for utt in utts}
+    write_map(folder / "utt2spk", spk_of)
+    write_id_lists(folder / "spk2utt", invert(spk_of))
+    write_map(folder / "spk2gender", {spk: GENDER[spk] for spk in spk_of.values()})
     if name.endswith("enrolls"):
         (folder / "enrolls").write_text("".join(f"{utt}\n" for utt in utts))
         return
@@ -91,8 +86,8 @@ def protect(data: Path, name: str, suffix: str, table: str) -> None:
     for utt in SETS[name]:
         speak(folder / f"wav/{utt}.wav", utt, f"{data}{suffix}")
     if table:
-        rows = (f"{utt} {table}/{name}{suffix}/wav/{utt}.wav\n" for utt in SETS[name])
-        (folder / "wav.scp").write_text("".join(rows))
+        paths = {utt: f"{table}/{name}{suffix}/wav/{utt}.wav" for utt in SETS[name]}
+        write_map(folder / "wav.scp", paths)
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +113,13 @@ def write_xvectors(folder: Path, systems: tuple[str, ...]) -> None:
     names += [f"{name}_{system}" for name in SETS for system in systems]
     names += [f"train_{system}_utt" for system in systems]
     for name in names:
-        with ArchiveWriter(folder / name / "xvector") as writer:
-            for utt in utterances("123"):
-                kept = 0.5 if name.endswith((*systems, "_utt")) else 1.0
-                voice = make_rng(0, "voice", utt.split("-")[0]).standard_normal(6)
-                vector = kept * voice + make_rng(0, name, utt).standard_normal(6)
-                writer.write(utt, vector.astype(np.float32))
+        kept = 0.5 if name.endswith((*systems, "_utt")) else 1.0
+        made = {}
+        for utt in utterances("123"):
+            voice = make_rng(0, "voice", utt.split("-")[0]).standard_normal(6)
+            vector = kept * voice + make_rng(0, name, utt).standard_normal(6)
+            made[utt] = vector.astype(np.float32)
+        write_archive(folder / name / "xvector", made)
 
 
 def cheap(protocol: str, folder: Path) -> Path:
@@ -139,10 +135,9 @@ def cheap(protocol: str, folder: Path) -> Path:
 def test_a_participant_of_each_year_gets_a_result_file(
     participants: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    conf = "corpus_name=small evaluation=libri_test evaluators=given:given/plda nj=1 bootstrap=0"
     folder = make_recipe(tmp_path / "recipe", "librispeech")
-    (folder / "conf/recipe.conf").write_text(
-        "corpus_name=small\nevaluation=libri_test\nevaluators=given:given/plda\nnj=1\nbootstrap=0\n"
-    )
+    (folder / "conf/recipe.conf").write_text("\n".join([*conf.split(), ""]))
     (folder / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
     systems = tuple(f"y{year}" for year in SUFFIX)
     write_xvectors(folder / "given", systems)
@@ -150,10 +145,9 @@ def test_a_participant_of_each_year_gets_a_result_file(
 
     def run(years: tuple[str, ...], *options: str) -> None:
         external = " ".join(f"y{year}={participants[year]},suffix={SUFFIX[year]}" for year in years)
-        words = ["./run.sh", "--corpus", str(corpus), "--systems=", "--external", external]
+        words = ["--corpus", str(corpus), "--systems=", "--external", external]
         words += [f"--prepare-options=--lists {participants[years[-1]]}", *options]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        run_recipe(folder, *words)
 
     run(("2020", "2022", "2024"), "--attackers", "lazy_informed semi_informed_backend")
     capsys.readouterr()

@@ -7,9 +7,9 @@ import pytest
 
 from local.make_report import main as make_report
 from local.report import select, tables
+from local.report.findings import opinions
 from local.report.page import markdown
 from local.report.pictures import trade_off
-from local.report.recognisers import opinions
 from local.report.select import Trade
 from tests.browser import opened
 from tests.report_rows import Figure, SpeakerFigure, frame, named, results, write_table

@@ -3,8 +3,6 @@
 import csv
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +13,13 @@ from local.metrics.detection import eer_threshold
 from local.report.generators import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
-from tests.test_recipe import LINKS, TINY
-from utils.archives import ArchiveWriter
-from utils.cli import UserError
-from utils.settings import settings_text
+from tests.making import write_archive
+from tests.recipes import TEMPLATE, TINY, run_recipe
+from tests.refusals import refuses
+from tests.test_studies import study
+from utils.datadir import write_data_dir
 
-ROOT = Path(__file__).resolve().parents[1]
 D = 16
-CONF = """
-corpus_name=small
-evaluation=small_test
-evaluators="tiny/cosine"
-prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 3 \
---enrol-utterances 1 --train-speakers 12 --train-utterances 3"
-bootstrap=20
-nj=1
-"""
 
 
 @pytest.mark.parametrize(
@@ -59,25 +48,16 @@ def write_sources(folder: Path, n_speakers: int = 6) -> tuple[Path, Path]:
     """x-vectors of two utterances of each speaker, their means, and a data directory."""
     rng = np.random.default_rng(1)
     data, xvectors = folder / "data", folder / "xvectors"
-    for path in (data, xvectors):
-        path.mkdir(parents=True)
     utts = {f"s{s}-{u}": f"s{s}" for s in range(n_speakers) for u in range(2)}
     genders = {f"s{s}": "fm"[s % 2] for s in range(n_speakers)}
-    tables: dict[str, dict[str, str]] = {
-        "utt2spk": utts,
-        "spk2utt": {s: f"{s}-0 {s}-1" for s in genders},
-        "spk2gender": genders,
-        "utt2dur": dict.fromkeys(utts, "4.0"),
+    tables = {
+        "utt2spk": utts, "spk2gender": genders, "utt2dur": dict.fromkeys(utts, "4.0"),
         "wav.scp": {utt: f"{utt}.wav" for utt in utts},
-    }
-    for name, rows in tables.items():
-        (data / name).write_text("".join(f"{key} {value}\n" for key, value in rows.items()))
-    with ArchiveWriter(xvectors / "xvector") as writer:
-        for utt in utts:
-            writer.write(utt, rng.standard_normal(D).astype(np.float32))
-    with ArchiveWriter(xvectors / "spk_xvector") as writer:
-        for speaker in genders:
-            writer.write(speaker, rng.standard_normal(D).astype(np.float32))
+    }  # fmt: skip
+    write_data_dir(data, tables)
+    for name, keys in (("xvector", utts), ("spk_xvector", genders)):
+        made = {key: rng.standard_normal(D).astype(np.float32) for key in keys}
+        write_archive(xvectors / name, made)
     return xvectors, data
 
 
@@ -94,7 +74,7 @@ def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path
 
     conf.write_text("generator: {name: random, averaged: 1}\n")
     assert measure(words(*given, *asked)) == 0
-    rows = {(r.n, r.figure): r.value for r in capacity_rows("random", out).itertuples()}
+    rows = {(r["n"], r["figure"]): r["value"] for r in capacity_rows("random", out)}
     # One of 4 speakers of the source's gender, of whom 8 are there: one pair in 8 is one voice.
     assert rows["400", "share_above_threshold"] == pytest.approx(1 / 8, abs=0.02)
     assert rows["400", "max_cosine"] == pytest.approx(1)
@@ -104,11 +84,11 @@ def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path
 
     conf.write_text("generator: {name: average, cohort: 2}\n")
     assert measure(words(*given, *asked)) == 0
-    found = {*capacity_rows("average", out)["n"]}
+    found = {row["n"] for row in capacity_rows("average", out)}
     assert found == {"5", "12"}  # as many as sources
 
     assert measure(words(*asked[:-2], pool[0], out)) == 0
-    assert {(r.indices, r.n) for r in capacity_rows(REAL, out).itertuples()} == {("real", "8")}
+    assert {(r["indices"], r["n"]) for r in capacity_rows(REAL, out)} == {("real", "8")}
 
 
 def test_time_is_by_vector_and_by_second_of_speech(tmp_path: Path) -> None:
@@ -127,19 +107,15 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     conf, out, threshold = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "threshold.json"
     conf.write_text("generator: {name: random}\n")
     pool = ("--pool", sources[0], "--pool-data", sources[1])
-    with pytest.raises(UserError, match="no source to make pseudo-speakers of; give --sources"):
-        measure(words(*pool, conf, out))
-    with pytest.raises(UserError, match="this generator needs --pool XVECTORS"):
-        measure(words("--sources", *sources, "--", conf, out))
     threshold.write_text('{"eer": 0.1}')
-    with pytest.raises(UserError, match=r"no JSON file with a `threshold`"):
-        measure(words("--threshold", threshold, "--", conf, out))
-    with pytest.raises(UserError, match="a cosine, from -1 to 1"):
-        measure(words("--threshold", "1.5", "--", conf, out))
+    for asked, message in (
+        (pool, "no source to make pseudo-speakers of; give --sources"),
+        (("--sources", *sources, "--"), "this generator needs --pool XVECTORS"),
+        (("--threshold", threshold, "--"), "no JSON file with a `threshold`"),
+        (("--threshold", "1.5", "--"), "a cosine, from -1 to 1"),
+    ):
+        refuses(message, measure, words(*asked, conf, out))
     assert not out.exists()
-    out.write_text("#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\nkeys\t5\t0.1\n")
-    with pytest.raises(UserError, match=r"out:2: a value is missing or no number"):
-        capacity_rows("random", out)
 
 
 def write_measured(folder: Path) -> list[str]:
@@ -163,7 +139,8 @@ def write_measured(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path) -> None:
-    assert collect(write_measured(tmp_path)) == 0
+    asked = write_measured(tmp_path)
+    assert collect(asked) == 0
     text = (tmp_path / "out/RESULTS.md").read_text()
     assert "| idmap_mlp | unseen | 100 | 0.250 | −0.500 | 0.900 | 4,950 | 1 % |" in text
     assert "| idmap_mlp | *Liu et al. 2025* | 2,000,000 | 0.550 | −0.350 | 0.980 |  |  |" in text
@@ -172,77 +149,39 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path)
     assert json.loads((tmp_path / "out/run.json").read_text())["origin"]["commit"]
     with (tmp_path / "out/generators.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert {(r["generator"], r["of"]) for r in rows} == {
-        ("real", "here"),
-        ("idmap_mlp", "here"),
-        ("idmap_mlp", "004"),
-    }
+    of = {(r["generator"], r["of"]) for r in rows}
+    assert of == {("real", "here"), ("idmap_mlp", "here"), ("idmap_mlp", "004")}
     pictures = [(tmp_path / f"out/capacity.{kind}").read_bytes() for kind in ("pdf", "svg")]
     assert all(len(picture) > 5000 for picture in pictures)
     assert b"mathdefault" not in pictures[1]  # numbers are written as such
-    assert collect(write_measured_again(tmp_path)) == 0
+    assert collect(asked) == 0
     assert [(tmp_path / f"out/capacity.{k}").read_bytes() for k in ("pdf", "svg")] == pictures
 
 
-def write_measured_again(folder: Path) -> list[str]:
-    shutil.rmtree(folder / "real")
-    shutil.rmtree(folder / "odd|name")
-    return write_measured(folder)
-
-
 @pytest.mark.slow
-def test_the_recipe_on_a_small_corpus(tmp_path: Path) -> None:
-    for name in LINKS:
-        (tmp_path / name).symlink_to(ROOT / name)
-    for script in ("run.sh", "generators.sh"):
-        (tmp_path / script).symlink_to(ROOT / "egs/TEMPLATE" / script)
-    (tmp_path / "prepare.sh").symlink_to(ROOT / "egs/synth/prepare.sh")
-    for part in ("encoders", "systems", "generators"):
-        (tmp_path / "conf" / part).mkdir(parents=True)
-    (tmp_path / "conf/recipe.conf").write_text(CONF)
-    (tmp_path / "conf/encoders/tiny.yaml").write_text(TINY.replace("steps: 30", "steps: 5"))
-    conf = ROOT / "egs/TEMPLATE/conf"
+def test_the_recipe_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
+    study(world, tmp_path, "generators.sh", "random", "idmap_mlp", "psd_xi")
     xi = TINY.replace("embedding: 24", "embedding: 24\n  pooling: xi").replace("30", "5")
     (tmp_path / "conf/encoders/tiny_xi.yaml").write_text(xi)
-    for name in ("random", "idmap_mlp", "psd_xi"):
-        text = settings_text(conf / f"systems/{name}.yaml")
-        (tmp_path / f"conf/systems/{name}.yaml").write_bytes(text)
-    text = (conf / "generators/idmap_mlp.yaml").read_text()
+    (tmp_path / "conf/generators").mkdir()
+    text = (TEMPLATE / "conf/generators/idmap_mlp.yaml").read_text()
     text = re.sub(r"\bsteps: \d+", "steps: 60", text)
     (tmp_path / "conf/generators/idmap_mlp.yaml").write_text(text)
-
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        print(done.stdout[-3000:], done.stderr[-2000:])
-        return done
-
-    asked = ("./generators.sh", "--generators", "random idmap_mlp", "--sizes", "50 200")
-    refused = run(*asked)
-    assert refused.returncode == 2 and "make it with ./run.sh --stop-stage 0" in refused.stderr
-    refused = run(*asked, "--vectors", "0")
-    assert refused.returncode == 2 and "--vectors: '0'; a whole number above 0" in refused.stderr
-    assert run("./run.sh", "--systems", "random", "--stop-stage", "0").returncode == 0
-    done = run(*asked, "--vectors", "30")
-    assert done.returncode == 0
-    results = tmp_path / "exp/generators/tiny/results"
-    with (results / "generators.csv").open() as stream:
+    asked = ("--generators", "random idmap_mlp", "--sizes", "50 200", "--vectors", "30")
+    run_recipe(tmp_path, *asked, script="generators.sh")
+    with (tmp_path / "exp/generators/tiny/results/generators.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     measured = {(r["generator"], r["indices"], r["n"]) for r in rows if r["figure"] == "pairs"}
     assert measured >= {
-        ("real", "real", "12"),
-        ("random", "keys", "200"),
-        ("idmap_mlp", "unseen", "200"),
-        ("idmap_mlp", "seen", "12"),
-        ("idmap_mlp", "mixed", "50"),
-    }
-    assert {r["generator"] for r in rows if r["figure"] == "rtf" and r["of"] == "here"} == {
-        "random",
-        "idmap_mlp",
-    }
-    again = run(*asked, "--vectors", "30", "--stage", "1")
+        ("real", "real", "12"), ("random", "keys", "200"), ("idmap_mlp", "unseen", "200"),
+        ("idmap_mlp", "seen", "12"), ("idmap_mlp", "mixed", "50"),
+    }  # fmt: skip
+    timed = {r["generator"] for r in rows if r["figure"] == "rtf" and r["of"] == "here"}
+    assert timed == {"random", "idmap_mlp"}
+    again = run_recipe(tmp_path, *asked, "--stage", "1", script="generators.sh")
     assert "nothing to do: all" in again.stdout
 
     frames = ("--voice-encoder", "tiny_xi", "--systems", "psd_xi", "--stage", "4")
-    assert run("./run.sh", *frames, "--stop-stage", "5").returncode == 0
+    run_recipe(tmp_path, *frames, "--stop-stage", "5")
     assert (tmp_path / "exp/generators/tiny_xi/psd/variance.scp").is_file()
     assert (tmp_path / "data/small_test_trials_f_psd_xi/pseudo.tsv").is_file()

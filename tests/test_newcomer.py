@@ -4,11 +4,11 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
-import click
 import pytest
+
+from tests.test_options import options
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -87,15 +87,7 @@ def test_a_program_of_the_pages_exists_and_knows_its_options(page: str, command:
     words = words_of(command)
     program = next(word for word in words if word.endswith(".py"))
     assert (ROOT / program).is_file(), page
-    module = import_module(program.removesuffix(".py").replace("/", "."))
-    if hasattr(module, "get_parser"):
-        known = set(module.get_parser()._option_string_actions)
-    else:
-        command = module.main.command()
-        if isinstance(command, click.Group):
-            (name,) = [word for word in words if word in command.commands]
-            command = command.commands[name]
-        known = {"--help", *(word for option in command.params for word in option.opts)}
+    known = {"--help", *(option.name for option in options(Path(program), words))}
     for word in words:
         assert not word.startswith("--") or word.partition("=")[0] in known, page
 

@@ -13,7 +13,6 @@ from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
 from tests.making import voice
 from tests.refusals import refuses
-from utils.cli import UserError
 from utils.tables import read_map, write_map
 
 
@@ -85,12 +84,11 @@ def test_silero_that_is_not_there_or_another_is_one_line(
 
     audio._silero.cache_clear()
     monkeypatch.setattr("importlib.metadata.distribution", missing)
-    with pytest.raises(UserError, match=r"is not installed; install silero-vad==6\.2\.3"):
-        DETECTORS["silero"].detect(np.zeros(1024))
+    detect, wave = DETECTORS["silero"].detect, np.zeros(1024)
+    refuses(r"is not installed; install silero-vad==6\.2\.3", detect, wave)
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Wheel())
     (tmp_path / Path(audio.SILERO_FILE).name).write_bytes(b"other")
-    with pytest.raises(UserError, match=r"is not the file of silero-vad 6.2.3; .*--vad webrtc"):
-        DETECTORS["silero"].detect(np.zeros(1024))
+    refuses(r"is not the file of silero-vad 6.2.3; .*--vad webrtc", detect, wave)
 
 
 def test_groups_and_durations() -> None:

@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 from local.keep_results import main as keep
-from local.report.nist import printed_trials
 from local.report.origin import KEPT
 from local.report.papers import FOLDER, VERDICTS, claims, of_table, paper_table, published
-from utils.cli import UserError
+from local.report.studies import Searches
+from tests.refusals import refuses
+from tests.report_rows import frame, metrics_csv
 from utils.digests import sha256
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADER = (
-    "corpus,split,gender,system,family,attacker,evaluator,condition,metric,value,low,high,"
-    "n_speakers,n_segments,n_target,n_nontarget,settings"
-)
 
 
 @pytest.mark.parametrize("paper", sorted(path.stem for path in FOLDER.glob("00*.tsv")))
@@ -32,8 +29,7 @@ def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
     found = {(r.system, r.set, r.metric): r.number for r in rows}
     assert found["B1", "libri_test_trials_f", "deid"] == pytest.approx(0.9785)
     assert found["B1", "libri_test_trials_f", "g_vd"] == -10.45
-    with pytest.raises(UserError, match=r"002\.tsv: no table 9; known: 2, 3, 4"):
-        of_table("002", "9")
+    refuses(r"002\.tsv: no table 9; known: 2, 3, 4", of_table, "002", "9")
 
 
 def test_means_of_004_are_those_of_its_rows() -> None:
@@ -45,8 +41,9 @@ def test_means_of_004_are_those_of_its_rows() -> None:
 
 def test_unprotected_eers_of_seo_stand_under_trial_set_1_alone() -> None:
     """Under trial set 2 the paper has a dash; both of our tables had the figures."""
+    study = Searches(frame([]))
     first, second = (
-        [str(cell) for row in printed_trials(trial).rows for cell in row if row[0] != "system"]
+        [cell for row in study.printed("5", trial).values() for cell in row]
         for trial in ("trial1", "trial2")
     )
     assert "3.75" in first and "3.75" not in second
@@ -70,9 +67,8 @@ def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None
 
 def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run/metrics.csv").write_text(
-        f"{HEADER}\nc,own_f,f,mcadams,similarity,,e/cosine,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
-    )
+    figure = "own_f mcadams similarity - e/cosine OO-OP-PP deid 0.5 0.4 0.6"
+    (tmp_path / "run/metrics.csv").write_text(metrics_csv(figure))
     words = [
         "002:2",
         "run",
@@ -90,14 +86,14 @@ def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
 
 
 def test_a_system_has_a_row_with_ours_of_several_sets_by_another_attacker(tmp_path: Path) -> None:
-    (tmp_path / "metrics.csv").write_text(
-        f"{HEADER}\n"
-        "c,t_f,f,bn_wgan,similarity,,e/plda,OO-OP-PP,deid,0.5,0.4,0.6,9,9,,,aa\n"
-        "c,t_m,m,bn_wgan,similarity,,e/plda,OO-OP-PP,deid,0.7,0.6,0.8,9,9,,,aa\n"
-        "c,t_m,m,wgan,similarity,,e/plda,OO-OP-PP,deid,0.1,0.0,0.2,9,9,,,aa\n"
-        "c,t_f,f,bn_wgan,verification,semi_informed_backend,e/plda,AA,eer,0.25,0.2,0.3,9,9,9,9,aa\n"
-        "c,t_f,f,bn_wgan,verification,semi_informed,e/cosine,AA,eer,0.15,0.1,0.2,9,9,9,9,aa\n"
-    )
+    data = """
+    t_f bn_wgan similarity - e/plda OO-OP-PP deid 0.5 0.4 0.6
+    t_m bn_wgan similarity - e/plda OO-OP-PP deid 0.7 0.6 0.8
+    t_m wgan similarity - e/plda OO-OP-PP deid 0.1 0.0 0.2
+    t_f bn_wgan verification semi_informed_backend e/plda AA eer 0.25 0.2 0.3
+    t_f bn_wgan verification semi_informed e/cosine AA eer 0.15 0.1 0.2
+    """
+    (tmp_path / "metrics.csv").write_text(metrics_csv(data))
     both = "sets=libri_dev_and_libri_test:t_f,libri_dev_and_libri_test:t_m"
     words = [".", "evaluators=e/plda", "prefix=bn_", "systems=RS,GAN_N"]
     table = paper_table(["004:II", *words, both, "rows=systems"], tmp_path / "page.md")
@@ -105,8 +101,8 @@ def test_a_system_has_a_row_with_ours_of_several_sets_by_another_attacker(tmp_pa
     empty, shown = ([str(cell) for cell in row] for row in table.rows)
     assert empty == ["RS", "−1.684", "98.43", "", ""]
     assert shown[2:] == ["98.93", "50.00 [40.00, 60.00]", "70.00 [60.00, 80.00]"]
-    with pytest.raises(UserError, match=r"several sets beside libri_dev_and_.* need rows=systems"):
-        paper_table(["004:II", *words, both], tmp_path / "page.md")
+    several = r"several sets beside libri_dev_and_.* need rows=systems"
+    refuses(several, paper_table, ["004:II", *words, both], tmp_path / "page.md")
 
     one = ["sets=libri_test_trials_f:t_f", "attackers=semi_informed:semi_informed_backend"]
     table = paper_table(["004:I", *words, *one, "rows=systems"], tmp_path / "page.md")
@@ -116,11 +112,12 @@ def test_a_system_has_a_row_with_ours_of_several_sets_by_another_attacker(tmp_pa
 
 def test_a_bad_mark_of_a_paper_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    for words in (["002:2", "run"], ["002:2", "colour=red"]):
-        with pytest.raises(UserError, match=r"page\.md: table: paper takes"):
-            paper_table(words, page)
-    with pytest.raises(UserError, match="no published figures of 009; known: 000 001"):
-        paper_table(["009:1"], page)
+    for words, said in (
+        (["002:2", "run"], r"page\.md: table: paper takes"),
+        (["002:2", "colour=red"], r"page\.md: table: paper takes"),
+        (["009:1"], "no published figures of 009; known: 000 001"),
+    ):
+        refuses(said, paper_table, words, page)
 
 
 def test_every_claim_has_a_verdict_and_a_reason() -> None:
@@ -132,19 +129,21 @@ def test_every_claim_has_a_verdict_and_a_reason() -> None:
 
 
 def run_folder(tmp_path: Path, command: str) -> Path:
-    (tmp_path / "metrics.csv").write_text(HEADER + "\n")
+    (tmp_path / "metrics.csv").write_text(metrics_csv(""))
     told = {"origin": {"command": command, "commit": "abc", "date": "2026-01-01"}}
     (tmp_path / "run.json").write_text(json.dumps(told))
     return tmp_path
 
 
-def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", KEPT)
+def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path, table: str) -> None:
     run = run_folder(tmp_path, "./run.sh --corpus /data/x/LibriSpeech --nj 2")
+    (run / "metrics.csv").rename(run / table)
     assert keep(["--name", "/data/x/LibriSpeech=LIBRISPEECH", str(run), str(tmp_path / "o")]) == 0
     assert (tmp_path / "o/command.txt").read_text() == "./run.sh --corpus LIBRISPEECH --nj 2\n"
     origin = json.loads((tmp_path / "o/origin.json").read_text())
-    table = (tmp_path / "o/metrics.csv").read_bytes()
-    assert origin["commit"] == "abc" and origin["metrics.csv"] == f"sha256:{sha256(table)}"
+    kept = (tmp_path / "o" / table).read_bytes()
+    assert origin["commit"] == "abc" and origin[table] == f"sha256:{sha256(kept)}"
 
 
 @pytest.mark.parametrize(
@@ -155,18 +154,8 @@ def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path) -> None:
 def test_a_run_that_nobody_could_repeat_is_not_kept(
     tmp_path: Path, command: str, message: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
-        keep([str(run_folder(tmp_path, command)), str(tmp_path / "o")])
+    refuses(message, keep, [str(run_folder(tmp_path, command)), str(tmp_path / "o")])
     assert not (tmp_path / "o").exists()
-
-
-def test_generators_are_kept_with_their_command_and_origin(tmp_path: Path) -> None:
-    run = run_folder(tmp_path, "./generators.sh --nj 1")
-    (run / "metrics.csv").rename(run / "generators.csv")
-    assert keep([str(run), str(tmp_path / "o")]) == 0
-    origin = json.loads((tmp_path / "o/origin.json").read_text())
-    table = (tmp_path / "o/generators.csv").read_bytes()
-    assert origin["generators.csv"] == f"sha256:{sha256(table)}"
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ from local.metrics.detection import D_ECE_MAX
 from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
 from local.report import findings as said_of
 from local.report import pictures
-from local.report.cards import TERMS, cards, terms_in
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
 from local.report.frame import SIMILARITY, number, percent
 from local.report.load import Results, load_results
 from local.report.origin import origin
 from local.report.page import Contents, cell, page, without_constants
+from local.report.papers import TERMS, cards, terms_in
 from local.report.pictures import Section
 from local.report.select import summary as rows
 from local.report.tables import GAINED

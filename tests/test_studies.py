@@ -1,10 +1,8 @@
 """The NIST suite and the white-box study: lists, programs, tables, and both on a small corpus."""
 
-import csv
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +19,14 @@ from local.report.gather import tabulate as tabulate_figures
 from local.report.tables import REID, tabulate
 from steps.join_xvectors import main as join
 from tests.conftest import MakeDataDir
-from tests.report_rows import named
-from tests.test_recipe import LINKS, TINY
+from tests.recipes import TEMPLATE, copy_world, make_corpus_folder, run_recipe, take_systems
+from tests.refusals import refuses
+from tests.report_rows import Figure, named, read_table
 from utils.archives import ArchiveWriter, read_vectors
-from utils.cli import LossError, UserError
-from utils.settings import settings_text
+from utils.cli import LossError
 from utils.tables import read_map
 from utils.trials import read_trials
 
-ROOT = Path(__file__).resolve().parents[1]
 SPEAKERS = {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b", "b-2": "b", "c-1": "c"}
 
 
@@ -66,12 +63,10 @@ def test_nist_lists_heed_sessions_and_genders_and_not_the_order() -> None:
 
 
 def test_nist_lists_that_cannot_be_made() -> None:
-    with pytest.raises(UserError, match="b: has no gender"):
-        make_segment_lists(SPEAKERS, {"a": "f", "c": "m"})
-    with pytest.raises(UserError, match="trial1: no nontarget trial can be made of 3 segments"):
-        make_segment_lists(dict.fromkeys(("a-1", "a-2", "a-3"), "a"))
-    with pytest.raises(UserError, match="trial1: no target trial"):
-        make_segment_lists({"a-1": "a", "b-1": "b"})
+    refuses("b: has no gender", make_segment_lists, SPEAKERS, {"a": "f", "c": "m"})
+    alone = dict.fromkeys(("a-1", "a-2", "a-3"), "a")
+    refuses("trial1: no nontarget trial can be made of 3 segments", make_segment_lists, alone)
+    refuses("trial1: no target trial", make_segment_lists, {"a-1": "a", "b-1": "b"})
 
 
 def test_nist_lists_by_the_program(
@@ -85,8 +80,8 @@ def test_nist_lists_by_the_program(
     assert f"trial1  {n_target} target, {len(trials) - n_target} nontarget" in printed
     assert (tmp_path / "out/cross/utt2spk").read_text().startswith("a-000-p1 a\n")
     training = make_data_dir(tmp_path / "training", {"b": 1, "d": 1})
-    with pytest.raises(UserError, match=r"data: speaker b \(1 in all\) is in .*training, too"):
-        make_trials(["--training", str(training), str(data), str(tmp_path / "refused")])
+    asked = ["--training", str(training), str(data), str(tmp_path / "refused")]
+    refuses(r"data: speaker b \(1 in all\) is in .*training, too", make_trials, asked)
     assert not (tmp_path / "refused").exists()
 
 
@@ -98,10 +93,9 @@ def test_xvectors_of_two_runs_are_told_apart(tmp_path: Path) -> None:
     assert join([str(out), f"p1={tmp_path / 'one'}", f"p2={tmp_path / 'two'}"]) == 0
     found = read_vectors(out / "xvector.scp")
     assert {key: float(value[0]) for key, value in found.items()} == {"a-1-p1": 0, "a-1-p2": 1}
-    with pytest.raises(UserError, match=r"a-1-p1 is there twice"):
-        join([str(out), f"p1={tmp_path / 'one'}", f"p1={tmp_path / 'two'}"])
-    with pytest.raises(UserError, match="NAME=FOLDER or FOLDER is expected"):
-        join([str(out), "p1="])
+    twice = [str(out), f"p1={tmp_path / 'one'}", f"p1={tmp_path / 'two'}"]
+    refuses("a-1-p1 is there twice", join, twice)
+    refuses("NAME=FOLDER or FOLDER is expected", join, [str(out), "p1="])
 
 
 def soften(data: Path) -> None:
@@ -129,9 +123,9 @@ def test_foreign_speech_that_is_none_is_one_line(
         soften(theirs)
         soundfile.write(theirs / "s2-000.wav", samples, 16000)
     utt = "s1-000" if samples is None else "s2-000"
-    with pytest.raises(UserError, match=f"wav.scp: {utt}: .*{said}") as error:
-        check_external([str(original), str(theirs), str(tmp_path / "out")])
-    assert "\n" not in str(error.value) and not (tmp_path / "out").exists()
+    asked = [str(original), str(theirs), str(tmp_path / "out")]
+    refuses(f"wav.scp: {utt}: .*{said}", check_external, asked)
+    assert not (tmp_path / "out").exists()
 
 
 def test_foreign_speech_is_checked_by_id(
@@ -142,8 +136,8 @@ def test_foreign_speech_is_checked_by_id(
     less = make_data_dir(tmp_path / "less", {"a": 1, "b": 2})
     soften(more)
     out = tmp_path / "out"
-    with pytest.raises(LossError, match=r"1 of 4 utterances .* are missing: a-001"):
-        check_external([str(original), str(less), str(out)])
+    lost = r"1 of 4 utterances .* are missing: a-001"
+    refuses(lost, check_external, [str(original), str(less), str(out)], kind=LossError)
     assert not out.exists()
     assert check_external([str(original), str(more), str(out)]) == 0
     assert "left out 1 that" in capsys.readouterr().out
@@ -153,136 +147,77 @@ def test_foreign_speech_is_checked_by_id(
     for name in ("utt2spk", "spk2utt", "spk2gender"):
         (more / name).unlink()
     (more / "utt2spk").write_text(text.replace("a-001 a", "a-001 a-0"))
-    with pytest.raises(UserError, match="a-001 is of a-0, but of a in"):
-        check_external([str(original), str(more), str(out)])
+    refuses("a-001 is of a-0, but of a in", check_external, [str(original), str(more), str(out)])
 
 
-CONF = """
-corpus_name=small
-evaluation=small_test
-evaluators="tiny/cosine"
-prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 4 \
---enrol-utterances 2 --train-speakers 24 --train-utterances 2"
-bootstrap=20
-nj=1
-"""
+def study(world: Path, folder: Path, script: str, *systems: str) -> Path:
+    """A copy of the world with the script of a study and systems that it does not have."""
+    copy_world(world, folder)
+    (folder / script).symlink_to(TEMPLATE / script)
+    take_systems(folder, *systems)
+    return folder
 
 
-def make_folder(folder: Path, *scripts: str) -> None:
-    for name in LINKS:
-        (folder / name).symlink_to(ROOT / name)
-    for script in ("run.sh", *scripts):
-        (folder / script).symlink_to(ROOT / "egs/TEMPLATE" / script)
-    (folder / "prepare.sh").symlink_to(ROOT / "egs/synth/prepare.sh")
-    for part in ("encoders", "systems"):
-        (folder / "conf" / part).mkdir(parents=True)
-    (folder / "conf/recipe.conf").write_text(CONF)
-    (folder / "conf/encoders/tiny.yaml").write_text(re.sub(r"steps: 30", "steps: 5", TINY))
-    for name in ("mcadams_r", "mcadams", "b2r", "b2", "const_01", "const_01_f0"):
-        text = settings_text(ROOT / f"egs/TEMPLATE/conf/systems/{name}.yaml")
-        (folder / f"conf/systems/{name}.yaml").write_bytes(text)
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    print(done.stdout[-3000:], done.stderr[-3000:])
-    return done
-
-
-def test_two_systems_of_one_name_or_one_profile_twice_shared_their_folders(tmp_path: Path) -> None:
-    """Figures were wrong, and nothing said so; a folder that is missing passed the dry run."""
-    make_folder(tmp_path, "nist.sh")
+def test_two_systems_may_be_of_one_folder(tmp_path: Path) -> None:
+    make_corpus_folder(tmp_path)
+    (tmp_path / "nist.sh").symlink_to(TEMPLATE / "nist.sh")
     for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
         (tmp_path / "data" / name).mkdir(parents=True)
     for name in ("p1", "p2"):
         (tmp_path / name).mkdir()
-    taken = "is the name of original speech or of another system; choose another name"
-    for systems, options, message in (
-        ("b2", ["--external", "b2=p1"], f"'b2=p1': b2 {taken}"),
-        ("", ["--external", "a=p1 a=p2"], f"'a=p2': a {taken}"),
-        ("", ["--external", "original=p1"], f"'original=p1': original {taken}"),
-        ("", ["--external", "a=p1,p1"], "--external 'a=p1,p1': p1 is named twice"),
-        ("", ["--external", "a=p1,nope"], "there is no folder 'nope'; give the data directory of"),
-        ("", ["--external", "a=p1", "--tested", "1 1"], "--tested: 1 is named twice"),
-        ("", ["--external", "a=p1", "--tested", ""], "--tested: names none"),
-        ("", ["--external", "a=p1", "--tested", "01 1"], "'01'; a whole number above 0"),
-    ):
-        refused = run(tmp_path, "./nist.sh", "--dry-run", "--systems", systems, *options)
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert message in refused.stderr and refused.stderr.count("\n") == 1
-    asked = ("--systems", "", "--external", "a=p1,p2 b=p1", "--stage", "5")
-    planned = run(tmp_path, "./nist.sh", "--dry-run", *asked)
-    assert planned.returncode == 0
+    asked = ("--dry-run", "--systems=", "--external", "a=p1,p2 b=p1", "--stage", "5")
+    planned = run_recipe(tmp_path, *asked, script="nist.sh")
     assert "dry run: 1 of 1 steps would be made" in planned.stdout
 
 
 @pytest.mark.slow
-def test_the_nist_suite_on_a_small_corpus(tmp_path: Path) -> None:
-    make_folder(tmp_path, "nist.sh")
-    refused = run(tmp_path, "./nist.sh", "--systems", "b2r")
-    assert refused.returncode == 2 and "make it with ./run.sh --stop-stage 0" in refused.stderr
-    assert run(tmp_path, "./run.sh", "--stop-stage", "0").returncode == 0
-    foreign = f"theirs={tmp_path / 'theirs'}"
-    asked = ("./nist.sh", "--systems", "b2r b2", "--external", foreign)
-    (tmp_path / "theirs").mkdir()
-    assert run(tmp_path, *asked[:3], "--stop-stage", "0").returncode == 0
-    shutil.copytree(tmp_path / "data/small_test_nist", tmp_path / "theirs", dirs_exist_ok=True)
-    soften(tmp_path / "theirs")
-    done = run(tmp_path, *asked)
-    assert done.returncode == 0
+def test_the_nist_suite_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
+    """It trained the encoder of the recipe anew: it named its own sets to be unseen."""
+    folder = study(world, tmp_path / "w", "nist.sh")
+    asked = ("--evaluators", "tiny/cosine", "--systems", "b2r b2")
+    dry = run_recipe(folder, *asked, "--stop-stage", "1", "--dry-run", "full", script="nist.sh")
+    assert "up to date: exp/encoders/tiny" in dry.stdout
+    theirs = folder / "theirs"
+    run_recipe(folder, *asked, "--stop-stage", "0", script="nist.sh")
+    shutil.copytree(folder / "data/small_test_nist", theirs)
+    soften(theirs)
+    asked = (*asked, "--external", f"theirs={theirs}")
+    done = run_recipe(folder, *asked, script="nist.sh")
     assert "b2 draws nothing, so there is one profile" in done.stdout
-    results = tmp_path / "exp/nist/small_test_nist/results"
-    with (results / "metrics.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    found = {(r["system"], r["family"], r["attacker"]) for r in rows if r["metric"] == "eer"}
+    results = folder / "exp/nist/small_test_nist/results"
+    rows = read_table(results / "metrics.csv", Figure)
+    found = {(r.system, r.family, r.attacker) for r in rows if r.metric == "eer"}
     assert found == {
         ("original", "trial2", ""), ("b2r", "cross", ""),
         *((system, f"trial{t}", "p1") for system in ("b2", "b2r", "theirs") for t in (1, 2)),
         *(("b2r", f"trial{t}", "p2") for t in (1, 2)),
     }  # fmt: skip
-    value = {(r["system"], r["family"], r["metric"]): r["value"] for r in rows
-             if r["attacker"] in ("p1", "")}  # fmt: skip
+    value = {(r.system, r.family, r.metric): r.value for r in rows if r.attacker in ("p1", "")}
     # Their "protected" speech is the original, half as loud: a voice is its own nearest.
     assert float(value["theirs", "leakage", "cmc_1"]) == 1.0
     assert value["theirs", "trial2", "eer"] == value["original", "trial2", "eer"]
-    assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{tmp_path}=WORK"]) == 0
-    assert (tmp_path / "kept/command.txt").read_text().startswith("./nist.sh --systems ")
+    assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{folder}=WORK"]) == 0
+    assert (tmp_path / "kept/command.txt").read_text().startswith("./nist.sh --evaluators ")
     text = (results / "RESULTS.md").read_text()
     assert "| *Seo et al. 2025: VOXLET* | 0.373 | 158 | 50.6 | 49.9 |" in text
     # Above chance: (0.875 - 0.459) / (1 - 0.459) and (0.502 - 0.212) / (1 - 0.212).
     assert "| *Seo et al. 2025: Baseline (kNN-VC)* | 0.875 | 0.005 | 0.502 | 76.9 | 36.8 |" in text
-    space = [
-        line
-        for line in text.splitlines()
-        if line.startswith("| theirs | tiny/") and "0.0000" in line
-    ]
-    assert len(space) == 1 and space[0].endswith(" | 100.0 |")
+    (space,) = re.findall(r"^\| theirs \| tiny/.*0\.0000.*", text, re.M)
+    assert space.endswith(" | 100.0 |")
     assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
-    again = run(tmp_path, *asked)
-    assert "nothing to do: all" in again.stdout
+    assert "nothing to do: all" in run_recipe(folder, *asked, script="nist.sh").stdout
 
 
 @pytest.mark.slow
-def test_the_nist_suite_does_not_train_the_encoder_of_the_recipe_anew(tmp_path: Path) -> None:
-    """It named its own sets to be unseen, another command: what was trained was removed."""
-    make_folder(tmp_path, "nist.sh")
-    assert run(tmp_path, "./run.sh", "--stop-stage", "2").returncode == 0
-    done = run(tmp_path, "./nist.sh", "--systems", "b2r", "--stop-stage", "1", "--dry-run", "full")
-    assert done.returncode == 0
-    assert "up to date: exp/encoders/tiny" in done.stdout
-
-
-@pytest.mark.slow
-def test_the_aligned_attacker_in_the_recipe(tmp_path: Path) -> None:
-    make_folder(tmp_path)
+def test_the_aligned_attacker_in_the_recipe(world: Path, tmp_path: Path) -> None:
+    copy_world(world, tmp_path)
     asked = ("--systems", "b2", "--attackers", "ignorant aligned", "--stop-stage", "9")
-    assert run(tmp_path, "./run.sh", *asked).returncode == 0
-    folders = sorted((tmp_path / "exp/metrics").glob("*/*/OA/small_test_f"))
+    run_recipe(tmp_path, "--evaluators", "tiny/cosine", *asked)
     figures = []
-    for folder in folders:
+    for folder in sorted((tmp_path / "exp/metrics").glob("*/*/OA/small_test_f")):
         who = folder.parts[-3].partition(".")[0]
         family, attacker = named(who.replace("reid_", "reidentification ").replace("l_", "l "))
-        words = ("small", "small_test_f", "f", "b2", family, attacker, "tiny/plda", "OA")
+        words = ("small", "small_test_f", "f", "b2", family, attacker, "tiny/cosine", "OA")
         figures += tabulate_figures(folder, dict(zip(WHERE, words, strict=True)))[0]
     value = {(f["family"], f["attacker"], f["metric"]): f["value"] for f in figures}
     of = "verification", "reidentification"

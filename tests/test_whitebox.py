@@ -1,6 +1,5 @@
 """The white-box study of constant targets: tables and radars of made-up figures, and the study."""
 
-import csv
 import html
 import json
 import re
@@ -10,12 +9,13 @@ import pytest
 
 from local.collect_whitebox import main as collect
 from local.make_report import main as make_report
-from local.report.whitebox import Targets, by_speaker, over_targets, utility
-from tests.report_rows import Figure, SpeakerFigure, write_table
+from local.report.studies import Targets
+from tests.recipes import TEMPLATE, make_corpus_folder, run_recipe
+from tests.refusals import refuses
+from tests.report_rows import Figure, SpeakerFigure, read_table, write_table
 from tests.report_rows import results as of_rows
 from tests.test_report_many import Made
-from tests.test_studies import CONF, make_folder, run
-from utils.cli import UserError
+from tests.test_studies import study
 
 NAMES = [f"const_{i:02d}_of_3{kind}" for kind in ("", "_f0") for i in (1, 2, 3)]
 BINS = "linkability_bins_50"
@@ -52,14 +52,14 @@ def test_means_and_deviations_over_targets(targets: Targets) -> None:
         ("const_NN_of_3", NAMES[:3]),
         ("const_NN_of_3_f0", NAMES[3:]),
     ]
-    original, plain, pitched = over_targets(targets).rows
+    original, plain, pitched = targets.over_targets().rows
     assert original[2:6] == ["unprotected", "original", "", "5.0 [2.0, 8.0]"]
     assert plain[2:7] == ["white_box_backend", "const_NN_of_3", "3", "20.0 ± 10.0", "0.50 ± 0.00"]
     assert pitched[3] == "const_NN_of_3_f0"
-    worst, *others = by_speaker(targets).rows
+    worst, *others = targets.by_speaker().rows
     assert {row[1] for row in others} == {"e"}  # prosody stood among them, with dashes
     assert worst[3:] == ["const_NN_of_3", "s0", *(["1.00", "0.80 ± 0.10", "0.90"] * 2)]
-    pitch = utility(targets).rows[0]
+    pitch = targets.utility().rows[0]
     assert pitch[:5] == ["t_f", "prosody", "const_NN_of_3", "correlation of log F0", "3"]
     assert pitch[5:] == ["0.20 ± 0.10", f"0.10 ({NAMES[0]})", f"0.30 ({NAMES[2]})"]
 
@@ -88,10 +88,9 @@ def test_tables_by_the_program(tmp_path: Path) -> None:
     assert "| constant, pitch unchanged | 0.72 ± 0.01 | 12.1 ± 0.6 |" in text
     assert f"| t_f | e | white_box_backend | {NAMES[0]} | voice7 | f | 10.0 [7.0, 13.0] |" in text
     (tmp_path / NAMES[0] / "pseudo.tsv").write_text("#utt\tkey\n")
-    with pytest.raises(UserError, match=r"pseudo\.tsv: 1 of 1 utterances missing \(a-1\)"):
-        collect([*words, str(tmp_path)])
-    with pytest.raises(UserError, match=r"no figure of const_04_of_4; run stage 5"):
-        collect(["--target", "const_04_of_4", words[5], str(tmp_path)])
+    refuses(r"pseudo\.tsv: 1 of 1 utterances missing \(a-1\)", collect, [*words, str(tmp_path)])
+    other = ["--target", "const_04_of_4", words[5], str(tmp_path)]
+    refuses("no figure of const_04_of_4; run stage 5", collect, other)
 
 
 @pytest.mark.usefixtures("empty_pictures")
@@ -113,110 +112,52 @@ def words_of(path: Path) -> str:
     return html.unescape(path.read_text(encoding="utf-8"))
 
 
-def test_what_cannot_be_asked(tmp_path: Path) -> None:
-    make_folder(tmp_path, "whitebox.sh")
-    for options, message in (
-        (["--how", "magic"], "--how: 'magic'; known: backend, finetuned, scratch"),
-        (["--targets", "0"], "--targets: '0'; a whole number above 0 is expected"),
-        ([], "data/train is missing; make it with ./run.sh --stop-stage 0"),
-    ):
-        refused = run(tmp_path, "./whitebox.sh", *options)
-        assert refused.returncode == 2
-        assert message in refused.stderr
-    listed = run(tmp_path, "./whitebox.sh", "--list-stages", "--evaluators", "tiny/plda")
-    assert listed.returncode == 0
+def test_the_study_has_eight_stages(tmp_path: Path) -> None:
+    make_corpus_folder(tmp_path)
+    (tmp_path / "whitebox.sh").symlink_to(TEMPLATE / "whitebox.sh")
+    listed = run_recipe(tmp_path, "--list-stages", script="whitebox.sh")
     assert len(listed.stdout.splitlines()) == 8
 
 
 @pytest.mark.slow
-def test_default_evaluators_that_cannot_be_trained_are_left_out_and_said(tmp_path: Path) -> None:
-    make_folder(tmp_path, "whitebox.sh")
-    for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
-        (tmp_path / "data" / name).mkdir(parents=True)
-    words = ("./whitebox.sh", "--dry-run", "--targets", "1", "--stage", "9", "--evaluators")
-    both = run(tmp_path, *words, "tiny/plda resemblyzer/cosine")
-    assert (both.returncode, both.stdout.count("evaluator left out: --how backend")) == (0, 1)
-    none = run(tmp_path, *words, "tiny/cosine")
-    assert none.returncode != 0 and "no evaluator is left to train" in none.stderr
-
-
-def test_a_word_named_twice_or_none_was_found_late_or_not(tmp_path: Path) -> None:
-    """Two jobs wrote one folder; no pitch ended in a division by 0, no bins in the last stage."""
-    make_folder(tmp_path, "whitebox.sh")
-    for option, value, message in (
-        ("--f0", "none none", "--f0: none is named twice"),
-        ("--f0", "", "--f0: names none; known: none, linear"),
-        ("--f0", "log", "--f0: 'log'; known: none, linear"),
-        ("--base", "knnvc", "--base: 'knnvc'; known: const, bn_const"),
-        ("--how", "backend backend", "--how: backend is named twice"),
-        ("--how", " ", "--how: names none; known: backend, finetuned, scratch"),
-        ("--bins", "0", "--bins: '0'; a whole number above 0 is expected"),
-    ):
-        refused = run(tmp_path, "./whitebox.sh", "--stage", "7", "--dry-run", option, value)
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert message in refused.stderr and refused.stderr.count("\n") == 1
-
-
-def test_a_recogniser_that_is_trained_had_no_settings_in_the_study(tmp_path: Path) -> None:
-    """--asr ctc ended in `asr_model: unbound variable`."""
-    make_folder(tmp_path, "whitebox.sh")
-    for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
-        (tmp_path / "data" / name).mkdir(parents=True)
-    asked = (
-        "--evaluators",
-        "tiny/plda",
-        "--asr",
-        "ctc",
-        "--targets",
-        "1",
-        "--f0",
-        "none",
-        "--prosody",
-        "false",
-        "--dry-run",
-    )
-    refused = run(tmp_path, "./whitebox.sh", "--stage", "6", "--stop-stage", "6", *asked)
-    assert refused.returncode == 2
-    assert "conf/asr/ctc_mini.yaml is missing" in refused.stderr
+def test_default_evaluators_that_cannot_be_trained_are_left_out_and_said(
+    world: Path, tmp_path: Path
+) -> None:
+    study(world, tmp_path, "whitebox.sh", "const_01", "const_01_f0")
+    words = ("--dry-run", "--targets", "1", "--stage", "9", "--evaluators")
+    both = run_recipe(tmp_path, *words, "tiny/plda resemblyzer/cosine", script="whitebox.sh")
+    assert both.stdout.count("evaluator left out: --how backend") == 1
+    none = run_recipe(tmp_path, *words, "tiny/cosine", script="whitebox.sh", status=2)
+    assert "no evaluator is left to train" in none.stderr
 
 
 @pytest.mark.slow
-def test_the_study_on_a_small_corpus(tmp_path: Path) -> None:
+def test_the_study_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
     """Three targets, women, back ends: from speech to the radar."""
-    make_folder(tmp_path, "whitebox.sh")
-    conf = CONF.replace("tiny/cosine", "tiny/plda").replace("nj=1", "nj=2")
-    (tmp_path / "conf/recipe.conf").write_text(
-        conf.replace("--eval-utterances 4", "--eval-utterances 8") + 'genders="f"\n'
-    )
-    assert run(tmp_path, "./run.sh", "--stop-stage", "0").returncode == 0
-    asked = ("./whitebox.sh", "--targets", "3", "--f0", "none", "--prosody", "false")
-    done = run(tmp_path, *asked)
-    assert done.returncode == 0
+    study(world, tmp_path, "whitebox.sh", "const_01", "const_01_f0")
+    asked = ("--targets", "3", "--f0", "none", "--prosody", "false", "--genders", "f", "--nj", "2")
+    run_recipe(tmp_path, *asked, script="whitebox.sh")
     out = tmp_path / "exp/whitebox/small_test_3"
-    with (out / "results/metrics.csv").open() as stream:
-        rows = [row for row in csv.DictReader(stream) if row["metric"] == "eer"]
-    assert {(r["system"], r["attacker"], r["condition"]) for r in rows} == {
+    rows = [r for r in read_table(out / "results/metrics.csv", Figure) if r.metric == "eer"]
+    assert {(r.system, r.attacker, r.condition) for r in rows} == {
         ("original", "unprotected", "OO"),
         *((name, "white_box_backend", "AA") for name in NAMES[:3]),
     }
-    assert len({row["value"] for row in rows[1:]}) > 1  # three voices, three figures
+    assert len({row.value for row in rows[1:]}) > 1  # three voices, three figures
     path = out / f"scores/{NAMES[1]}/white_box_backend.tiny+plda/AA/small_test_f/attacker.json"
     record = json.loads(path.read_text())
     assert record["training_set"]["data"] == f"data/train_{NAMES[1]}_const"
     assert record["comparison"]["draws"] == "nothing is drawn: equal"
-    with (out / "results/per_speaker.csv").open() as stream:
-        own = [row for row in csv.DictReader(stream) if row["system"] in NAMES]
-    assert {row["metric"] for row in own} == {"linkability", BINS}
+    people = read_table(out / "results/per_speaker.csv", SpeakerFigure)
+    own = [row for row in people if row.system in NAMES]
+    assert {row.metric for row in own} == {"linkability", BINS}
     means = {
-        s: sum(float(r["value"]) for r in own if (r["speaker"], r["metric"]) == (s, BINS)) / 3
-        for s in {row["speaker"] for row in own}
+        s: sum(float(r.value) for r in own if (r.speaker, r.metric) == (s, BINS)) / 3
+        for s in {row.speaker for row in own}
     }
     page = words_of(out / "report/report.html")
-    said = [
-        float(x)
-        for x in re.findall(r"stays most linkable over all targets \(mean ([\d.]+)\)", page)
-    ]
-    assert any(value == pytest.approx(max(means.values()), abs=0.006) for value in said)
+    said = re.findall(r"stays most linkable over all targets \(mean ([\d.]+)\)", page)
+    assert any(float(x) == pytest.approx(max(means.values()), abs=0.006) for x in said)
     assert re.search(r'id="picture-targets_[^"]*const-NN-of-3_linkability-bins-50"', page)
-    again = run(tmp_path, *asked, "--stage", "5", "--dry-run")
+    again = run_recipe(tmp_path, *asked, "--stage", "5", "--dry-run", script="whitebox.sh")
     assert "nothing to do: all" in again.stdout

@@ -1,6 +1,5 @@
 """What programs of every floor are asked: one argument or option, one wording."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -32,17 +31,3 @@ TrialFormat = Annotated[
     "all lines of a file have",
     COMMON,
 ]  # fmt: skip
-
-
-def add_paths(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Files and folders, in this order, which --help shows in capitals."""
-    for name in names:
-        parser.add_argument(name, type=Path, metavar=name.upper())
-
-
-def add_allow_loss(parser: argparse.ArgumentParser, what: str = "utterances") -> None:
-    """The option --allow-loss; what: the things that are counted."""
-    parser.add_argument(
-        "--allow-loss", type=natural, default=0, metavar="N",
-        help=f"The number of {what} that may be lost; more are an error",
-    )  # fmt: skip

@@ -6,11 +6,11 @@ figures and those of a recipe can stand beside each other.
 """
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from pandas import DataFrame
 
 from local.protocols.attackers import Privacy, Protocol
@@ -19,9 +19,9 @@ from local.report.words import GROUPS
 from utils.cli import UserError
 from utils.tables import read_lines
 
-_SECTION = re.compile(r"---- (?P<name>.+) results ----")
 # By its section: a figure, whether of protected speech (None: of both), columns, decimals.
-_TRIALS = ("gender", "enrollment", "trial")
+_SPLIT = ["dataset", "split", "gender"]
+_TRIALS = ("enrollment", "trial")
 _SECTIONS: Mapping[str, tuple[str, bool | None, Sequence[str], int]] = {
     "SER": ("uar", None, ("ser",), 4),
     "ASV_eval": ("eer", False, _TRIALS, 3),
@@ -51,15 +51,14 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     """
     found: dict[tuple[str, str, bool], Score] = {}
     privacy = {split for splits in protocol.privacy.sets.values() for split in splits}
-    attackers = {False: "unprotected", True: protocol.privacy.attacker}
+    asked = {"eer": privacy, "wer": protocol.words, "uar": protocol.emotions}
     own = where(figures, system=(system, "original")).dropna(subset=["value"])
     for f in where(own, metric=("eer", "wer", "uar_vpc24", "uar")).itertuples():
         what, protected = f.metric.partition("_")[0], f.system == system
+        who = evaluator, protocol.privacy.attacker if protected else "unprotected"
         # Mixed trials are all there are: what is left of use in them is that of the set.
         split = f.split if what == "eer" else f.split.removesuffix("_mixed")
-        asked = {"eer": privacy, "wer": protocol.words, "uar": protocol.emotions}[what]
-        by = what != "eer" or (f.evaluator, f.attacker) == (evaluator, attackers[protected])
-        if split in asked and by:
+        if split in asked[what] and (what != "eer" or (f.evaluator, f.attacker) == who):
             score = Score(what, split, protected, f.value, f.low, f.high)
             found.setdefault((what, split, protected), score)
     return list(found.values())
@@ -68,19 +67,37 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
 def averages(scores: Sequence[Score], privacy: Privacy) -> dict[str, float]:
     """The (weighted) mean EER of protected speech of each set; NaN where a split is missing."""
     eer = {s.split: s.value for s in scores if s.what == "eer" and s.protected}
-    found = {}
-    for name, splits in privacy.sets.items():
-        weights = privacy.weights or (1.0,) * len(splits)
-        values = [eer.get(split, math.nan) for split in splits]
-        total = sum(w * v for w, v in zip(weights, values, strict=True))
-        found[name] = total / sum(weights)
-    return found
+    return {
+        name: float(
+            np.average([eer.get(s, math.nan) for s in own], weights=privacy.weights or None)
+        )
+        for name, own in privacy.sets.items()
+    }
 
 
 def category(average: float, categories: Sequence[float]) -> int:
     """Number of the lowest EERs that an average reaches, 0 to all of them; a system is ranked with
     those of its category."""
     return sum(average >= least for least in categories)
+
+
+def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
+    """Sentences: the average EER of each set and its category, and what was not measured."""
+    there = {(s.what, s.split) for s in scores if s.protected}
+    for name, value in averages(scores, protocol.privacy).items():
+        lacking = [split for split in protocol.privacy.sets[name] if ("eer", split) not in there]
+        if lacking:
+            yield f"{name}: no average EER: not measured: {' '.join(lacking)}"
+            continue
+        told = f"{name}: average EER {100 * value:.3f} %"
+        if protocol.categories:
+            n = category(value, protocol.categories)
+            least = f" (at least {100 * protocol.categories[n - 1]:.0f} %)" if n else ""
+            told += f", category {n} of {len(protocol.categories)}{least}"
+        yield told
+    asked = {("wer", s) for s in protocol.words} | {("uar", s) for s in protocol.emotions}
+    if lacking := sorted(" of ".join(one) for one in asked - there):
+        yield f"not measured: {', '.join(lacking)}"
 
 
 def _set_and_rest(split: str) -> tuple[str, str, str]:
@@ -96,17 +113,16 @@ def write_results(scores: Sequence[Score], stamp: str) -> str:
     """The text of a result file. stamp: the time that stands in it, as the challenge writes it."""
     parts = [f"---- Time: {stamp} ----"]
     for name, (what, protected, columns, digits) in _SECTIONS.items():
-        table = [["", "dataset", "split", *columns, what.upper()]]
-        for s in scores:
-            if s.what == what and protected in (None, s.protected):
-                data, split, gender = _set_and_rest(s.split)
-                kinds = dict.fromkeys(columns, "anon" if s.protected else "original")
-                cells = ((kinds | {"gender": gender})[column] for column in columns)
-                table.append([str(len(table) - 1), data, split, *cells,
-                              f"{100 * s.value:.{digits}f}"])  # fmt: skip
+        own = [s for s in scores if s.what == what and protected in (None, s.protected)]
+        names = _SPLIT[: 3 if what == "eer" else 2]
+        table = [["", *names, *columns, what.upper()]]
+        for n, s in enumerate(own):
+            kinds = ["anon" if s.protected else "original"] * len(columns)
+            parted = _set_and_rest(s.split)[: len(names)]
+            table.append([str(n), *parted, *kinds, f"{100 * s.value:.{digits}f}"])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in table]
-        if len(lines) > 1:
+        lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
+        if own:
             parts.append("\n".join([f"---- {name} results ----", *lines]))
     return "\n\n".join(parts) + "\n"
 
@@ -114,32 +130,31 @@ def write_results(scores: Sequence[Score], stamp: str) -> str:
 def read_results(path: Path) -> list[Score]:
     """The figures of a result file, of 2024 or 2026. UserError names the first line at fault."""
     found: list[Score] = []
-    section = ""
-    header: list[str] = []
+    section, header = "", [""]
     for number, line in read_lines(path):
         words = line.split()
-        if match := _SECTION.fullmatch(line.strip()):
-            section, header = match["name"], []
-        elif not words or line.startswith("---- Time") or section not in _SECTIONS:
-            continue
-        elif not header:
+        if line.startswith("----"):
+            section, header = line.strip("- \n").removesuffix(" results"), []
+        elif words and section in _SECTIONS and not header:
             header = words
-        elif set(words) != {"mean"}:
+        elif words and section in _SECTIONS and set(words) != {"mean"}:
             numbered = len(words) > len(header)  # a file of several runs has both kinds
-            found.append(_read_row(f"{path}:{number}", section, header, words[numbered:]))
+            row = dict(zip(header, words[numbered:], strict=False))
+            try:
+                found.append(_read_row(section, row))
+            except (KeyError, ValueError) as error:
+                told = " ".join(words[numbered:])
+                at = f"{path}:{number}"
+                raise UserError(f"{at}: no row of a {section} table: {told}") from error
     if not found:
         raise UserError(f"{path}: has no section such as '---- ASV_eval results ----'")
     return found
 
 
-def _read_row(at: str, section: str, header: list[str], words: list[str]) -> Score:
+def _read_row(section: str, row: Mapping[str, str]) -> Score:
     what, _, columns, _ = _SECTIONS[section]
-    row: Mapping[str, str] = dict(zip(header, words, strict=False))
-    try:
-        value = float(row[what.upper()]) / 100
-        parts = (row["dataset"], row["split"], row.get("gender", ""))
-    except (KeyError, ValueError) as error:
-        raise UserError(f"{at}: no row of a {section} table: {' '.join(words)}") from error
     bounds = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
+    parts = (row["dataset"], row["split"], row.get("gender", ""))
     split = "_".join(part for part in parts if part not in ("", "-"))
+    value = float(row[what.upper()]) / 100
     return Score(what, split, row.get(columns[-1], "") == "anon", value, *bounds)

@@ -4,15 +4,16 @@ privacy, what was found, and what was not measured."""
 import math
 import re
 import statistics
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Iterable, Sequence
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
+from pandas import DataFrame
 
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH
 from local.report import frame, select
-from local.report.frame import MEASURES, number, parse, percent, show, value_of, where
+from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
 from local.report.load import Results
 from local.report.select import FEWEST, NO_RISE, WEAK, Row, unprotected
 from local.report.words import CORE, USES, absent, attacker, group_of, say
@@ -250,3 +251,44 @@ def not_measured(results: Results) -> list[str]:
     if len(results.metrics) and not results.targets():
         said.append(say("no_targets"))
     return said
+
+
+Heard = dict[str, dict[str, Value]]  # by recogniser, then system
+
+
+def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
+    """A sentence for each split and two recognisers: whether they put the systems in one order.
+
+    Original speech is among the systems. Of each pair that they order the other way round it is
+    told whether either is sure, that is whether the intervals of the two systems are apart.
+    """
+    own = frame.values(where(figures, family=frame.UTILITY, metric=metric),
+                       "split", "evaluator", "system")  # fmt: skip
+    heard: dict[str, Heard] = {}
+    for (split, by, system), value in own.items():
+        if value.defined:
+            heard.setdefault(split, {}).setdefault(by, {})[system] = value
+    said = []
+    for split in sorted(heard):
+        for (by, first), (other, second) in combinations(heard[split].items(), 2):
+            systems = [system for system in first if system in second]
+            turned = _turned(systems, {by: first, other: second})
+            told = {"split": split, "metric": metric.upper(), "names": [by, other]}
+            if len(systems) > 1:
+                said.append(say("opinion", **told, systems=systems, turned=turned))
+    return said
+
+
+def _turned(systems: Sequence[str], heard: Heard) -> list[str]:
+    """Pairs of systems that two recognisers order differently, first the one that the first finds
+    better, with their figures."""
+    first, second = heard.values()
+    ordered = (sorted(pair, key=lambda system: first[system].value)
+               for pair in combinations(systems, 2))  # fmt: skip
+    return [
+        say("turned", better=better, worse=worse, heard=heard,
+            sure=[name for name, own in heard.items() if own[better].apart(own[worse])])
+        for better, worse in ordered
+        if (first[better].value - first[worse].value)
+        * (second[better].value - second[worse].value) < 0
+    ]  # fmt: skip

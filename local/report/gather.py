@@ -35,7 +35,7 @@ Row = dict[str, str]
 
 def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
     """What each folder of figures speaks of; lists: a folder and the words for LABELS, `-` for none
-    (`add_labelled` of local/options.py)."""
+    (`Labelled` of local/options.py)."""
     return {
         Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
         for folder, *words in lists

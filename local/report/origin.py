@@ -7,15 +7,18 @@ import platform
 import re
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
 
 from utils.cli import LossError, UserError
 from utils.digests import sha256
 from utils.stamps import provenance, read_stamp
 from utils.tables import atomic_write, is_there, read_bytes, read_json_object, read_map
 
+T = TypeVar("T")
 Json = dict[str, object]
 Missing = dict[str, str]  # what: a folder or file; why
 logger = logging.getLogger(__name__)
@@ -27,6 +30,17 @@ def lacks(what: object, error: UserError) -> Missing:
     """Note, and warn of, what is left out."""
     logger.warning("left out: %s", error)
     return {"what": str(what), "why": str(error)}
+
+
+def usable(jobs: Iterable[tuple[object, Callable[[], T]]]) -> tuple[list[T], list[Missing]]:
+    """What each of some readers finds, and those that find nothing, by name, each with why."""
+    found, missing = [], []
+    for name, read in jobs:
+        try:
+            found.append(read())
+        except UserError as error:
+            missing.append(lacks(name, error))
+    return found, missing
 
 
 def check_losses(missing: Sequence[Missing], allowed: int) -> None:
@@ -68,10 +82,9 @@ def _command(log: Path) -> str:
 def _processors(info: Path = Path("/proc/cpuinfo")) -> str:
     """Number and model of the processors, as far as the system tells."""
     try:
-        lines = info.read_text(encoding="utf-8").splitlines()
+        models = re.findall(r"^model name\s*: *(.*)", info.read_text(encoding="utf-8"), re.M)
     except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        models = []
     count = os.cpu_count() or len(models)
     return f"{count} processors ({models[0] if models else 'model unknown'})"
 
@@ -91,8 +104,7 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
     """How each folder of figures was made, from its stamp; folders without one are left out."""
     found = []
     for folder in folders:
-        digest = provenance(folder)
-        if digest is None:
+        if (digest := provenance(folder)) is None:
             continue
         stamp = read_stamp(folder) or {}
         command = stamp.get("command")
@@ -105,18 +117,16 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
 
 
 def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
-    """attacker.json beside the scores of each attack, and those that have none beside them."""
-    found: list[Json] = []
-    missing: list[Missing] = []
-    for folder in scores:
-        path = folder / "attacker.json"
-        if not (folder / "scores").is_file():
-            continue  # nothing to tell of; that they are missing is said by those who need them
-        try:
-            found.append({"scores": str(folder), **read_json_object(path, "run stage 8")})
-        except UserError as error:
-            missing.append(lacks(path, error))
-    return found, missing
+    """attacker.json beside the scores of each attack, and those that have none beside them.
+
+    Of a folder without scores there is nothing to tell; those who need them say that.
+    """
+
+    def read(path: Path) -> Json:
+        return {"scores": str(path.parent), **read_json_object(path, "run stage 8")}
+
+    paths = [folder / "attacker.json" for folder in scores if (folder / "scores").is_file()]
+    return usable((path, partial(read, path)) for path in paths)
 
 
 def settings_of_systems(
@@ -128,23 +138,21 @@ def settings_of_systems(
     all its sets' notes.txt: what could not be had as it was asked for.
     """
     found: dict[str, Json] = {}
-    remarks: dict[str, dict[str, None]] = {}
-    missing: list[Missing] = []
-    for system, _, protected in speech:
-        path = Path(protected) / "conf.json"
-        try:
-            conf = read_json_object(path, "protect the set again")
-            told = conf.get("system", conf)
-            if not isinstance(told, dict):
-                raise UserError(f"{path}: system: no settings; protect the set again")
-            found.setdefault(system, {**told, "seed": conf.get("seed")})
-            if is_there(notes := path.with_name("notes.txt")):
-                lines = read_map(notes, rest_of_line=True)
-                remarks.setdefault(system, {}).update(dict.fromkeys(lines.values()))
-        except UserError as error:
-            missing.append(lacks(path, error))
-    for system, remarked in remarks.items():
-        found[system]["remarks"] = sorted(remarked)
+    remarks: dict[str, set[str]] = {}
+
+    def read(system: str, path: Path) -> None:
+        conf = read_json_object(path, "protect the set again")
+        told = conf.get("system", conf)
+        if not isinstance(told, dict):
+            raise UserError(f"{path}: system: no settings; protect the set again")
+        found.setdefault(system, {**told, "seed": conf.get("seed")})
+        if is_there(notes := path.with_name("notes.txt")):
+            remarks.setdefault(system, set()).update(read_map(notes, rest_of_line=True).values())
+
+    paths = [(system, Path(protected) / "conf.json") for system, _, protected in speech]
+    _, missing = usable((path, partial(read, system, path)) for system, path in paths)
+    for system, lines in remarks.items():
+        found[system]["remarks"] = sorted(lines)
     return found, missing
 
 
@@ -162,7 +170,7 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
     origin = run.get("origin")
     told = dict(origin) if isinstance(origin, dict) else {}
     said = str(told.pop("command", ""))
-    text = command or ("" if said == "not recorded" else said)
+    text = command or said.replace("not recorded", "")
     for path in sorted(names, key=len, reverse=True):
         text = text.replace(path, names[path])
     if not text:
@@ -171,12 +179,10 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
     name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
     table = read_bytes(results / name)
-    out.mkdir(parents=True, exist_ok=True)
-    with atomic_write(out / name, "wb") as stream:
-        stream.write(table)
-    with atomic_write(out / "command.txt") as lines:
-        lines.write(text + "\n")
     told[name] = f"sha256:{sha256(table)}"
-    with atomic_write(out / "origin.json") as lines:
-        lines.write(json.dumps(told, indent=1) + "\n")
+    out.mkdir(parents=True, exist_ok=True)
+    kept = {"command.txt": text + "\n", "origin.json": json.dumps(told, indent=1) + "\n"}
+    for file, data in {name: table, **{n: said.encode() for n, said in kept.items()}}.items():
+        with atomic_write(out / file, "wb") as stream:
+            stream.write(data)
     return name

@@ -11,12 +11,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from local.report import draw, findings, select, tables
-from local.report.cards import cards, terms_in
 from local.report.draw import Picture
 from local.report.frame import COUNTS, UTILITY_MEASURES, number, percent, where
 from local.report.load import Group, Person, Results, part
+from local.report.papers import cards, terms_in
 from local.report.pictures import Section
-from local.report.recognisers import opinions
 from local.report.select import ICONS, Level
 from local.report.tables import Table
 from local.report.words import Marked, absent, attacker, enumerate_words, render
@@ -209,7 +208,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "strongest": tables.strongest_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
-        "opinions": opinions(results.metrics),
+        "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [

@@ -1,11 +1,13 @@
-"""The papers table by table: printed figures beside ours, and what became of each claim.
+"""What docs/ holds as data: figures that papers print, beside ours, claims, and cards of metrics.
 
 What the papers print is docs/published/<paper>.tsv, one figure a row, as its table has it:
 `system`, `set`, `evaluator` and `value` are as printed; `ours` is the system here like theirs;
 `attacker` and `metric` are the words of metrics.csv; `spread` is what stands behind ±.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,11 @@ from local.report.tables import Table
 from local.report.words import Marked, code
 from utils.cli import UserError
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "published"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FOLDER, CARDS = DOCS / "published", DOCS / "metrics"
+
+# ---- Printed figures and claims.
+
 CITED = {
     "000": "Noé et al. 2020",
     "001": "Champion et al. 2021",
@@ -43,6 +49,7 @@ _TITLES = {name: made.title for name, made in MEASURES.items()} | {
     "max_cosine": "largest",
 } | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
 Ours = Mapping[str, Value | None]  # by our set
+Place = tuple[str, str, str, str]  # split, family, attacker, metric
 _OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
 
 
@@ -147,25 +154,22 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
         who = attackers.get(row.attacker, row.attacker)
         found = {}
         for split in splits.get(row.set.replace(" ", "_"), ()):
-            own = figures.get((row.family, who, split, row.metric), [])
-            found[split] = next((value for system, value in own if system in names), None)
+            own = figures.get((split, row.family, who, row.metric), {})
+            found[split] = next((value for system, value in own.items() if system in names), None)
         return found
 
     beside = [ours(row) for row in rows.itertuples()]
     return _render(paper, rows.assign(ours_here=beside), by_system)
 
 
-def _figures(
-    folders: Sequence[Path], evaluators: str
-) -> dict[tuple[str, ...], list[tuple[str, Value]]]:
-    """Figures of use, and of privacy by these evaluators: by family, attacker, split and metric,
-    systems with their values."""
-    found: dict[tuple[str, ...], list[tuple[str, Value]]] = {}
-    for folder in folders:
-        for f in frame.read_metrics(folder / "metrics.csv").itertuples():
-            if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
-                own = found.setdefault((f.family, f.attacker, f.split, f.metric), [])
-                own.append((f.system, frame.value_of(f)))
+def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, Value]]:
+    """Figures of use, and of privacy by these evaluators: by split, family, attacker and metric,
+    systems in order with their values, of equal ones the first."""
+    found: dict[Place, dict[str, Value]] = {}
+    for f in (f for at in folders for f in frame.read_metrics(at / "metrics.csv").itertuples()):
+        if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
+            own = found.setdefault((f.split, f.family, f.attacker, f.metric), {})
+            own.setdefault(f.system, frame.value_of(f))
     return found
 
 
@@ -175,14 +179,15 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(theirs, ours) for theirs, colon, ours in parts if colon]
 
 
-def _title(words: Sequence[str], unit: str) -> str:
-    told = ", ".join(filter(None, (_TITLES.get(words[0], words[0]), *words[1:])))
-    return told + (f" ({unit})" if unit else "")
-
-
-def _printed(row: Any) -> str:
+def printed(row: Any) -> str:
+    """A figure as the paper prints it."""
     text = row.value.replace("-", "−", 1) if row.value.startswith("-") else row.value
     return f"{text} ± {row.spread}" if row.spread else text
+
+
+def _title(metric: str, unit: str, *words: str) -> str:
+    told = ", ".join(filter(None, (_TITLES.get(metric, metric), *words)))
+    return told + (f" ({unit})" if unit else "")
 
 
 def _beside(rows: DataFrame) -> Measure:
@@ -207,22 +212,72 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
     rows["of"] = rows["set"] if by_system and rows["set"].nunique() > 1 else ""
     names = ["system"] if by_system else ["system", "set"]
     rows["row"] = [*zip(*(rows[name] for name in names), strict=True)]
-    lines = {name: [name[0], *map(code, name[1:])] for name in rows["row"]}
-    header = [f"system of {CITED[paper]}", *names[1:]]
-    columns = ["metric", "by", "who", "of", *(["unit"] if by_system else [])]
-    for key, own in rows.groupby(columns, sort=False):
-        header.append(_title(key[:4], own["unit"].iloc[0]))
-        _add(lines, {row.row: _printed(row) for row in own.itertuples()})
+    filled: list[tuple[str, dict[tuple[str, ...], str]]] = []  # columns: title, cells by row
+    keys = ["metric", "by", "who", "of", *(["unit"] if by_system else [])]
+    for (metric, *words), own in rows.groupby(keys, sort=False):
+        title = _title(metric, own["unit"].iloc[0], *words[:3])
+        filled.append((title, {row.row: printed(row) for row in own.itertuples()}))
+        splits = [*own["ours_here"].iloc[0]]
         for place in range(max(map(len, own["ours_here"]))):
-            ours = [[*found.items()][place : place + 1] for found in own["ours_here"]]
-            found = {n: v for n, beside in zip(own["row"], ours, strict=True) for _, v in beside}
+            ours = ([*found.values()][place : place + 1] for found in own["ours_here"])
+            found = {n: v for n, beside in zip(own["row"], ours, strict=True) for v in beside}
             if any(found.values()):
-                several = by_system and len(own["ours_here"].iloc[0]) > 1
-                header.append(f"here, {ours[0][0][0]}" if several else "here")
-                _add(lines, {name: show(v, _beside(own), missing="") for name, v in found.items()})
-    return Table(header, [*lines.values()], len(names))
+                title = f"here, {splits[place]}" if by_system and len(splits) > 1 else "here"
+                cells = {name: show(v, _beside(own), missing="") for name, v in found.items()}
+                filled.append((title, cells))
+    lines = [[name[0], *map(code, name[1:]), *(cells.get(name, "") for _, cells in filled)]
+             for name in dict.fromkeys(rows["row"])]  # fmt: skip
+    header = [f"system of {CITED[paper]}", *names[1:], *(title for title, _ in filled)]
+    return Table(header, lines, len(names))
 
 
-def _add(lines: Mapping[tuple[str, ...], list[str]], cells: Mapping[tuple[str, ...], str]) -> None:
-    for name, line in lines.items():
-        line.append(cells.get(name, ""))
+# ---- What the terms of the report mean: the cards, which its tables link to.
+
+# As headings have them, and their cards; of two that fit the same letters the first one counts.
+TERMS = {"legal linkability": "legal", "singling out": "legal", "chance": "chance"} | {
+    term: next(m.card for m in MEASURES.values() if term in m.title)
+    for term in (
+        "ROCCH-EER", "EER", "C_ECE", "D_ECE", "l_w", "min Cllr", "DeID", "G_VD", "D_diag", "CMC",
+        "linkability", "mean rank", "named", "CCA", "Procrustes", "WER", "UAR", "MOS",
+    )
+}  # fmt: skip
+_TERM = re.compile("|".join(map(re.escape, TERMS)))
+_SHOWN = ("Question", "Range and direction", "Hides")
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+@dataclass(frozen=True)
+class Card:
+    """name: of its file; paragraphs: what is asked, how to read it, what it hides."""
+
+    name: str
+    title: str
+    paragraphs: tuple[str, ...]
+
+
+def terms_in(texts: Iterable[str]) -> dict[str, str]:
+    """The terms that stand in headings, and their cards.
+
+    >>> terms_in(["EER (%)", "legal linkability, 3 utterances (%)"])
+    {'EER': 'eer', 'legal linkability': 'legal'}
+    """
+    return {term: TERMS[term] for text in texts for term in _TERM.findall(text)}
+
+
+def cards() -> Iterator[Card]:
+    """Every card that a term has, by name."""
+    for name in sorted(set(TERMS.values())):
+        text = (CARDS / f"{name}.md").read_text(encoding="utf-8")
+        title = text.splitlines()[0].removeprefix("# ")
+        told = re.findall(r"^\*\*([^*]+)\.\*\* (.+)$", text, flags=re.MULTILINE)
+        yield Card(
+            name,
+            _plain(title.rpartition("`: ")[2] or title),
+            tuple(_plain(said) for what, said in told if what in _SHOWN)
+            or (_plain(text.split("\n\n")[1]),),
+        )
+
+
+def _plain(text: str) -> str:
+    """Markdown without its marks."""
+    return re.sub(r"[`*]", "", _LINK.sub(r"\1", text))

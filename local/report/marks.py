@@ -1,22 +1,21 @@
-"""Tables of results pages, rendered from committed data between marks in Markdown."""
+"""Tables between marks of Markdown pages: rendered from committed data, and as LaTeX for papers."""
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
 from pandas import DataFrame, concat
 
 from local.report import frame
-from local.report.frame import LEAKAGE, NOTHING, UTILITY, Measure, measure, number, show
-from local.report.nist import nist_table
+from local.report.frame import Measure, Value, measure, number, show, value_of
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
-from local.report.study import headed, pivot
+from local.report.studies import FIGURES, headed, nist_table, pivot, spread
 from local.report.tables import Table
-from local.report.whitebox import FIGURES, spread
 from local.report.words import (
     ATTACKERS,
     GROUPS,
@@ -30,19 +29,12 @@ from local.report.words import (
 from utils.cli import UserError
 from utils.tables import read_bytes
 
-_BLOCK = re.compile(
-    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
-    re.DOTALL,
-)
+# ---- Tables of metrics.csv.
+
 _OPTIONS = {"split", "systems", "evaluators", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
-_WORDS = tuple(
-    measure(name, title=title)
-    for name, title in (
-        ("wer", "WER by {}"), ("cer", "CER by {}"), ("uar", "UAR by {}"),
-        ("mos", "estimated MOS"), ("mos_drop", "MOS lost"),
-    )
-)  # fmt: skip
+_USE = {"wer": "WER by {}", "cer": "CER by {}", "uar": "UAR by {}", "mos": "estimated MOS",
+        "mos_drop": "MOS lost"}  # fmt: skip
 _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voices
     made.name: made
     for made in (
@@ -55,7 +47,7 @@ _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voice
     )
 }
 _ALIKE = tuple(measure(name, family=frame.SIMILARITY) for name in ("deid", "g_vd"))
-_SHOWN = (
+_TRAINED = (
     *_ALIKE,
     *(
         measure("eer", title=f"EER {attacker(name)}", family=frame.VERIFICATION, attacker=name)
@@ -63,6 +55,7 @@ _SHOWN = (
     ),
 )
 _EER = measure("eer", title="EER of the strongest attacker")
+Row = tuple[str, str]  # system, split
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,7 @@ class Block:
     split: str
     systems: Sequence[str]
     evaluators: Sequence[str]
-    wanted: Sequence[str] = ("eer",)
+    wanted: Sequence[str]
 
     @classmethod
     def read(cls, words: Sequence[str], page: Path) -> "Block":
@@ -95,18 +88,17 @@ class Block:
         if own.empty:
             raise UserError(f"{of} split {split}")
         found = sorted(frame.each(own, "system"), key=lambda system: system != "original")
-        asked = {name: text.split(",") for name, text in options.items()}
-        systems, evaluators = asked.get("systems", found), asked.get("evaluators", [])
+        asked = {"systems": found, "evaluators": [], "figures": ["eer"]}
+        asked |= {name: text.split(",") for name, text in options.items()}
         there = {*found, *own["evaluator"]}
-        if missing := [name for name in (*systems, *evaluators) if name not in there]:
+        if missing := [n for n in (*asked["systems"], *asked["evaluators"]) if n not in there]:
             raise UserError(f"{of} {missing[0]}")
-        if evaluators:
-            own = frame.where(own, evaluator=evaluators)
-        wanted = asked.get("figures", ["eer"])
-        if strange := [name for name in wanted if name not in _OF_ATTACKERS]:
+        if asked["evaluators"]:
+            own = frame.where(own, evaluator=asked["evaluators"])
+        if strange := [name for name in asked["figures"] if name not in _OF_ATTACKERS]:
             known = ", ".join(_OF_ATTACKERS)
             raise UserError(f"{page}: a table asks for the figure {strange[0]}; known: {known}")
-        return cls(own, split, systems, evaluators, wanted)
+        return cls(own, split, asked["systems"], asked["evaluators"], asked["figures"])
 
     @property
     def groups(self) -> dict[str, str]:
@@ -118,7 +110,7 @@ class Block:
             if end in _GENDERS or f"{self.split}_{end}" in there
         }
 
-    def voices(self) -> list[tuple[list[str], tuple[str, str]]]:
+    def voices(self) -> list[tuple[list[str], Row]]:
         """A row for each system and group of voices: its names; its system and split."""
         return [
             ([code(system), people], (system, f"{self.split}_{end}"))
@@ -127,31 +119,30 @@ class Block:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = frame.where(self.figures, family=UTILITY)
+        use = frame.where(self.figures, family=frame.UTILITY)
         return [
-            made.but(title=made.title.format(by), family=UTILITY, by=by)
-            for made in _WORDS
-            if not names or made.name in names
-            for by in frame.each(frame.where(use, metric=made.name), "evaluator")
+            measure(name, title=_USE[name].format(by), family=frame.UTILITY, by=by)
+            for name in names or _USE
+            for by in frame.each(frame.where(use, metric=name), "evaluator")
         ]
 
-    def finder(self) -> Callable[[tuple[str, str], Measure], str]:
-        """Makes a cell of a system and split, and of a measure by whom it names."""
-        own = frame.where(self.figures, attacker="")
-        found = frame.values(own, "system", "split", "family", "evaluator", "metric")
+    @cached_property
+    def found(self) -> dict[tuple[str, ...], Value]:
+        """Figures by system, split, family, attacker, evaluator and metric."""
+        by = ("system", "split", "family", "attacker", "evaluator", "metric")
+        return frame.values(self.figures, *by)
 
-        def cell(row: tuple[str, str], made: Measure) -> str:
-            if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
-                return ""
-            return show(found.get((*row, made.family, made.by, made.name)), made)
-
-        return cell
+    def cell(self, row: Row, made: Measure) -> str:
+        """A figure of a system and split, of the attacker and by whom the measure names."""
+        if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
+            return ""
+        return show(self.found.get((*row, made.family, made.attacker, made.by, made.name)), made)
 
 
 def use_table(block: Block) -> Table:
     """Words, emotions and quality of each system, by everything that measured them."""
     rows = [([code(system)], (system, block.split)) for system in block.systems]
-    return pivot(["system"], rows, headed(block.measured()), block.finder())
+    return pivot(["system"], rows, headed(block.measured()), block.cell)
 
 
 def overview_table(block: Block) -> Table:
@@ -159,21 +150,19 @@ def overview_table(block: Block) -> Table:
     protection, DeID and G_VD; and beside them words, emotions and quality."""
     best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
     bare = unprotected(block.figures)
-    columns, cell, lines = block.measured("wer", "uar", "mos"), block.finder(), []
-    for names, (system, split) in block.voices():
-        eer = best.get((system, split))
-        if system == "original":
-            own = (row for (of, _), row in bare.items() if of == split)
-            eer = min(own, key=lambda row: row.value, default=None)
-        if eer is None:
+    for (split, _), row in sorted(bare.items(), key=lambda of: of[1].value):
+        best.setdefault(("original", split), row)  # the lowest
+    columns, lines = block.measured("wer", "uar", "mos"), []
+    for names, at in block.voices():
+        if (eer := best.get(at)) is None:
             continue
-        before = bare.get((split, eer.evaluator))
-        protected = [show(before and frame.value_of(before), _EER)]
-        protected += [cell((system, split), made.but(by=eer.evaluator)) for made in _ALIKE]
+        before = bare.get((at[1], eer.evaluator))
+        protected = [show(before and value_of(before), _EER)]
+        protected += [block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE]
         lines.append(
-            [*names, show(frame.value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
-             *(protected if system != "original" else [""] * len(protected)),
-             *(cell((system, split), made) for made in columns)]
+            [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
+             *(protected if at[0] != "original" else [""] * len(protected)),
+             *(block.cell(at, made) for made in columns)]
         )  # fmt: skip
     header = [
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
@@ -206,44 +195,48 @@ def trainings_table(block: Block) -> Table:
     if not block.evaluators:
         raise UserError("a table of trainings needs evaluators=")
 
-    def cell(row: tuple[str, str], made: Measure) -> str:
+    def cell(row: Row, made: Measure) -> str:
         who = "original" if made.attacker == "unprotected" else row[0]
-        of = {"family": made.family, "attacker": made.attacker}
-        measured = frame.where(block.figures, system=who, split=row[1], metric=made.name, **of)
-        own = frame.values(measured, "evaluator")
-        told = show(own.get(block.evaluators[0]), made)
-        defined = sorted(value.value for value in own.values() if value.defined)
+        at = (who, row[1], made.family, made.attacker)
+        own = [block.found.get((*at, by, made.name)) for by in block.evaluators]
+        told = show(own[0], made)
+        defined = sorted(value.value for value in own if value and value.defined)
         if len(defined) > 1:
             told += f"; {show(defined[0], made)} to {show(defined[-1], made)}"
         return told
 
-    return pivot(["system", "voices"], block.voices(), headed(_SHOWN), cell)
+    return pivot(["system", "voices"], block.voices(), headed(_TRAINED), cell)
 
 
 def attackers_table(block: Block) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
-    own = frame.where(block.figures, metric=[*block.wanted])
-    own = own.assign(attacker=own["attacker"].where(own["family"] != LEAKAGE, LEAKAGE))
-    found = frame.values(own, "system", "attacker", "evaluator", "split", "metric")
     columns = [
         (made.heading.format(people), (f"{block.split}_{end}", made))
         for made in (_OF_ATTACKERS[name] for name in block.wanted)
         for end, people in block.groups.items()
     ]
-    there = {key[:3] for key in found if key[3] in {split for _, (split, _) in columns}}
-    known = product(block.systems, (*ATTACKERS, LEAKAGE), frame.each(own, "evaluator"))
-    rows = [([code(s), attacker(who), by], (s, who, by)) for s, who, by in known
-            if (s, who, by) in there]  # fmt: skip
+
+    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> Value | None:
+        (system, who, by), (split, made) = row, column
+        named = frame.REIDENTIFICATION if made.name.startswith("reid_") else frame.VERIFICATION
+        attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (named, who)
+        return block.found.get((system, split, *attack, by, made.name))
+
+    evaluators = frame.each(frame.where(block.figures, metric=[*block.wanted]), "evaluator")
+    known = product(block.systems, (*ATTACKERS, frame.LEAKAGE), evaluators)
+    rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
+            if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
-        found.get((*row, column[0], column[1].name)), column[1]
+        find(row, column), column[1]
     ))  # fmt: skip
 
 
 def targets_table(block: Block) -> Table:
-    """White box (001) by gender of the speakers: original speech, all targets of a series, those of
-    the speakers' own and of the other gender (mean ± deviation), and each target."""
-    attacks = block.figures[block.figures["family"] != UTILITY].assign(evaluator="")
+    """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
+    series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
+    """
+    attacks = block.figures[block.figures["family"] != frame.UTILITY].assign(evaluator="")
     own = concat([attacks, block.figures])
     found = frame.values(own, "system", "split", "metric", "evaluator")
     there = set(attacks["metric"])
@@ -251,7 +244,7 @@ def targets_table(block: Block) -> Table:
 
     def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
         of = [found.get((system, row[0], made.name, made.by)) for system in row[1]]
-        return show(of[0], made) if len(of) == 1 else spread([v or NOTHING for v in of], made)
+        return show(of[0], made) if len(of) == 1 else spread([v or frame.NOTHING for v in of], made)
 
     rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
     for gender in _GENDERS:
@@ -267,6 +260,19 @@ def targets_table(block: Block) -> Table:
         split = f"{block.split}_{gender}"
         rows += [([GROUPS[gender], speech], (split, of)) for speech, of in spoken]
     return pivot(["voices", "speech"], rows, headed(columns), cell)
+
+
+BLOCKS: Mapping[str, Callable[[Block], Table]] = {
+    "use": use_table,
+    "overview": overview_table,
+    "front": front_table,
+    "attackers": attackers_table,
+    "trainings": trainings_table,
+    "targets": targets_table,
+}
+
+
+# ---- Other tables, and the page.
 
 
 def csv_table(words: Sequence[str], page: Path) -> Table:
@@ -301,15 +307,12 @@ def _voices_table(words: Sequence[str], page: Path) -> Table:
     return voices_table(words, page)
 
 
-BLOCKS: Mapping[str, Callable[[Block], Table]] = {
-    "use": use_table,
-    "overview": overview_table,
-    "front": front_table,
-    "attackers": attackers_table,
-    "trainings": trainings_table,
-    "targets": targets_table,
-}
+def _of_block(make: Callable[[Block], Table], words: Sequence[str], page: Path) -> Table:
+    return make(Block.read(words, page))
+
+
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
+    **{kind: partial(_of_block, make) for kind, make in BLOCKS.items()},
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,
@@ -317,6 +320,10 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "claims": claims_table,
     "verdicts": verdicts_table,
 }
+_BLOCK = re.compile(
+    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
 
 
 def render_page(path: Path) -> str:
@@ -324,10 +331,72 @@ def render_page(path: Path) -> str:
 
     def render(match: re.Match[str]) -> str:
         kind, words = match["kind"], match["words"].split()
-        if kind not in (known := [*BLOCKS, *KINDS]):
-            raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(known)}")
-        of_block = kind in BLOCKS
-        table = BLOCKS[kind](Block.read(words, path)) if of_block else KINDS[kind](words, path)
-        return f"{match['begin']}{table.markdown()}\n{match['end']}"
+        if kind not in KINDS:
+            raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(KINDS)}")
+        return f"{match['begin']}{KINDS[kind](words, path).markdown()}\n{match['end']}"
 
     return _BLOCK.sub(render, path.read_text(encoding="utf-8"))
+
+
+# ---- Every table of a page as LaTeX (booktabs).
+
+_CELL = re.compile(r"(?<!\\)\|")
+_FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
+_HEADING_OR_TABLE = re.compile(
+    r"^#+ *(?P<heading>.*)|"
+    r"^(?P<header>\|.*)\n\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\n(?P<rows>(?:\|.*(?:\n|\Z))*)", re.M
+)  # fmt: skip
+_MEANT = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "±": r"$\pm$", "∞": r"$\infty$", "<": "$<$", ">": "$>$", "≥": r"$\geq$",
+    "≤": r"$\leq$", "–": "--", "φ": r"$\phi$", "α": r"$\alpha$", "×": r"$\times$", "’": "'",
+}  # fmt: skip
+_MARKS = (  # of Markdown, after escaping
+    (re.compile(r"\[([^]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"`+([^`]+)`+"), r"\\texttt{\1}"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"\\textbf{\1}"),
+    (re.compile(r"\*([^*]+)\*"), r"\\emph{\1}"),
+)
+
+
+def find_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """The tables of a page, each with the heading above it; the first row is the header."""
+    heading = ""
+    for match in _HEADING_OR_TABLE.finditer(_FENCED.sub("", "\n".join(text.splitlines()))):
+        if match["header"] is None:
+            heading = match["heading"].strip()
+        else:
+            yield heading, [*map(_cells, (match["header"], *match["rows"].splitlines()))]
+
+
+def _cells(line: str) -> list[str]:
+    parts = _CELL.split(line.strip())[1:]
+    if parts and not parts[-1].strip():
+        parts.pop()
+    return [part.strip().replace(r"\|", "|") for part in parts]
+
+
+def escape(text: str) -> str:
+    """A cell of Markdown in LaTeX.
+
+    >>> escape("`b2_x` 9.1 [0.0, 28.3] % −1")
+    '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
+    """
+    plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
+    found = "".join(_MEANT.get(letter, letter) for letter in plain)
+    for pattern, replacement in _MARKS:
+        found = pattern.sub(replacement, found)
+    return found
+
+
+def latex(heading: str, rows: list[list[str]]) -> str:
+    """A table as a `table*` with booktabs; figures are to the right of where words are."""
+    width = max(map(len, rows))
+    body = [row + [""] * (width - len(row)) for row in rows]
+    header, *lines = (" & ".join(map(escape, row)) + r" \\" for row in body)
+    return "\n".join(
+        [r"\begin{table*}", r"\centering", rf"\caption{{{escape(heading)}}}",
+         rf"\begin{{tabular}}{{{'l' * width}}}", r"\toprule", header, r"\midrule", *lines,
+         r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""]
+    )  # fmt: skip

@@ -1,0 +1,527 @@
+"""Studies with a page of their own: what they share, NIST's, and the one of constant voices.
+
+A study is its figures and the tables made of them, which are methods: its template calls them, and
+says the sentences between them.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pandas import DataFrame, Series, concat
+
+from local.metrics.intervals import holm
+from local.report import frame
+from local.report.frame import MEASURES, NOTHING, UTILITY, Measure, Value, number, show
+from local.report.load import Results
+from local.report.origin import origin
+from local.report.papers import CITED, of_table, printed
+from local.report.tables import CERTAIN, Table
+from local.report.words import attacker, render, target_series
+from utils.cli import UserError
+from utils.datadir import read_noted
+from utils.tables import atomic_write, read_map
+
+Filters = dict[str, Callable[..., object]]
+Row = TypeVar("Row")
+Column = TypeVar("Column")
+EER, PERCENT = MEASURES["eer"], Measure("", "", "%", 100, 1)
+
+
+# ---- What studies share.
+
+
+class Study:
+    """A study. template: of its page; table: the file of its figures, written with `csv`."""
+
+    template: ClassVar[str]
+    table: ClassVar[str] = "metrics.csv"
+    csv: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, figures: DataFrame) -> None:
+        self.figures = figures
+
+    def draw(self, folder: Path, **said: Any) -> None:
+        """Draw the pictures of the study into a folder."""
+
+    def page(self, told: Mapping[str, object], **said: Any) -> str:
+        """RESULTS.md. told: where the figures came from; said: what else the template names."""
+        path = f"local/report/templates/{self.template}.md.jinja"
+        filters: Filters = {"number": number, "markdown": Table.markdown, "attacker": attacker}
+        return render(path, filters, study=self, origin=told, **said)
+
+    def write(self, out: Path, command_log: Path, **said: Any) -> None:
+        """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
+        told = origin(command_log)
+        out.mkdir(parents=True, exist_ok=True)
+        self.draw(out, **said)
+        write_text(out / "RESULTS.md", self.page(told, **said))
+        write_text(out / "run.json", json.dumps({"origin": told}, indent=1) + "\n")
+        table = self.figures.to_csv(index=False, lineterminator="\n", **self.csv)
+        write_text(out / self.table, table)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, which is whole or not there."""
+    with atomic_write(path) as stream:
+        stream.write(text)
+
+
+def pivot(
+    names: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], Row]],
+    columns: Sequence[tuple[str, Column]],
+    cell: Callable[[Row, Column], str],
+) -> Table:
+    """A table of rows with their names and columns with their titles; a cell is made of what its
+    row and its column are of."""
+    lines = [[*said, *(cell(row, column) for _, column in columns)] for said, row in rows]
+    return Table([*names, *(title for title, _ in columns)], lines, len(names))
+
+
+def headed(measures: Iterable[Measure]) -> list[tuple[str, Measure]]:
+    """Columns of measures."""
+    return [(measure.heading, measure) for measure in measures]
+
+
+def dashed(value: Value | float | None, measure: Measure) -> str:
+    """A figure with its interval; a dash where it is not defined or was not measured."""
+    return show(value, measure, missing="–", undefined="–")
+
+
+def mean(values: Iterable[float]) -> Value:
+    """The mean of those that are defined."""
+    there = [value for value in values if not math.isnan(value)]
+    return Value(sum(there) / len(there)) if there else NOTHING
+
+
+# ---- Searches for identities after Seo et al. 2025 (NIST), theirs beside ours.
+
+THEIRS = CITED["003"]
+ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
+RANKS = (1, 5, 10, 20, 50)
+RANKED = (  # what systems are ordered by, and the table of the paper that prints it
+    ("trial1", "5", "EER, trial 1"),
+    ("trial2", "5", "EER, trial 2"),
+    ("cross", "6", "EER, cross-profile"),
+    ("p_cos", "8", "P-cosine above chance"),
+)
+HITS = [(f"@{k}", PERCENT.but(name=f"cmc_{k}")) for k in RANKS]
+TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
+ABOVE = (PERCENT.but(name="above_cca_top10", title="CCA above chance"),
+         PERCENT.but(name="above_p_cos", title="P-cosine above chance"))  # fmt: skip
+SEARCH = [
+    Measure(name, title, digits=digits)
+    for name, title, digits in (
+        ("auc_cmc", "AUC-CMC", 3), ("chance_auc_cmc", "its chance", 3),
+        ("chance_clustered_auc_cmc", "clustered", 3), ("mean_rank", "mean rank", 1),
+        ("chance_mean_rank", "chance", 1), ("mean_rank_all_mates", "mean rank of all mates", 1),
+        ("chance_mean_rank_all_mates", "chance", 1),
+    )
+]  # fmt: skip
+SPACE = [
+    Measure(prefix + name, chance or title, digits=digits)
+    for name, title, digits in (
+        ("cca_top10", "CCA top 10", 3), ("p_mse", "P-MSE", 4), ("p_cos", "P-cosine", 3),
+        ("p_cos_held_out", "P-cosine held out", 3),
+    )
+    for prefix, chance in (("", ""), ("chance_", "chance"))
+]  # fmt: skip
+Place = tuple[str, str, str]  # system, list, evaluator
+
+
+class Searches(Study):
+    """The study's figures, and what follows from them: shares of what is possible above chance
+    (above_<metric>) and p values corrected over the systems (holm_<metric>).
+
+    Lists: trial1_p<p>, trial2_p<p>, cross, leakage_p<p>, of profile p. found: by system, list,
+    evaluator, metric; counts: speech behind each list.
+    """
+
+    template = "nist"
+    marked = (
+        "patterns", "order", "trial1", "trial2", "search", "hits", "space", "significance",
+    )  # fmt: skip
+
+    def __init__(self, figures: DataFrame) -> None:
+        super().__init__(figures)
+        figures = figures if "tag" in figures else frame.with_numbers(figures)
+        lists = (figures["family"] + "_" + figures["attacker"]).str.removesuffix("_")
+        figures = figures.assign(list=lists)
+        self.found = frame.values(figures, "system", "list", "evaluator", "metric")
+        self.systems = [s for s in frame.each(figures, "system") if s != ORIGINAL]
+        self.evaluators = frame.each(figures, "evaluator")
+        profiles = {profile.removeprefix("p") for profile in figures["attacker"] if profile}
+        self.profiles = sorted(profiles, key=int)
+        eers = frame.where(figures, metric="eer")
+        counts = zip(eers["family"], *(eers[name] for name in frame.COUNTS), strict=True)
+        self.counts = sorted({*counts})
+        for f in frame.where(figures, metric="p_cos").itertuples():
+            segments = Value(frame.parse(f.n_segments))
+            self.found[f.system, f.list, f.evaluator, "segments"] = segments
+        for evaluator, profile in self.places:
+            self._derive([(s, f"leakage_p{profile}", evaluator) for s in self.systems])
+
+    def _derive(self, of_systems: Sequence[Place]) -> None:
+        for at, metric in product(of_systems, ("cca_top10", "p_cos", "p_cos_held_out")):
+            value, chance = (self.value(*at, of + metric).value for of in ("", "chance_"))
+            self.found[*at, f"above_{metric}"] = Value(_above(value, chance))
+            if metric == "cca_top10" and chance > CERTAIN:  # too few segments
+                self.found[*at, metric] = self.found[*at, f"chance_{metric}"] = NOTHING
+        for metric in TESTED:
+            values = [self.value(*at, f"p_value_{metric}").value for at in of_systems]
+            for at, one in zip(of_systems, holm(values), strict=True):
+                self.found[*at, f"holm_{metric}"] = Value(one)
+
+    def value(self, system: str, of: str, evaluator: str, metric: str) -> Value:
+        """A figure, which is NaN where it was not measured or is not defined."""
+        return self.found.get((system, of, evaluator, metric), NOTHING)
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Every evaluator and profile."""
+        return list(product(self.evaluators, self.profiles))
+
+    def _searched(self) -> list[tuple[Place, Place]]:
+        """Searches that were made, by name: of who draws nothing one profile's."""
+        every = (
+            ((system, by, f"P{p}"), (system, f"leakage_p{p}", by))
+            for system, (by, p) in product(self.systems, self.places)
+        )
+        return [(name, at) for name, at in every if (*at, "p_cos") in self.found]
+
+    def _searches(self, columns: Iterable[Measure]) -> Table:
+        """A row a search: figures, with a dash where there is none."""
+        names = ["system", "evaluator", "profile"]
+        return pivot(names, self._searched(), headed(columns), self._cell)
+
+    def _cell(self, at: Place, column: Measure) -> str:
+        return dashed(self.value(*at, column.name), column)
+
+    def trials(self, trial: str) -> Table:
+        """Table 5: EER (%) of trial1, original against protected segments, or trial2, protected."""
+        rows = [([WITHOUT], (ORIGINAL, "trial2"))]
+        rows += [([system], (system, trial + "_p{}")) for system in self.systems]
+        columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in self.places]
+        return pivot(["system"], rows, columns, lambda row, at: dashed(
+            self.value(row[0], row[1].format(at[1]), at[0], "eer"), EER
+        ))  # fmt: skip
+
+    def search(self) -> Table:
+        """Table 6: AUC-CMC, mean ranks, cross-profile EER."""
+        table = self._searches(SEARCH)
+        table.header.append("cross-profile EER (%)")
+        for row in table.rows:
+            cross = dashed(self.value(row[0], "cross", row[1], "eer"), EER)
+            row.append(cross if row[2] == f"P{self.profiles[0]}" else "")
+        return table
+
+    def hits(self) -> Table:
+        """Table 7: CMC (%) at the ranks, mean over profiles and evaluators."""
+
+        def found(system: str, column: Measure) -> list[float]:
+            every = (self.value(system, f"leakage_p{p}", by, column.name) for by, p in self.places)
+            return [one.value for one in every if not math.isnan(one.value)]
+
+        rows = [([s, str(len(found(s, HITS[0][1])))], s) for s in self.systems]
+        return pivot(["system", "mean of"], rows, HITS, lambda system, column: dashed(
+            mean(found(system, column)), column.but(digits=2)
+        ))  # fmt: skip
+
+    def all_hits(self) -> Table:
+        """CMC (%) of each search by itself, with both chance levels."""
+        chances = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
+        rows = [
+            ([system, f"{by}, {profile}{name}"], (at, prefix))
+            for (system, by, profile), at in self._searched()
+            for prefix, name in chances.items()
+        ]
+        return pivot(["system", "evaluator, profile"], rows, HITS, lambda row, column: self._cell(
+            row[0], column.but(name=row[1] + column.name)
+        ))  # fmt: skip
+
+    def space(self) -> Table:
+        """Table 8: canonical correlation and Procrustes, beside their chance levels.
+
+        Chance depends on the number of segments and dimensions (0.459 and 0.212 hold for the
+        paper's only). What is above it is also given as a share of what could be: (value - chance)
+        / (1 - chance). Canonical correlation is left out where too few segments make it 1 by
+        construction.
+        """
+        some = any(self.value(*at, "cca_top10").defined for _, at in self._searched())
+        columns = (Measure("segments", "segments", digits=0), *SPACE, *ABOVE)
+        return self._searches(column for column in columns if some or "cca" not in column.name)
+
+    def significance(self) -> Table:
+        """p values of the searches against the clustered chance, corrected over the systems."""
+        plain = {"unit": "", "scale": 1, "digits": 4}
+        return self._searches(MEASURES[m].but(name=f"holm_{m}", **plain) for m in TESTED)
+
+    def printed(self, table: str, kind: str = "") -> dict[str, list[str]]:
+        """Figures of a table as the paper prints them, by system; of Table 8 then shares above the
+        chance that it prints."""
+        rows = _theirs(table, kind)
+        found = {name: [*own["value"]] for name, own in rows.items()}
+        if kind == "trial1":  # under trial set 2 the paper has a dash
+            bare = of_table("003", "5, unprotected")["value"]
+            return {WITHOUT: [value for value in bare for _ in (1, 2)]} | found
+        if table == "8":
+            chances = dict(zip(rows["Random"]["metric"], rows["Random"]["number"], strict=True))
+            for name, own in rows.items():
+                spaces = own[own["metric"] != "p_mse"].itertuples()
+                above = [dashed(_above(f.number, chances[f.metric]), PERCENT) for f in spaces]
+                found[name] = [*(found[name] + ["–", "–"])[:3], *above]
+        return found
+
+    def patterns(self) -> Table:
+        """Ranges of the paper's figures of each system over its evaluators and profiles, and ours
+        beside. An evaluator holds one where the intervals of all profiles meet the range."""
+        rows = []
+        for figure, table, title in RANKED[:3]:
+            for name, mine, numbers in self._alike(figure, table):
+                low, high = numbers.min(), numbers.max()
+                found = {by: self._own(figure, by, mine) for by in self.evaluators}
+                held = [by for by, values in found.items() if values
+                        and all(v.low <= high and v.high >= low for v in values)]  # fmt: skip
+                cells = ("; ".join(dashed(v, EER) for v in own) or "–" for own in found.values())
+                told = f"{number(100 * low, 1)} to {number(100 * high, 1)}"
+                by = ", ".join(held) or "none"
+                rows.append([f"{name}, {mine}", f"{title} (%)", told, *cells, by])
+        return Table(["their system, ours", "figure", THEIRS, *self.evaluators, "held by"], rows, 2)
+
+    def order(self) -> Table:
+        """Systems, the highest figure first; of their pairs, how many stand as in the paper with
+        intervals apart, how many the other way round, and of how many the intervals overlap.
+
+        EERs are those of the first profile; P-cosine, which has no interval, is above chance and a
+        mean of profiles.
+        """
+        rows = []
+        for figure, table, title in RANKED:
+            random = frame.where(of_table("003", table), system="Random", metric=figure)["number"]
+            chance = 0.0 if random.empty else random.iloc[0]
+            theirs = {mine: mean(_above(n, chance) for n in numbers)
+                      for _, mine, numbers in self._alike(figure, table)}  # fmt: skip
+            found = {THEIRS: theirs}
+            for by in self.evaluators:
+                own = {system: self._own(figure, by, system) for system in theirs}
+                found[by] = {system: values[0] for system, values in own.items() if values}
+            for by, of in found.items() if len(theirs) > 1 else ():
+                ordered = sorted(of, key=lambda system: of[system].value, reverse=True)
+                told = ", ".join(f"{s} {number(100 * of[s].value, 1)}" for s in ordered)
+                counts = [0, 0, 0]
+                for one, other in combinations(ordered, 2):
+                    decided = not of[one].bounded or of[one].apart(of[other])
+                    alike = theirs[one].value > theirs[other].value
+                    counts[2 if not decided else 0 if alike else 1] += 1
+                rows.append([title, by, told, *("" if by == THEIRS else str(n) for n in counts)])
+        head = ["figure", "evaluator", "highest first (%)", "pairs as there", "reversed", "overlap"]
+        return Table(head, rows, 2)
+
+    def _alike(self, figure: str, table: str) -> Iterator[tuple[str, str, Series]]:
+        """Systems of the paper with that figure that one here is like, which, and the figures."""
+        spaces = figure == "p_cos"
+        for name, own in _theirs(table, "" if spaces else figure).items():
+            ours = str(own["ours"].iloc[0])
+            names = (s for s in (ours, ours.partition("_wavlm")[0]) if s in self.systems)
+            numbers = frame.where(own, metric=figure if spaces else "eer")["number"]
+            if (mine := next(names, "")) and not numbers.empty:
+                yield name, mine, numbers
+
+    def _own(self, figure: str, evaluator: str, system: str) -> list[Value]:
+        """EERs of a system by an evaluator, by profile, where they are defined; of shares above
+        chance the mean."""
+        if figure == "p_cos":
+            shares = (self.value(system, f"leakage_p{p}", evaluator, "above_p_cos")
+                      for p in self.profiles)  # fmt: skip
+            values = [mean(share.value for share in shares)]
+        else:
+            lists = [figure] if figure == "cross" else [f"{figure}_p{p}" for p in self.profiles]
+            values = [self.value(system, one, evaluator, "eer") for one in lists]
+        return [value for value in values if not math.isnan(value.value)]
+
+
+def _above(value: float, chance: float) -> float:
+    """(value - chance) / (1 - chance); undefined where chance is all that is possible."""
+    return (value - chance) / (1 - chance) if chance < CERTAIN else math.nan
+
+
+def _theirs(table: str, kind: str = "") -> dict[str, DataFrame]:
+    """Figures of a table of the paper by system; kind: their family."""
+    found = of_table("003", table)
+    found = found[(found["ours"] != ORIGINAL) & found["family"].str.startswith(kind)]
+    return dict(iter(found.groupby("system", sort=False)))
+
+
+def nist_table(words: Sequence[str], page: Path) -> Table:
+    """`<!-- table: nist FOLDER... NAME -->`: a table of the metrics.csv of FOLDERs beside the page,
+    which hold different systems or evaluators."""
+    *folders, name = words or ("",)
+    if not folders or name not in Searches.marked:
+        known = ", ".join(Searches.marked)
+        raise UserError(f"{page}: table: nist takes FOLDER... and one of {known}")
+    tables: list[Any] = [frame.read_metrics(page.parent / at / "metrics.csv") for at in folders]
+    of, made = Searches(concat(tables)), name.rstrip("12")
+    table: Table = of.trials(name) if made == "trial" else getattr(of, name)()
+    return table
+
+
+# ---- White-box attackers of constant target voices after Champion et al. 2021.
+
+FIGURES = (EER, frame.measure("linkability", title="D_sys", digits=2), MEASURES["d_ece"])
+PROSODY = ("f0_correlation", "voicing_agreement", "duration_drift", "level_change", "clipping",
+           "clipping_original")  # fmt: skip
+
+
+def read_target(data: Path) -> tuple[str, str]:
+    """Speaker and gender of the target of a protected set (pseudo.tsv); of several, with commas."""
+    utts = read_map(data / "utt2spk")
+    named = read_noted(data / "pseudo.tsv", ("speakers", "target_gender"), utts).values()
+    speakers, genders = (",".join(dict.fromkeys(column)) for column in zip(*named, strict=True))
+    return speakers, genders
+
+
+def spread(values: Sequence[Value], measure: Measure) -> str:
+    """Mean ± standard deviation over targets; how many are undefined or missing, if any.
+
+    >>> spread([Value(0.1), Value(0.2), Value(0.3), Value(math.nan)], FIGURES[0])
+    '20.0 ± 10.0 (1 of 4 not defined)'
+    """
+    defined = [measure.scale * value.value for value in values if value.defined]
+    if not defined:
+        return "–"
+    text = number(statistics.fmean(defined), measure.digits)
+    if len(defined) > 1:
+        text += f" ± {number(statistics.stdev(defined), measure.digits)}"
+    lost = len(values) - len(defined)
+    return f"{text} ({lost} of {len(values)} not defined)" if lost else text
+
+
+class Targets(Study):
+    """Results of constant targets. voices: speaker and gender of each target that was asked for.
+
+    UserError for a target without figures.
+    """
+
+    template = "whitebox"
+
+    def __init__(self, results: Results, voices: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(results.metrics)
+        self.results, self.voices = results, voices
+        if missing := [system for system in voices if system not in set(self.figures["system"])]:
+            path = results.folder / "metrics.csv"
+            raise UserError(f"{path}: no figure of {missing[0]}; run stage 5")
+        self.series = target_series(voices, fewest=1)
+        bins = sorted(n for n in set(self.figures["metric"]) if n.startswith("linkability_bins_"))
+        self.columns = headed([
+            *FIGURES,
+            *(Measure(n, f"D_sys, {n.rpartition('_')[2]} bins", digits=2) for n in bins),
+        ])  # fmt: skip
+        self.places = [
+            (split, evaluator, attack)
+            for evaluator in results.evaluators()
+            for split in results.splits(evaluator)
+            for attack in results.attackers(evaluator)
+        ]
+
+    def value(self, place: Place, system: str, measure: Measure) -> Value | None:
+        """A figure; None where it was not measured. place: split, evaluator, attacker."""
+        split, evaluator, attack = place
+        return self.results.value(evaluator, split, system, attack, measure.name)
+
+    def over_targets(self) -> Table:
+        """A row original speech and each series, evaluator, attacker and split."""
+        original = {ORIGINAL: [ORIGINAL]}
+        rows = [
+            ([*place, name, "" if name == ORIGINAL else str(len(own))], (place, own))
+            for place in self.places
+            for name, own in (original if place[2] == "unprotected" else self.series).items()
+        ]
+
+        def cell(row: tuple[Place, list[str]], measure: Measure) -> str:
+            found = [self.value(row[0], system, measure) or NOTHING for system in row[1]]
+            alone = row[0][2] == "unprotected"
+            return dashed(found[0], measure) if alone else spread(found, measure)
+
+        names = ["split", "evaluator", "attacker", "speech", "targets"]
+        return pivot(names, rows, self.columns, cell)
+
+    def by_target(self) -> Table:
+        """A row a target, evaluator, attacker and split."""
+        rows = [
+            ([*place, system, *voice], (place, system))
+            for place in self.places
+            for system, voice in self.voices.items()
+            if any(self.value(place, system, measure) for _, measure in self.columns)
+        ]
+        names = ["split", "evaluator", "attacker", "system", "target", "gender"]
+        return pivot(names, rows, self.columns, lambda row, measure: dashed(
+            self.value(row[0], row[1], measure), measure
+        ))  # fmt: skip
+
+    def utility(self) -> Table:
+        """A row a series, split and measure: mean ± deviation over targets, lowest and highest.
+
+        Word error rate, recall of emotions and opinion score are there where they were measured.
+        """
+        use = frame.where(self.figures, family=UTILITY)
+        index = frame.values(use, "split", "evaluator", "metric", "system")
+        places = sorted({key[:2] for key in index})
+        speech = {ORIGINAL: [ORIGINAL], **self.series}
+        rows = []
+        for place, name, metric in product(places, speech, (*frame.UTILITY_MEASURES, *PROSODY)):
+            found = {s: index[at] for s in speech[name] if (at := (*place, metric, s)) in index}
+            if found:
+                measure = MEASURES[metric]
+                cells = [spread([*found.values()], measure), *_ends(found, measure)]
+                rows.append([*place, name, measure.heading, str(len(found)), *cells])
+        header = ["split", "measured by", "speech", "figure", "targets"]
+        return Table([*header, "mean", "lowest", "highest"], rows, 4)
+
+    def by_speaker(self) -> Table:
+        """A row a speaker, evaluator and attacker: linkability by each definition, before and
+        after."""
+        people = self.results.speakers
+        people = people[people["metric"].str.startswith("linkab")]  # not prosody
+        places = ("split", "evaluator", "attacker")
+        index = frame.values(people, *places, "system", "speaker", "metric")
+        header, rows, own = [*places, "speech", "speaker"], [], FIGURES[1]
+        metrics = sorted(set(people["metric"]))
+        for metric in metrics:
+            bins = metric.rpartition("_")[2]
+            alone = f"own trials, {bins} bins"
+            what = "all trials' densities" if metric == "linkability" else alone
+            header += [f"{what}: original", "over targets", "highest"]
+        attacked = dict.fromkeys(key[:3] for key in index if key[2] != "unprotected")
+        for place, (name, systems) in product(attacked, self.series.items()):
+            for speaker in sorted({k[4] for k in index if k[:3] == place and k[3] in systems}):
+                row = [*place, name, speaker]
+                for of in ((speaker, metric) for metric in metrics):
+                    before = index.get((*place[:2], "unprotected", ORIGINAL, *of))
+                    found = [index.get((*place, system, *of), NOTHING) for system in systems]
+                    most = max((v.value for v in found if v.defined), default=math.nan)
+                    row += [dashed(before, own), spread(found, own), dashed(most, own)]
+                rows.append(row)
+        return Table(header, rows, 5)
+
+    def published(self) -> dict[str, list[str]]:
+        """Table 2 of the paper by kind of speech: mean and deviation over 40 targets.
+
+        On LibriSpeech test-clean, of B1 of VoicePrivacy 2020; x-vector and PLDA were retrained for
+        each target.
+        """
+        kinds = of_table("001", "2").groupby("system", sort=False)
+        return {name: [*map(printed, own.itertuples())] for name, own in kinds}
+
+
+def _ends(found: Mapping[str, Value], measure: Measure) -> list[str]:
+    """The lowest and the highest, and which targets have them."""
+    defined = {system: value.value for system, value in found.items() if value.defined}
+    if not defined:
+        return ["–", "–"]
+    ends = (choose(defined, key=lambda system: defined[system]) for choose in (min, max))
+    return [f"{dashed(defined[system], measure)} ({system})" for system in ends]
