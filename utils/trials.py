@@ -1,28 +1,38 @@
 """Trial lists and score files: checked reading of all usual formats, joining, atomic writing."""
 
-import io
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import overload
+from typing import TypeVar, overload
 
 import numpy as np
 
-from utils.arrays import Bool, Fields, Float64, Int64, read_fields
+from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
-from utils.tables import StrPath, atomic_write, read_lines
+from utils.tables import (
+    BYTE_ORDER_MARK,
+    StrPath,
+    atomic_write,
+    read_bytes,
+    read_lines,
+    read_rows,
+)
 
 # ---- Trial lists and score files: checked reading, joining by id pair, atomic writing.
 #
 # Trials: `<enrol> <trial> target|nontarget`; scores: `<enrol> <trial> <score>`. Any run of blanks
-# or tabs separates fields. A line is one row, so row i stands on line i + 1. The readers work on
-# whole columns (950,000 rows in half a second): ids are kept as codes into a list of the distinct
-# names.
+# or tabs separates fields. A line is one row, so row i stands on line i + 1. The readers split a
+# file as a whole (pandas takes longer), and ids are kept as codes into a list of the distinct
+# names. A file of another form is read again line by line, for the message.
 
+T = TypeVar("T", str, bytes)
 _LABELS = (b"nontarget", b"target")
+_FIELD, _GAP = rb"[^\s\0]++", rb"[ \t]++"
+_ROWS = re.compile(rb"(?:[ \t]*+" + _GAP.join([_FIELD] * 3) + rb"[ \t]*+\n)++")
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +53,7 @@ class Ids(Sequence[str]):
         """Make ids of a column, unchanged if they are ids already."""
         if isinstance(column, Ids):
             return column
-        texts = list(column)
-        code = {name: i for i, name in enumerate(dict.fromkeys(texts))}
-        codes = np.fromiter(map(code.__getitem__, texts), np.int64, count=len(texts))
-        return cls(codes, list(code))
+        return cls(*_number(list(column)))
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -96,9 +103,9 @@ class Scores:
 def read_trials(path: StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
     unknown label, a wrong number of fields, a file that is empty or no text)."""
-    fields = read_fields(path, 3)
-    target = _parse_labels(path, fields)
-    pairs = Trials(_ids(fields, 0), _ids(fields, 1), target)
+    enrol, trial, labels = _read_columns(path)
+    target = _parse_labels(path, labels)
+    pairs = Trials(_ids(enrol), _ids(trial), target)
     check_pairs_once(path, pairs, "listed")
     return pairs
 
@@ -106,9 +113,9 @@ def read_trials(path: StrPath) -> Trials:
 def read_scores(path: StrPath) -> Scores:
     """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
     score that is not a finite number, and the faults of `read_trials`)."""
-    fields = read_fields(path, 3)
-    values = _parse_scores(path, fields)
-    pairs = Scores(_ids(fields, 0), _ids(fields, 1), values)
+    enrol, trial, scores = _read_columns(path)
+    values = _parse_scores(path, scores)
+    pairs = Scores(_ids(enrol), _ids(trial), values)
     check_pairs_once(path, pairs, "scored")
     return pairs
 
@@ -189,41 +196,64 @@ def _write(path: StrPath, pairs: Trials | Scores, values: Sequence[str], verb: s
         stream.writelines(sorted(row.encode("utf-8") for row in rows))
 
 
-def _ids(fields: Fields, column: int) -> Ids:
-    codes, texts = fields.numbered(column)
-    return Ids(codes, [text.decode("utf-8") for text in texts])
+def _read_columns(path: StrPath) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """Columns of a table of three. UserError names the first line that is not so."""
+    content = read_bytes(path).rstrip(b" \t\n") + b"\n"
+    if _ROWS.fullmatch(content) and not content.startswith(BYTE_ORDER_MARK) and _is_utf8(content):
+        fields = content.split()
+        return fields[::3], fields[1::3], fields[2::3]
+    rows = 0
+    for rows, fields_of_row in read_rows(path, 3):
+        if " ".join(fields_of_row).split() != fields_of_row:
+            raise UserError(f"{path}:{rows}: a field holds a blank that is none: not text")
+    raise UserError(f"{path}:1: the file is empty")
 
 
-def _parse_labels(path: StrPath, fields: Fields) -> Bool:
-    codes, labels = fields.numbered(2)
-    wrong = np.array([label not in _LABELS for label in labels])
-    if wrong.any():
-        line = int(np.argmax(wrong[codes]))
-        label = labels[codes[line]].decode("utf-8")
-        raise UserError(f"{path}:{line + 1}: label {label} is neither target nor nontarget")
+def _is_utf8(content: bytes) -> bool:
+    try:
+        return content.isascii() or bool(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _ids(column: list[bytes]) -> Ids:
+    codes, names = _number(column)
+    return Ids(codes, [name.decode("utf-8") for name in names])
+
+
+def _number(column: Sequence[T]) -> tuple[Int64, list[T]]:
+    """Column as codes (n,) from 0, and the distinct values that they number."""
+    code = {value: i for i, value in enumerate(dict.fromkeys(column))}
+    return np.fromiter(map(code.__getitem__, column), np.int64, count=len(column)), list(code)
+
+
+def _parse_labels(path: StrPath, column: list[bytes]) -> Bool:
+    codes, labels = _number(column)
+    for code, label in enumerate(labels):
+        if label not in _LABELS:
+            line = int(np.argmax(codes == code)) + 1
+            raise UserError(
+                f"{path}:{line}: label {label.decode()} is neither target nor nontarget"
+            )
     return np.array([label == b"target" for label in labels])[codes]
 
 
-def _parse_scores(path: StrPath, fields: Fields) -> Float64:
-    """Numbers of the third column; UserError names the first that is none or not finite."""
-    texts = fields.texts(2)
-    try:
-        values = np.fromiter(map(float, texts), np.float64, count=len(texts))
-    except ValueError:
-        values = np.array([_number(text) for text in texts])
-    values[fields.rows_with(2, b"_")] = np.nan  # Python reads 1_000 as a number; nobody else does
-    finite = np.isfinite(values)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        raise UserError(f"{path}:{i + 1}: score {texts[i].decode()} is not a finite number")
+def _parse_scores(path: StrPath, column: list[bytes]) -> Float64:
+    """Numbers of a column; UserError names the first that is none or not finite."""
+    values = np.fromiter(map(_finite, column), np.float64, count=len(column))
+    if np.isnan(values).any():
+        i = int(np.argmax(np.isnan(values)))
+        raise UserError(f"{path}:{i + 1}: score {column[i].decode()} is not a finite number")
     return values
 
 
-def _number(text: bytes) -> float:
+def _finite(text: bytes) -> float:
+    """Number that a text stands for; NaN for any other. Python alone reads 1_000 as a number."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return math.nan
+    return value if math.isfinite(value) and b"_" not in text else math.nan
 
 
 def _keys(pairs: Trials | Scores) -> Int64:
@@ -282,11 +312,13 @@ COLUMNS = {  # possible names in a header
     "label": "label target key same is_target",
     "score": "score similarity llr",
 }
-FORMATS: dict[str, tuple[tuple[str, ...], ...]] = {  # meaning of each column in a line
-    "kaldi": (("enrol", "trial", "label"), ("enrol", "trial", "score")),
-    "speechbrain": (("enrol", "trial", "label", "score"),),
-    "voxceleb": (("label", "enrol", "trial"), ("label", "enrol", "trial", "score")),
-}
+_SHAPES = (  # of lines: format, and meaning of each column
+    ("kaldi", ("enrol", "trial", "label")),
+    ("kaldi", ("enrol", "trial", "score")),
+    ("speechbrain", ("enrol", "trial", "label", "score")),
+    ("voxceleb", ("label", "enrol", "trial")),
+    ("voxceleb", ("label", "enrol", "trial", "score")),
+)
 EXAMPLES = {
     "kaldi": "ann ann-01 target",
     "speechbrain": "ann ann-01 1 0.73",
@@ -296,13 +328,6 @@ EXAMPLES = {
 Row = dict[str, str]
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return np.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
 def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
     """Columns of a line, if it has that shape."""
     if len(shape) != len(values):
@@ -310,23 +335,16 @@ def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
     row = dict(zip(shape, values, strict=True))
     label = row.get("label", "target").lower()
     known = label in (("target", "nontarget") if kind == "kaldi" else LABELS)
-    right = known and ("score" not in row or _is_number(row["score"]))
+    right = known and not math.isnan(_finite(row.get("score", "0").encode()))
     return row if right and row["enrol"] and row["trial"] else None
 
 
-def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
+def _find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
     """Common format of all lines; UserError for none, and for more than one."""
-    if not lines:
-        raise UserError(f"{path}:1: the file is empty")
     if len(_header(lines[0][1])) > 1:
         return "csv"
     rows = [line.split() for _, line in lines]
-    found = [
-        name
-        for name, shapes in FORMATS.items()
-        for shape in shapes
-        if all(_fits(name, shape, row) for row in rows)
-    ]
+    found = [kind for kind, shape in _SHAPES if all(_fits(kind, shape, row) for row in rows)]
     if len(found) != 1:
         known = "; ".join(f"{name}: {EXAMPLES[name]}" for name in EXAMPLES)
         what = f"may be {' or '.join(found)}" if found else "is in no format that is known"
@@ -337,19 +355,19 @@ def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
 def _header(line: str) -> dict[int, str]:
     """Positions of the columns that a header names."""
     known = {alias: name for name, aliases in COLUMNS.items() for alias in aliases.split()}
+    names = [name.strip().lower() for name in next(_split_csv([line]), [])]
+    return {i: known[name] for i, name in enumerate(names) if name in known}
+
+
+def _split_csv(lines: Sequence[str]) -> Iterator[list[str]]:
     import csv  # one format of many needs it
 
-    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
-    return {i: known[n.strip().lower()] for i, n in enumerate(names) if n.strip().lower() in known}
+    return csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))
 
 
-def _delimiter(line: str) -> str:
-    return max(",;\t", key=line.count)
-
-
-def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
+def _rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
     """Columns of all lines. UserError names the first line of another format."""
-    shapes = FORMATS.get(kind, ())
+    shapes = [shape for name, shape in _SHAPES if name == kind]
     if kind == "csv":
         header = _header(lines[0][1])
         if not {"enrol", "trial"} <= set(header.values()) or len(header) < 3:
@@ -358,13 +376,9 @@ def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterat
                 f"{path}:{lines[0][0]}: the header names no enrol, trial and label or score; "
                 f"known names: {known}"
             )
-        text = "\n".join(line for _, line in lines)
-        import csv
-
-        found = csv.reader(io.StringIO(text), delimiter=_delimiter(lines[0][1]))
-        next(found)
+        _, *found = _split_csv([line for _, line in lines])
         fields = [[row[i] if i < len(row) else "" for i in header] for row in found]
-        shapes, lines = (tuple(header.values()),), lines[1:]
+        shapes, lines = [tuple(header.values())], lines[1:]
     else:
         fields = [line.split() for _, line in lines]
     shape = next((s for s in shapes if fields and _fits(kind, s, fields[0])), shapes[0])
@@ -381,16 +395,19 @@ def guess_format(path: Path) -> str:
     report the fault (`utils.trials`)."""
     try:
         lines = _lines(path)
-        fields = lines[0][1].split() if lines else []
-        if any(_fits("kaldi", shape, fields) for shape in FORMATS["kaldi"]):
+        first = lines[0][1].split()
+        if any(_fits(kind, shape, first) for kind, shape in _SHAPES if kind == "kaldi"):
             return "kaldi"
-        return find_format(path, lines)
+        return _find_format(path, lines)
     except UserError:
         return "kaldi"
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
-    return [(number, line.rstrip("\n")) for number, line in read_lines(path) if line.strip()]
+    lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+    if not lines:
+        raise UserError(f"{path}:1: the file is empty")
+    return lines
 
 
 def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores | None]:
@@ -400,8 +417,8 @@ def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores
     duplicate pair.
     """
     lines = _lines(path)
-    kind = find_format(path, lines) if kind == "auto" else kind
-    rows = list(read_rows(path, lines, kind))
+    kind = _find_format(path, lines) if kind == "auto" else kind
+    rows = list(_rows(path, lines, kind))
     enrol, trial = ([row[name] for row in rows] for name in ("enrol", "trial"))
     trials = scores = None
     if all("label" in row for row in rows):
