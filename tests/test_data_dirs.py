@@ -69,80 +69,48 @@ def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, ru
     run_program(VALIDATE, good, good, status=0)
 
 
-# One change, the problem that validate must report, and the first words that load must say (or None
-# where only validate looks). Named after the silent failures of Kaldi's validate_data_dir.sh.
+# A file, one change of it, the problem that validate must report, and whether load refuses it, too.
+# Named after the silent failures of Kaldi's validate_data_dir.sh.
 BROKEN = {
     "utt2spk with three fields": (
-        ("utt2spk", r"^(s1-001.*)$", r"\1 x"),
-        r"utt2spk:2: 3 fields where 2 are expected",
-        r"utt2spk:2: 3 fields",
-    ),
+        "utt2spk", r"^(s1-001.*)$", r"\1 x", r"utt2spk:2: 3 fields where 2 are expected", True),
     "audio that is not there": (
-        ("wav.scp", r"s1-001\.wav", "gone.wav"),
-        r"wav\.scp:2: s1-001: audio file .*gone\.wav is missing",
-        None,
-    ),
+        "wav.scp", r"s1-001\.wav", "gone.wav",
+        r"wav\.scp:2: s1-001: audio file .*gone\.wav is missing", False),
     "the same file for all ids": (
-        ("wav.scp", r"(/s.-00.)\.wav", "/s1-000.wav"),
-        r"wav\.scp:1: all ids have the same audio file",
-        None,
-    ),
-    "CRLF": (("text", r"$", "\r"), r"text:1: Windows line end", r"text:1: Windows line end"),
+        "wav.scp", r"(/s.-00.)\.wav", "/s1-000.wav",
+        r"wav\.scp:1: all ids have the same audio file", False),
+    "CRLF": ("text", r"$", "\r", r"text:1: Windows line end", True),
     "segments compared with utt2spk": (
-        ("segments", "", "s1-000 s1-000 0 0.05\n"),
-        r"segments: utterance s2-002 of utt2spk has no line",
-        None,
-    ),
+        "segments", "", "s1-000 s1-000 0 0.05\n",
+        r"segments: utterance s2-002 of utt2spk has no line", False),
     "speaker is no prefix": (
-        ("utt2spk", r"^(s2-001) s2", r"\1 s1"),
-        r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001",
-        r"spk2utt: does not agree with utt2spk",
-    ),
+        "utt2spk", r"^(s2-001) s2", r"\1 s1",
+        r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001", False),
     "duplicate": (
-        ("utt2spk", r"^(s1-001.*)$", r"\1\n\1"),
-        r"utt2spk:3: s1-001 is listed twice: the same line stands on line 2",
-        r"utt2spk:3: s1-001 is listed twice",
-    ),
+        "utt2spk", r"^(s1-001.*)$", r"\1\n\1",
+        r"utt2spk:3: s1-001 is listed twice: the same line stands on line 2", True),
     "not sorted": (
-        ("text", r"^(s1-000.*\n)(s1-001.*\n)", r"\2\1"),
-        r"text:2: not sorted \(LC_ALL=C\): s1-000 follows s1-001",
-        None,
-    ),
-    "no last line end": (("text", r"\n\Z", ""), r"text:5: the last line has no line end", None),
+        "text", r"^(s1-000.*\n)(s1-001.*\n)", r"\2\1",
+        r"text:2: not sorted \(LC_ALL=C\): s1-000 follows s1-001", False),
+    "no last line end": ("text", r"\n\Z", "", r"text:5: the last line has no line end", False),
     "spk2utt of before": (
-        ("spk2utt", r" s2-001", ""),
-        r"spk2utt:2: s2: does not agree with utt2spk on s2-001",
-        r"spk2utt: does not agree with utt2spk",
-    ),
+        "spk2utt", r" s2-001", "", r"spk2utt:2: s2: does not agree with utt2spk on s2-001", True),
     "speaker without gender": (
-        ("spk2gender", r"^s1.*\n", ""),
-        r"spk2gender: speaker s1 of utt2spk has no line",
-        r"spk2gender: compared with utt2spk, 1 of 2 speakers missing \(s1\)",
-    ),
+        "spk2gender", r"^s1.*\n", "", r"spk2gender: speaker s1 of utt2spk has no line", True),
     "gender": (
-        ("spk2gender", r"^s1 f", "s1 female"),
-        r"spk2gender:1: s1: the gender is 'female'; only m and f are known",
-        r"spk2gender:1: s1: the gender is 'female'",
-    ),
+        "spk2gender", r"^s1 f", "s1 female",
+        r"spk2gender:1: s1: the gender is 'female'; only m and f are known", True),
     "duration": (
-        ("utt2dur", r"^(s1-000) .*", r"\1 0"),
-        r"utt2dur:1: s1-000: the duration is '0'",
-        r"utt2dur:1: s1-000: the duration",
-    ),
+        "utt2dur", r"^(s1-000) .*", r"\1 0", r"utt2dur:1: s1-000: the duration is '0'", True),
     "utterance without speaker": (
-        ("utt2spk", r"^s1-001.*\n", ""),
-        r"wav\.scp:2: utterance s1-001 is not in utt2spk",
-        r"wav\.scp: compared with utt2spk, 1 utterance unknown \(s1-001\)",
-    ),
+        "utt2spk", r"^s1-001.*\n", "", r"wav\.scp:2: utterance s1-001 is not in utt2spk", True),
     "enrolls of another set": (
-        ("enrolls", "", "s1-000\ns9-000\n"),
-        r"enrolls:2: utterance s9-000 is not in utt2spk",
-        r"enrolls: compared with utt2spk, 1 utterance unknown",
-    ),
-    "empty": (("utt2spk", r"(.*\n)+", ""), r"utt2spk: is empty", r"utt2spk: is empty"),
-    "blank line": (("utt2spk", r"\A", "\n"), r"utt2spk:1: 0 fields", r"utt2spk:1: 0 fields"),
-    "not text": (("text", r"^s1-000", "s1-000\0"), r"text: .*NUL byte", r"text:1: .*NUL byte"),
-}
+        "enrolls", "", "s1-000\ns9-000\n", r"enrolls:2: utterance s9-000 is not in utt2spk", True),
+    "empty": ("utt2spk", r"(.*\n)+", "", r"utt2spk: is empty", True),
+    "blank line": ("utt2spk", r"\A", "\n", r"utt2spk:1: 0 fields", True),
+    "not text": ("text", r"^s1-000", "s1-000\0", r"text:1: .*NUL byte", True),
+}  # fmt: skip
 
 
 def test_conventions_3_segments_were_compared_only_beside_text(data: Path) -> None:
@@ -153,20 +121,18 @@ def test_conventions_3_segments_were_compared_only_beside_text(data: Path) -> No
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
-    (file, pattern, replacement), found, loading = BROKEN[name]
-    if not (data / file).exists():
-        (data / file).touch()
+    file, pattern, replacement, found, refused = BROKEN[name]
+    (data / file).touch()
     edit(data / file, pattern, replacement)
     assert [text for text in problems(data) if re.match(found, text)]
-    done = run_program(VALIDATE, data, status=2)
-    assert re.search(found, done.stderr)
-    if loading is not None:
-        refuses(loading, load_data_dir, data)
+    assert re.search(found, run_program(VALIDATE, data, status=2).stderr)
+    if refused:
+        refuses(found if name != "utterance without speaker" else "s1-001", load_data_dir, data)
 
 
 def test_all_problems_in_one_run(data: Path, run_program) -> None:
     for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
-        edit(data / BROKEN[name][0][0], *BROKEN[name][0][1:])
+        edit(data / BROKEN[name][0], *BROKEN[name][1:3])
     done = run_program(VALIDATE, "--most", "2", data)
     for part in ("utt2spk:2: ", "text:1: ", "text:2: ", "spk2gender:1: ", "wav.scp:2: "):
         assert f"error: {data}/{part}" in done.stderr
@@ -229,12 +195,12 @@ def test_speakers_must_sort_like_their_utterances(make_data_dir, tmp_path: Path)
 
 TRIALS = {
     "s1 t1-000 target\n": r"utterance t1-000 is not in utt2spk",
-    "s1 s1-000 Target\n": r"is not `<enrolled speaker> <utterance> target\|nontarget`",
-    "s1 s1-000\n": r"is not `<enrolled speaker>",
+    "s1 s1-000 Target\n": r"'Target' is no label of `<enrolled speaker> <utterance> ta",
+    "s1 s1-000\n": r"trials:1: 2 fields where 3 are expected",
     "s9 s1-000 nontarget\n": r"speaker s9 is not enrolled",
     "s2 s1-000 target\n": r"target, but s1-000 is spoken by s1 and s2 is enrolled",
     "s1 s1-000 nontarget\n": r"nontarget, but s1-000 is spoken by s1 and s1 is enrolled",
-    "s1 s1-000 target\ns1 s1-000 target\n": r"trials:2: s1 s1-000 is listed twice, first on line 1",
+    "s1 s1-000 target\ns1 s1-000 target\n": r"trials:2: s1 s1-000 is listed twice: .* on line 1",
     "s1 s1-000 target\n": r"trials: has no nontarget trial",
 }
 
@@ -272,7 +238,9 @@ def test_fix_refuses_duplicates_with_different_values(data: Path, run_program) -
     edit(data / "text", r"^s1-001.*\n", "s1-001 one\ns1-001 other\n")
     before = read(data)
     done = run_program(FIX, "--allow-drop", "9", data, status=2)
-    assert f"{data}/text:3: s1-001 has another value on line 2" in done.stderr
+    assert (
+        f"{data}/text:3: s1-001 is listed twice: a different value stands on line 2" in done.stderr
+    )
     assert read(data) == before
 
 
@@ -455,7 +423,7 @@ def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: 
     """The 2024 challenge reads such a speaker as a string and iterates over its characters."""
     data = load_data_dir(make_data_dir(tmp_path / "data", {"anna": 1, "bob": 2}))
     assert data.spk2utt["anna"] == ["anna-000"]
-    write_data_dir(tmp_path / "one", *select(data, ["anna-000"]))
+    write_data_dir(tmp_path / "one", select(data, ["anna-000"]))
     one = load_data_dir(tmp_path / "one")
     assert one.spk2utt == {"anna": ["anna-000"]}
     assert (tmp_path / "one/spk2utt").read_text() == "anna anna-000\n"
@@ -464,9 +432,9 @@ def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: 
 def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
     loaded = load_data_dir(data)
     (data / "trials").write_text("s1 s1-000 target\n")
-    tables, trials = select(loaded, ["s1-000"])
+    tables = select(loaded, ["s1-000"])
     del tables["text"], tables["wav.scp"]
-    write_data_dir(data, tables, trials)
+    write_data_dir(data, tables)
     assert sorted(read(data)) == ["spk2gender", "spk2utt", "utt2dur", "utt2spk"]
     refuses("it would hold no utterance", write_data_dir, data, {"utt2spk": {}})
 
@@ -476,7 +444,7 @@ def run_jobs(data: Path, out: Path, n: int, *, only: set[str] | None = None) -> 
     for number in range(1, n + 1):
         part = load_data_dir(data / f"split{n}" / str(number))
         target = out / f"split{n}" / str(number)
-        write_data_dir(target, part.tables, part.trials)
+        write_data_dir(target, part.tables)
         with ArchiveWriter(target / "xvector") as writer:
             for utt in part.utt2spk:
                 if only is None or utt in only:
@@ -503,19 +471,10 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
     done = run_program(MERGE, "exp", 3, "--expect", "data")
     assert (done.returncode, done.stderr) == (0, "")
     assert "xvector.scp 10" in done.stdout and "0 lost" in done.stdout
-    assert sorted(p.name for p in jobs.iterdir()) == [
-        *(
-            ".timed.pseudo.tsv",
-            "enrolls",
-            "pseudo.tsv",
-            "settings.json",
-            "spk2gender",
-            "spk2utt",
-            "text",
-            "trials",
-        ),
-        *("utt2dur", "utt2spk", "wav.scp", "xvector.ark", "xvector.scp"),
-    ]
+    assert sorted(p.name for p in jobs.iterdir()) == sorted([
+        ".timed.pseudo.tsv", "enrolls", "pseudo.tsv", "settings.json", "spk2gender", "spk2utt",
+        "text", "trials", "utt2dur", "utt2spk", "wav.scp", "xvector.ark", "xvector.scp",
+    ])  # fmt: skip
     vectors = read_vectors("exp/xvector.scp")
     assert list(vectors) == list(load_data_dir("data").utt2spk)
     assert all(vector[0] == float(utt[-1]) for utt, vector in vectors.items())
@@ -570,48 +529,25 @@ def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path, run_progra
     assert after > 20
 
 
-def break_part(kind: str, part: Path) -> None:
-    if kind == "no output":
-        shutil.rmtree(part)
-    elif kind == "a file is missing":
-        (part / "xvector.scp").unlink()
-    elif kind == "an id of another job":
-        line = (part.parent / "1/utt2dur").read_text().splitlines()[0]
-        (part / "utt2dur").write_text(f"{line}\n{(part / 'utt2dur').read_text()}")
-    elif kind == "archive gone":
-        (part / "xvector.ark").unlink()
-    elif kind == "another header":
-        edit(part / "pseudo.tsv", "^#utt", "#id")
-    elif kind == "other settings":
-        (part / "settings.json").write_text("{}\n")
-    elif kind == "audio in the part":
-        edit(part / "wav.scp", r" .*/", f" {part}/")
-    elif kind == "a folder":
-        (part / "sub").mkdir()
-    elif kind == "an unknown id":
-        edit(part / "pseudo.tsv", r"\Z", "zz\tx\t\n")
-
-
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("change", "message"),
     [
-        ("no output", r"exp/split3/2: this job wrote nothing; see its log in exp/log"),
-        ("a file is missing", r"exp/split3/2/xvector\.scp: is missing, but other jobs wrote it"),
-        ("an id of another job", r"exp/split3/2/utt2dur: s\S+ is in another part too"),
-        ("archive gone", r"split3/2/xvector\.ark: is missing, but other"),
-        ("another header", r"pseudo\.tsv:1: another header"),
-        ("other settings", r"settings\.json: other settings than in the other parts"),
-        ("audio in the part", r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
-        ("a folder", r"exp/split3/2/sub: a folder cannot be merged"),
-        ("an unknown id", r"exp/pseudo\.tsv: compared with data, 1 utterance unknown \(zz\)"),
+        (shutil.rmtree, r"exp/split3/2: this job wrote nothing; see its log in exp/log"),
+        (lambda part: (part / "xvector.scp").unlink(),
+         r"exp/split3/2/xvector\.scp: is missing, but other jobs wrote it"),
+        (lambda part: (part / "xvector.ark").unlink(), r"2/xvector\.ark: is missing, but other"),
+        (lambda part: shutil.copy(part.parent / "1/utt2dur", part), "2/utt2dur: .*in another part"),
+        (lambda part: edit(part / "wav.scp", r" .*/", f" {part}/"),
+         r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
+        (lambda part: edit(part / "pseudo.tsv", r"\Z", "zz\tx\t\n"),
+         r"exp/pseudo\.tsv: compared with data, 1 utterance unknown \(zz\)"),
     ],
-)
-def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, kind: str, message: str) -> None:
-    break_part(kind, jobs / "split3/2" if kind != "audio in the part" else Path("exp/split3/2"))
+)  # fmt: skip
+def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, change, message: str) -> None:
+    change(Path("exp/split3/2"))
     before = sorted(str(p) for p in jobs.rglob("*"))
     done = run_program(MERGE, "exp", 3, "--expect", "data", status=2)
-    assert re.search(message, done.stderr)
-    assert done.stderr.count("\n") == 1
+    assert re.search(message, done.stderr) and done.stderr.count("\n") == 1
     assert sorted(str(p) for p in jobs.rglob("*")) == before
 
 
@@ -650,7 +586,7 @@ def test_real_data_directories_are_valid(corpora: Path, tmp_path: Path, run_prog
         run_program(VALIDATE, "--no-wav", data / name, status=0)
         loaded = load_data_dir(data / name, need=("spk2gender", "text", "utt2dur"))
         sizes[name] = (len(loaded.utt2spk), len(loaded.spk2utt), len(loaded.trials or []))
-        write_data_dir(tmp_path / name, loaded.tables, loaded.trials)
+        write_data_dir(tmp_path / name, loaded.tables)
         for file in ("utt2spk", "spk2utt", "text", "spk2gender"):
             assert (tmp_path / name / file).read_bytes() == (data / name / file).read_bytes()
     assert sizes == {

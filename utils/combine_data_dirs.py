@@ -19,7 +19,6 @@ from utils.datachecks import FILES
 from utils.datadir import (
     DataDir,
     Tables,
-    Trial,
     load_data_dir,
     other_files,
     write_data_dir,
@@ -28,19 +27,18 @@ from utils.options import TargetFolder
 from utils.tables import sort_ids
 
 
-def combine(sources: Sequence[DataDir]) -> tuple[Tables, list[Trial] | None]:
+def combine(sources: Sequence[DataDir]) -> Tables:
     """The tables of all sources together; UserError where two of them disagree or overlap."""
     names = set().union(*(source.tables for source in sources))
     everywhere = {name for name in names if all(name in source.tables for source in sources)}
     if "segments" in names - everywhere:
         raise UserError("some sources have segments and some have not; cut the audio first")
     tables: Tables = {}
-    for name in sorted(everywhere | (names & {"enrolls"})):
+    for name in sorted(everywhere | (names & {"enrolls", "trials"})):
         tables[name] = {}
         for source in sources:
             _join(name, tables[name], source, sources)
-    trials = [row for source in sources for row in source.trials or []]
-    return tables, trials or None
+    return tables
 
 
 def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[DataDir]) -> None:
@@ -71,12 +69,12 @@ def main(
     sources = [load_data_dir(path, need=("utt2spk",), allow_segments=True) for path in source_dirs]
     if any(source.path.resolve() == target.resolve() for source in sources):
         raise UserError(f"{target}: is one of the sources; give another folder")
-    tables, trials = combine(sources)
-    write_data_dir(target, tables, trials)
+    tables = combine(sources)
+    write_data_dir(target, tables)
     sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
     left = {s.path: sort_ids({*s.tables, *other_files(s.path)} - set(tables)) for s in sources}
     names = list(tables)
-    del sources, tables, trials  # what is read back needs their room
+    del sources, tables  # what is read back needs their room
     combined = load_data_dir(target, need=names, allow_segments=True)
     print(
         f"{target}: {sizes} = {len(combined.utt2spk)} utterances, {len(combined.spk2utt)} speakers"

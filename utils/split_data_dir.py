@@ -35,7 +35,7 @@ def split_data_dir(data: DataDir, n: int) -> int:
     beside = data.path / f"split{len(parts)}.tmp.{os.getpid()}"
     try:
         for number, part in enumerate(parts, start=1):
-            write_data_dir(beside / str(number), *select(data, part))
+            write_data_dir(beside / str(number), select(data, part))
         with _alone(data.path):
             if not _same(beside, target):
                 shutil.rmtree(target, ignore_errors=True)

@@ -17,7 +17,7 @@ from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir, other_files, select, write_data_dir
 from utils.options import Seed, SourceFolder, TargetFolder
-from utils.tables import read_ids, sort_ids
+from utils.tables import read_map, sort_ids
 
 
 def choose(data: DataDir, how: str, count: int, seed: int) -> Sequence[str]:
@@ -81,18 +81,20 @@ def main(
         raise UserError(f"{target}: is the source itself; give another folder")
     chosen: Sequence[str]
     if spk_list is not None:
-        chosen = datadir.utterances_of(data, read_ids(spk_list))
+        chosen = datadir.utterances_of(data, read_map(spk_list, rest_of_line=True))
     elif utt_list is not None:
-        chosen = datadir.known_utterances(data, read_ids(utt_list), utt_list)
+        chosen = datadir.known_utterances(
+            data, list(read_map(utt_list, rest_of_line=True)), utt_list
+        )
     else:
         chosen = choose(data, how, counts[how] or 0, seed)
-    tables, trials = select(data, chosen)
-    write_data_dir(target, tables, trials)
+    tables = select(data, chosen)
+    write_data_dir(target, tables)
     kept, names = tables["utt2spk"], set(tables["utt2spk"].values())
     print(
         f"{target}: {len(kept)} of {len(data.utt2spk)} utterances, "
         f"{len(names)} of {len(data.spk2utt)} speakers"
-        + (f", {len(trials or [])} of {len(data.trials)} trials" if data.trials else "")
+        + (f", {len(tables.get('trials', []))} of {len(data.trials)} trials" if data.trials else "")
         + (f" (seed {seed})" if n or per_spk or speakers else "")
     )
     if others := other_files(data.path):

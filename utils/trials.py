@@ -312,7 +312,7 @@ COLUMNS = {  # possible names in a header
     "label": "label target key same is_target",
     "score": "score similarity llr",
 }
-_SHAPES = (  # of lines: format, and meaning of each column
+_SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (  # of lines: format, and meaning of each column
     ("kaldi", ("enrol", "trial", "label")),
     ("kaldi", ("enrol", "trial", "score")),
     ("speechbrain", ("enrol", "trial", "label", "score")),

@@ -53,7 +53,7 @@ def main(
     no_audio: Annotated[bool, "Do not open the audio files"] = False,
     need: Annotated[
         Sequence[str], "A further file that must be there, such as text, spk2gender or trials; may "
-        "be given again", "FILE", (*FILES, "trials"),
+        "be given again", "FILE", (*FILES,),
     ] = (),
     models: Annotated[
         str | None, "The data directory of the speakers whom trials may name (left out: "
