@@ -195,7 +195,7 @@ def test_speakers_must_sort_like_their_utterances(make_data_dir, tmp_path: Path)
 
 TRIALS = {
     "s1 t1-000 target\n": r"utterance t1-000 is not in utt2spk",
-    "s1 s1-000 Target\n": r"'Target' is no label of `<enrolled speaker> <utterance> ta",
+    "s1 s1-000 Target\n": r"label 'Target' is neither target nor nontarget",
     "s1 s1-000\n": r"trials:1: 2 fields where 3 are expected",
     "s9 s1-000 nontarget\n": r"speaker s9 is not enrolled",
     "s2 s1-000 target\n": r"target, but s1-000 is spoken by s1 and s2 is enrolled",

@@ -140,11 +140,7 @@ def _segment(value: str) -> str:
 
 
 def _label(value: str) -> str:
-    right = value in LABELS
-    return "" if right else f"{value!r} is no label of `<enrolled speaker> <utterance> {_EITHER}`"
-
-
-_EITHER = "|".join(LABELS)
+    return "" if value in LABELS else f"label {value!r} is neither target nor nontarget"
 
 
 def _number(text: str) -> float:
@@ -386,11 +382,16 @@ def _check_ids(tables: Mapping[str, Table], utt2spk: Mapping[str, str]) -> Itera
             message = f"{what} {key} of {origin} has no line"
             advice = f"add its line, or: utils/fix_data_dir.py --allow-drop N {table.path.parent}"
             yield Problem(table.path, None, "missing id", message, advice)
-    table = tables.get("spk2utt")
-    for spk, row in table.rows.items() if table else ():
-        listed, own = Counter(split_fields(row)), Counter(spk2utt.get(spk, []))
-        if wrong := sort_ids((listed - own) | (own - listed)):
-            message = f"{spk}: does not agree with utt2spk on {_few(wrong)}"
+    if "spk2utt" in tables:
+        yield from _check_spk2utt(tables["spk2utt"], spk2utt)
+
+
+def _check_spk2utt(table: Table, spk2utt: Mapping[str, list[str]]) -> Iterator[Problem]:
+    for spk, row in table.rows.items():
+        listed, own = split_fields(row), spk2utt.get(spk, [])
+        if sort_ids(listed) != own:
+            wrong = (Counter(listed) - Counter(own)) | (Counter(own) - Counter(listed))
+            message = f"{spk}: does not agree with utt2spk on {_few(sort_ids(wrong))}"
             yield table.problem(spk, "spk2utt", message, table.fix)
 
 
