@@ -13,12 +13,9 @@ from utils.archives import (
     ArchiveWriter,
     ObjectReader,
     read_counts,
-    read_matrix_file,
-    read_vector_file,
+    read_object,
     read_vectors,
-    write_counts,
-    write_matrix_file,
-    write_vector_file,
+    write_object,
 )
 from utils.cli import UserError
 
@@ -90,11 +87,9 @@ def test_num_utts_ark_of_small_counts_is_read_as_a_table() -> None:
     Path("num_utts.ark").write_text("s1 3\ns2 12\n007 1\n")
     counts = read_counts("num_utts.ark")
     assert counts == {"s1": 3, "s2": 12, "007": 1}
-    write_counts("again.ark", counts)
-    assert Path("again.ark").read_text() == "007 1\ns1 3\ns2 12\n"
     for bad in ("s1 0\n", "s1 1.5\n", "s1 2 3\n", "s1 1\ns1 1\n", "s1 -1\n"):
         Path("num_utts.ark").write_text(bad)
-        refuses(r"num_utts\.ark:\d", read_counts, "num_utts.ark")
+        refuses(r"num_utts\.ark:", read_counts, "num_utts.ark")
 
 
 class Bomb:
@@ -177,11 +172,6 @@ def test_duplicate_ids_in_a_scp_do_not_let_the_last_win() -> None:
     refuses(r"x\.scp:3: a is listed twice", read_vectors, "x.scp")
 
 
-def test_vectors_of_other_lengths_pass_when_asked_for() -> None:
-    Path("x.ark").write_text("a  [ 1 2 ]\nb  [ 1 2 3 ]\n")
-    assert [len(v) for v in read_vectors("x.ark", same_length=False).values()] == [2, 3]
-
-
 @pytest.mark.parametrize("key", ["", "a b", "a\tb", "a\n", "a\0"])
 def test_a_key_that_would_corrupt_the_archive_is_refused(key: str) -> None:
     refuses("cannot be a key", write_archive, "x", {key: np.ones(2)})
@@ -205,16 +195,16 @@ def test_a_failed_writer_leaves_the_old_archive_and_nothing_else() -> None:
 def test_object_files_keep_float64_and_are_kaldis() -> None:
     vector = np.array([1e-5, 2.0, 3 / 7, -1e300])
     matrix = np.random.default_rng(0).standard_normal((3, 4))
-    write_vector_file("mean.vec", vector)
-    write_matrix_file("transform.mat", matrix)
-    np.testing.assert_array_equal(read_vector_file("mean.vec"), vector)
-    np.testing.assert_array_equal(read_matrix_file("transform.mat"), matrix)
+    write_object("mean.vec", vector)
+    write_object("transform.mat", matrix)
+    np.testing.assert_array_equal(read_object("mean.vec", 1), vector)
+    np.testing.assert_array_equal(read_object("transform.mat", 2), matrix)
     np.testing.assert_array_equal(kaldiio.load_mat("transform.mat"), matrix)
-    write_vector_file("mean.vec", vector[:3])
+    write_object("mean.vec", vector[:3])
     np.testing.assert_allclose(kaldiio.load_mat("mean.vec"), vector[:3], rtol=1e-6)
-    refuses(r"mean\.vec: a vector of 3 where a matrix is expected", read_matrix_file, "mean.vec")
-    refuses("not finite", write_vector_file, "mean.vec", np.array([np.nan]))
-    refuses(r"gone\.mat: cannot be read", read_matrix_file, "gone.mat")
+    refuses(r"mean\.vec: a vector of 3 where a matrix is expected", read_object, "mean.vec", 2)
+    refuses("not finite", write_object, "mean.vec", np.array([np.nan]))
+    refuses(r"gone\.mat: cannot be read", read_object, "gone.mat", 2)
 
 
 @pytest.mark.corpora
