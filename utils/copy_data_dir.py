@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.datachecks import FILES
-from utils.datadir import DataDir, Tables, load_data_dir, other_files, write_data_dir
+from utils.datadir import DataDir, Tables, derive_data_dir, load_source
 from utils.options import SourceFolder, TargetFolder
 
 Rename = Callable[[str], str]
@@ -71,9 +71,7 @@ def main(
         bool, "Put `<speaker>-` before utterance ids that do not begin with their speaker",
     ] = False,
 ) -> None:  # fmt: skip
-    data = load_data_dir(source, need=("utt2spk",), allow_segments=True)
-    if target.resolve() == data.path.resolve():
-        raise UserError(f"{target}: is the source itself; give another folder")
+    data = load_source(source)
 
     def speaker(spk: str) -> str:
         return f"{spk_prefix}{spk}{spk_suffix}"
@@ -85,11 +83,8 @@ def main(
                 utts[utt] = f"{speaker(spk)}-{utts[utt]}"
     tables = renamed(data, utts, speaker)
     check_names(data, tables)
-    write_data_dir(target, tables)
-    load_data_dir(target, need=tables, allow_segments=True)
-    print(f"{target}: {len(utts)} utterances, {len(data.spk2utt)} speakers")
-    if others := other_files(data.path):
-        print(f"{target}: not carried over: {' '.join(others)}")
+    notes = derive_data_dir(target, tables, data)
+    print(f"{target}: {len(utts)} utterances, {len(data.spk2utt)} speakers", *notes, sep="\n")
 
 
 if __name__ == "__main__":

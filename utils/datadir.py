@@ -185,10 +185,23 @@ def select(data: DataDir, utts: Collection[str]) -> Tables:
     return {name: table for name, table in tables.items() if table or FILES[name].complete}
 
 
-def other_files(path: Path) -> list[str]:
-    """Names of the visible files that are not known tables; tools that copy leave them behind."""
-    visible = (file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
-    return sorted(file.name for file in visible if file.name not in FILES)
+def load_source(path: StrPath) -> DataDir:
+    """Read a data directory of which another is made; it may lack audio, or have segments."""
+    return load_data_dir(path, need=("utt2spk",), allow_segments=True)
+
+
+def derive_data_dir(target: Path, tables: Tables, *sources: DataDir) -> list[str]:
+    """Write the data directory that was made of `sources`; returns, in a line for each of them,
+    which of its files are left behind. UserError if it is one of them."""
+    if any(source.path.resolve() == target.resolve() for source in sources):
+        raise UserError(f"{target}: is the source itself; give another folder")
+    write_data_dir(target, tables)
+    notes = []
+    for source in sources:
+        files = {path.name for path in source.path.glob("[!.]*") if path.is_file()}
+        if left := sort_ids(files - tables.keys() - {"spk2utt"}):
+            notes.append(f"{target}: not carried over from {source.path}: {' '.join(left)}")
+    return notes
 
 
 def describe_difference(got: Collection[str], expected: Collection[str], what: str) -> str:
@@ -270,43 +283,6 @@ def draw(ids: Iterable[str], count: int, seed: int, purpose: str) -> list[str]:
     return sort_ids(ranked[:count])
 
 
-def draw_per_speaker(data: DataDir, count: int, seed: int) -> list[str]:
-    """Draw at most `count` utterances of each speaker."""
-    if count < 1:
-        raise UserError(f"{count} utterances a speaker are asked for; at least 1 is possible")
-    return [
-        utt
-        for utts in data.spk2utt.values()
-        for utt in draw(utts, min(count, len(utts)), seed, "utterance")
-    ]
-
-
-def evenly(ids: Sequence[str], count: int) -> list[str]:
-    """Take `count` ids at even steps through the list, as Kaldi's subset_data_dir.sh does."""
-    if not 1 <= count <= len(ids):
-        raise UserError(f"{count} utterances are asked for; there are {len(ids)}")
-    return [ids[index * len(ids) // count] for index in range(count)]
-
-
-def shortest(data: DataDir, count: int) -> list[str]:
-    """Choose the `count` shortest utterances by utt2dur; ties go to those that sort first."""
-    seconds = data.utt2dur
-    if seconds is None:
-        raise UserError(
-            f"{data.path}/utt2dur: is missing, so the shortest are not known; "
-            f"make it with: utils/check_audio.py {data.path} {data.path}"
-        )
-    return sorted(sort_ids(data.utt2spk), key=lambda utt: seconds[utt])[:count]
-
-
-def utterances_of(data: DataDir, speakers: Collection[str]) -> list[str]:
-    """Utterances of some speakers; UserError for an unknown speaker."""
-    for spk in speakers:
-        if spk not in data.spk2utt:
-            raise UserError(f"{data.path}/utt2spk: has no speaker {spk}")
-    return [utt for spk in sort_ids(speakers) for utt in data.spk2utt[spk]]
-
-
 def divide(
     groups: Mapping[str, Sequence[str]], weights: Mapping[str, float], n: int
 ) -> list[set[str]]:
@@ -325,13 +301,3 @@ def divide(
         parts[lightest].update(groups[name])
         loads[lightest] += weight[name]
     return parts
-
-
-def known_utterances(data: DataDir, utts: Sequence[str], source: str) -> Sequence[str]:
-    """Return `utts`; UserError if the data directory lacks one."""
-    if unknown := [utt for utt in utts if utt not in data.utt2spk]:
-        raise UserError(
-            f"{source}: {len(unknown)} of {len(utts)} utterances are not in {data.path} "
-            f"(first: {unknown[0]})"
-        )
-    return utts

@@ -22,7 +22,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.cli import COMMON, LossError, UserError, natural, run_program
 from utils.commands import program
 from utils.datachecks import FILES, NOTES, spoken
-from utils.datadir import DataDir, describe_difference, load_data_dir
+from utils.datadir import DataDir, describe_difference, load_source
 from utils.tables import (
     atomic_write,
     invert,
@@ -225,7 +225,7 @@ def main(
     merged = read_parts(out, n)
     lost = 0
     if expect is not None:
-        data = load_data_dir(expect, need=("utt2spk",), allow_segments=True)
+        data = load_source(expect)
         lost = check_parts(out, merged, data, allow_loss, pieces=pieces)
     write_merged(out, n, merged)
     counts = ", ".join(f"{name} {len(table)}" for name, table in sorted(merged.tables.items()))
