@@ -34,7 +34,7 @@ _UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
 _LONGEST = 1e6  # seconds; a streamed file without a length in its header reports an absurd one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AudioInfo:
     """Header of a file. `seconds`, `rate` (Hz): 0 if unknown; `problem`: empty for a good file."""
 

@@ -31,6 +31,7 @@ from utils.tables import (
 
 T = TypeVar("T", str, bytes)
 _LABELS = (b"nontarget", b"target")
+_SIDES = ("enrol", "trial")
 _FIELD, _GAP = rb"[^\s\0]++", rb"[ \t]++"
 _ROWS = re.compile(rb"(?:[ \t]*+" + _GAP.join([_FIELD] * 3) + rb"[ \t]*+\n)++")
 
@@ -132,7 +133,10 @@ def join_scores(
     A trial without a score is a UserError naming line and pair; scores of pairs that are not trials
     are left out with a warning that counts them.
     """
-    wanted, given = _shared_keys(trials, scores)
+    (enrol, given_enrol, _), (trial, given_trial, n) = (
+        _in_one_numbering(getattr(trials, side), getattr(scores, side)) for side in _SIDES
+    )
+    wanted, given = enrol * n + trial, given_enrol * n + given_trial
     order = np.argsort(given)
     place = np.searchsorted(given, wanted, sorter=order)
     row = order[np.minimum(place, len(given) - 1)]
@@ -144,14 +148,9 @@ def join_scores(
             f"{trials_path}:{i + 1}: no score for {trials.enrol[i]} {trials.trial[i]} in "
             f"{scores_path}" + (f" (nor for {more} more trials)" if more else "")
         )
-    if len(scores) > len(trials):
-        logger.warning(
-            "%s: %d of %d scores are for pairs that are not in %s; left out",
-            scores_path,
-            len(scores) - len(trials),
-            len(scores),
-            trials_path,
-        )
+    if more := len(scores) - len(trials):
+        where = f"for pairs that are not in {trials_path}; left out"
+        logger.warning("%s: %d of %d scores are %s", scores_path, more, len(scores), where)
     return scores.score[row]
 
 
@@ -161,7 +160,7 @@ def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
         return next(iter(parts.values()))
     enrol, trial = (
         Ids.of(chain.from_iterable(getattr(part, side) for part in parts.values()))
-        for side in ("enrol", "trial")
+        for side in _SIDES
     )
     merged = Scores(enrol, trial, np.concatenate([part.score for part in parts.values()]))
     check_pairs_once(" + ".join(map(str, parts)), merged, "scored")
@@ -170,8 +169,8 @@ def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
 
 def write_trials(path: StrPath, trials: Trials) -> None:
     """Write a trial list sorted in C order, atomically."""
-    labels = [_LABELS[code].decode() for code in trials.target.astype(int)]
-    _write(path, trials, labels, "listed")
+    labels = ("nontarget", "target")
+    _write(path, trials, [labels[right] for right in trials.target.tolist()], "listed")
 
 
 def write_scores(path: StrPath, scores: Scores) -> None:
@@ -278,20 +277,12 @@ def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
     )
 
 
-def _shared_keys(trials: Trials, scores: Scores) -> tuple[Int64, Int64]:
-    """Pair keys of trials and of scores in one numbering; -1 for a scored pair of unknown ids."""
-    enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
-    e = _recode(Ids.of(scores.enrol), enrol.names)
-    t = _recode(Ids.of(scores.trial), trial.names)
-    given = np.where((e < 0) | (t < 0), -1, e * len(trial.names) + t)
-    return _keys(trials), given
-
-
-def _recode(column: Ids, names: list[str]) -> Int64:
-    """Codes of a column in another list of names, -1 for a name that is not in it."""
-    code = {name: i for i, name in enumerate(names)}
-    table = np.array([code.get(name, -1) for name in column.names], np.int64)
-    return table[column.codes]
+def _in_one_numbering(one: Sequence[str], other: Sequence[str]) -> tuple[Int64, Int64, int]:
+    """Codes of two columns of ids in one list of names, and its length."""
+    first, second = Ids.of(one), Ids.of(other)
+    shared = Ids.of([*first.names, *second.names])
+    of_first, of_second = np.split(shared.codes, [len(first.names)])
+    return of_first[first.codes], of_second[second.codes], len(shared.names)
 
 
 # ---- Trials and scores in the formats of other toolkits.
