@@ -76,10 +76,8 @@ def test_ranges_include_their_last_row() -> None:
     np.testing.assert_array_equal(read.matrix("c"), matrix[:, :2])
     np.testing.assert_array_equal(read.matrix("rc"), matrix[:, 2:])
     Path("r.scp").write_text(f"r {name}[1:4]\n")
-    with pytest.raises(
-        UserError, match=r"r\.scp: r: the range \[1:4\] does not fit a 4 x 3 matrix"
-    ):
-        ObjectReader("r.scp").matrix("r")
+    message = r"r\.scp: r: the range \[1:4\] does not fit a 4 x 3 matrix"
+    refuses(message, ObjectReader("r.scp").matrix, "r")
 
 
 def test_num_utts_ark_of_small_counts_is_read_as_a_table() -> None:
@@ -110,8 +108,7 @@ def test_pipes_are_refused_and_not_run() -> None:
     for pipe in ("touch ran; cat x.ark |", "| touch ran"):
         Path("p.scp").write_text(f"b-2 {pipe}\n")
         for read in (read_vectors, lambda path: ObjectReader(path).vector("b-2")):
-            with pytest.raises(UserError, match=r"p\.scp: b-2: .*is a pipe"):
-                read("p.scp")
+            refuses(r"p\.scp: b-2: .*is a pipe", read, "p.scp")
     assert not Path("ran").exists()
 
 
@@ -143,16 +140,14 @@ def test_every_cut_of_an_archive_is_an_error() -> None:
 )
 def test_bad_archives(content: bytes, message: str) -> None:
     Path("x.ark").write_bytes(content)
-    with pytest.raises(UserError, match=message) as error:
-        read_vectors("x.ark")
-    assert str(error.value).startswith("x.ark: ")
-    assert "\n" not in str(error.value)
+    refuses(f"^x.ark: .*{message}", read_vectors, "x.ark")
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("a x.ark:2\na x.ark:2", r"x\.scp:2: a is listed twice"),
+        ("a x.ark:2\nb x.ark:2\na x.ark:30", r"x\.scp:3: a is listed twice"),  # not: the last
         ("a gone.ark:2", r"x\.scp: a: gone\.ark: cannot be read: No such file"),
         ("a x.ark:7", r"x\.scp: a \(x\.ark:7\): "),
         ("a x.ark:999", r"x\.scp: a \(x\.ark:999\): truncated"),
@@ -164,12 +159,6 @@ def test_bad_scps(line: str, message: str) -> None:
     write_archive("x", VECTORS)
     Path("x.scp").write_text(f"{line}\n")
     refuses(message, read_vectors, "x.scp")
-
-
-def test_duplicate_ids_in_a_scp_do_not_let_the_last_win() -> None:
-    write_archive("x", VECTORS)
-    Path("x.scp").write_text("a x.ark:2\nb x.ark:2\na x.ark:30\n")
-    refuses(r"x\.scp:3: a is listed twice", read_vectors, "x.scp")
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\tb", "a\n", "a\0"])

@@ -43,10 +43,10 @@ from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config
 from tests.making import write_archive
 from tests.refusals import refuses
-from utils import check_audio, copy_data_dir, fix_data_dir
+from utils import fix_data_dir
 from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
-from utils.datachecks import probe_audio, validate_data_dir
+from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
 from utils.settings import parse_settings, read_settings
 from utils.tables import read_id_lists, read_map
@@ -187,12 +187,6 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data
         Side(load_data_dir(data), {"draw": "0"}).draws()
 
 
-def test_an_empty_trials_was_dropped(tmp_path: Path, make_data_dir) -> None:
-    data = make_data_dir(tmp_path / "d")
-    (data / "trials").touch()
-    refuses("trials: is empty", copy_data_dir.main, [str(data), str(tmp_path / "out")])
-
-
 def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_dir) -> None:
     data = make_data_dir(tmp_path / "d")
     rows = [line.split() for line in (data / "utt2spk").read_text().splitlines()]
@@ -200,15 +194,6 @@ def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_di
     (data / "spk2gender").unlink(missing_ok=True)
     (data / "utt2spk").write_text("".join(f"{utt} x{spk}\n" for utt, spk in rows))
     refuses("problems remain", fix_data_dir.main, [str(data)])
-
-
-def test_a_no_break_space_separated_fields(tmp_path: Path, make_data_dir) -> None:
-    data = make_data_dir(tmp_path / "d")
-    table = data / "utt2spk"
-    table.write_text(table.read_text().replace(" ", "\N{NO-BREAK SPACE}", 1))
-    refuses("utt2spk:1: 1 fields where 2", load_data_dir, data)
-    assert any("1 fields" in problem.message for problem in validate_data_dir(data))
-    refuses("utt2spk:1: 1 fields where 2", fix_data_dir.main, [str(data)])
 
 
 def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
@@ -326,14 +311,6 @@ def test_weights_of_the_vocoder_of_knn_vc(
 
 def test_git_ignores_exp_as_a_link() -> None:
     assert "/egs/*/exp" in (ROOT / ".gitignore").read_text().splitlines()
-
-
-def test_check_audio_names_what_is_cut(tmp_path: Path, make_data_dir) -> None:
-    data = make_data_dir(tmp_path / "d")
-    first = Path(next(iter(read_map(data / "wav.scp").values())))
-    first.write_bytes(first.read_bytes()[:-10])
-    with pytest.raises(UserError, match=r"1 of \d+ audio files cannot be used"):
-        check_audio.main([str(data), str(tmp_path / "out")])
 
 
 NAME = "a|b <i>`x`</i> *y*\n_z_ &lt; c\\d const_01_f0"
