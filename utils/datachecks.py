@@ -239,7 +239,7 @@ class Problem:
         return f"{place}: {self.message}" + (f"; {self.advice}" if self.advice else "")
 
 
-class Table:
+class FileTable:
     """File of a data directory as it is: rows (key -> rest of the line) in its order, the first of
     each key, the line of each, and the problems of its lines."""
 
@@ -314,10 +314,10 @@ class Table:
                 self._tell(self.lines[key], "order", message, self.fix)
 
 
-def read_tables(directory: Path) -> dict[str, Table]:
+def read_tables(directory: Path) -> dict[str, FileTable]:
     """Known files of a data directory, by name, with what is wrong in each."""
     names = [name for name in FILES if os.path.lexists(directory / name)]
-    return {name: Table(directory / name) for name in names}
+    return {name: FileTable(directory / name) for name in names}
 
 
 def validate_data_dir(
@@ -347,7 +347,7 @@ def validate_data_dir(
 
 
 def find_problems(
-    directory: Path, tables: Mapping[str, Table], need: Collection[str]
+    directory: Path, tables: Mapping[str, FileTable], need: Collection[str]
 ) -> Iterator[Problem]:
     """Missing files, and the problems of lines and of ids."""
     for name in need:
@@ -363,7 +363,7 @@ def find_problems(
         yield from _check_ids(tables, tables["utt2spk"].rows)
 
 
-def _check_ids(tables: Mapping[str, Table], utt2spk: Mapping[str, str]) -> Iterator[Problem]:
+def _check_ids(tables: Mapping[str, FileTable], utt2spk: Mapping[str, str]) -> Iterator[Problem]:
     """Check each table against the utterances, speakers and recordings of utt2spk and segments."""
     segments, spk2utt = tables.get("segments"), invert(utt2spk)
     recordings = {split_fields(row)[0] for row in segments.rows.values() if row} if segments else {}
@@ -386,7 +386,7 @@ def _check_ids(tables: Mapping[str, Table], utt2spk: Mapping[str, str]) -> Itera
         yield from _check_spk2utt(tables["spk2utt"], spk2utt)
 
 
-def _check_spk2utt(table: Table, spk2utt: Mapping[str, list[str]]) -> Iterator[Problem]:
+def _check_spk2utt(table: FileTable, spk2utt: Mapping[str, list[str]]) -> Iterator[Problem]:
     for spk, row in table.rows.items():
         listed, own = split_fields(row), spk2utt.get(spk, [])
         if sort_ids(listed) != own:
@@ -399,7 +399,7 @@ def _few(ids: list[str]) -> str:
     return " ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
-def _check_speaker_order(tables: Mapping[str, Table]) -> Iterator[Problem]:
+def _check_speaker_order(tables: Mapping[str, FileTable]) -> Iterator[Problem]:
     if (table := tables.get("utt2spk")) is None:
         return
     wrong = [utt for utt, spk in table.rows.items() if not utt.startswith(spk)]
@@ -414,7 +414,7 @@ def _check_speaker_order(tables: Mapping[str, Table]) -> Iterator[Problem]:
             yield table.problem(after, "speaker order", message, advice)
 
 
-def _check_audio(tables: Mapping[str, Table], opened: bool) -> Iterator[Problem]:
+def _check_audio(tables: Mapping[str, FileTable], opened: bool) -> Iterator[Problem]:
     if (table := tables.get("wav.scp")) is None:
         return
     by_file: dict[str, list[str]] = {}
@@ -444,7 +444,7 @@ def _check_audio(tables: Mapping[str, Table], opened: bool) -> Iterator[Problem]
 
 
 def _check_trials(
-    directory: Path, tables: Mapping[str, Table], models: StrPath | None
+    directory: Path, tables: Mapping[str, FileTable], models: StrPath | None
 ) -> Iterator[Problem]:
     if (table := tables.get("trials")) is None:
         return
@@ -476,4 +476,4 @@ def _enrolled_speakers(directory: Path, models: StrPath | None) -> Collection[st
             return None
     if not (path := Path(models) / "utt2spk").is_file():
         raise UserError(f"{path}: is missing; it names the enrolled speakers")
-    return set(Table(path).rows.values())
+    return set(FileTable(path).rows.values())

@@ -84,8 +84,8 @@ def read_parts(out: Path, n: int) -> Merged:
 def _read_part(path: Path, merged: Merged) -> None:
     if path.suffix == ".json":
         merged.settings[path.name] = path.read_text(encoding="utf-8")
-    if path.suffix in (".json", ".ark"):  # archives are read through their .scp
-        return
+    if path.suffix == ".json" or (path.suffix == ".ark" and path.with_suffix(".scp").exists()):
+        return  # archives are read through their .scp
     table, part = merged.tables.setdefault(path.name, {}), os.path.abspath(path.parent)  # noqa: PTH100
     by_utterance = path.name in FILES and FILES[path.name].key == "utterance"
     for number, line in read_lines(path):
