@@ -2,14 +2,14 @@
 
 import hashlib
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.corpus_trees import serving
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.download import download, read_checksum
@@ -58,14 +58,9 @@ def make_handler(state: Server) -> type[BaseHTTPRequestHandler]:
 @pytest.fixture
 def server() -> Iterator[Server]:
     state = Server()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(state))
-    state.url = f"http://127.0.0.1:{http.server_port}/corpus.tar.gz"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield state
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(make_handler(state)) as url:
+        state.url = f"{url}/corpus.tar.gz"
+        yield state
 
 
 def fetch(server: Server, target: Path, checksum: str | None = MD5, tries: int = 3) -> bool:
