@@ -180,11 +180,9 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data
         ([*rows[1:], "s1-000\n"], ":6: 1 fields where"),
     ):
         path.write_text("".join(["#utt\tkey\n", *lines]))
-        with pytest.raises(UserError, match=f"{path}.*{words}"):
-            Side(load_data_dir(data), {"draw": "0"}).draws()
+        refuses(f"{path}.*{words}", Side(load_data_dir(data), {"draw": "0"}).draws)
     path.write_text("".join(["#utt\tno\n", *rows]))
-    with pytest.raises(UserError, match="no column 'key'"):
-        Side(load_data_dir(data), {"draw": "0"}).draws()
+    refuses("no column 'key'", Side(load_data_dir(data), {"draw": "0"}).draws)
 
 
 def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_dir) -> None:
