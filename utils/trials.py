@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import TypeVar
 
 import numpy as np
 
@@ -56,13 +56,7 @@ class Ids(Sequence[str]):
             return column
         return cls(*_number(list(column)))
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Ids": ...
-    def __getitem__(self, index: int | slice) -> "str | Ids":
-        if isinstance(index, slice):
-            return Ids(self.codes[index], self.names)
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices
         return self.names[int(self.codes[index])]
 
     def __len__(self) -> int:
@@ -70,11 +64,6 @@ class Ids(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return map(self.names.__getitem__, self.codes.tolist())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)
