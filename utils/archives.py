@@ -14,9 +14,8 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -142,15 +141,25 @@ class ArchiveWriter:
     """
 
     def __init__(self, stem: StrPath) -> None:
-        self.ark = Path(f"{os.fspath(stem)}.ark")
-        self.scp = Path(f"{os.fspath(stem)}.scp")
+        self.ark, self.scp = (Path(f"{os.fspath(stem)}.{end}") for end in ("ark", "scp"))
         self._offsets: dict[str, int] = {}
-        self._file = atomic_write(self.ark, "wb")
-        self._stream: IO[bytes] | None = None
+        self._block = self._open()
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        with atomic_write(self.ark, "wb") as self._stream:
+            yield
+            if not self._offsets:
+                raise UserError(f"{self.ark}: there is nothing to write; the input gave no items")
+            self.scp.unlink(missing_ok=True)
+        write_map(self.scp, {key: f"{self.ark}:{at}" for key, at in self._offsets.items()})
 
     def __enter__(self) -> Self:
-        self._stream = self._file.__enter__()
+        self._block.__enter__()
         return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._block.__exit__(*error)
 
     def __len__(self) -> int:
         """Number of objects written."""
@@ -158,8 +167,6 @@ class ArchiveWriter:
 
     def write(self, key: str, array: npt.NDArray[Any]) -> None:
         """Append one vector or matrix."""
-        if self._stream is None:
-            raise RuntimeError("ArchiveWriter is used outside its `with` block")
         if key.split() != [key] or not key.isprintable():
             raise UserError(
                 f"{self.ark}: {key!r} cannot be a key: blanks and the like are not allowed"
@@ -171,24 +178,6 @@ class ArchiveWriter:
         self._stream.write(f"{key} ".encode())
         self._offsets[key] = self._stream.tell()
         write_array(self._stream, np.ascontiguousarray(array, dtype=np.float32))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stream = None
-        nothing = UserError(f"{self.ark}: there is nothing to write; the input gave no items")
-        if kind is not None:
-            self._file.__exit__(kind, error, traceback)
-        elif not self._offsets:
-            self._file.__exit__(UserError, nothing, None)
-            raise nothing
-        else:
-            self.scp.unlink(missing_ok=True)
-            self._file.__exit__(None, None, None)
-            write_map(self.scp, {key: f"{self.ark}:{at}" for key, at in self._offsets.items()})
 
 
 def read_counts(path: StrPath) -> dict[str, int]:
