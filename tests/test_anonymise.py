@@ -20,7 +20,8 @@ from steps.anonymisers.protect import (
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.sources import LEVELS, Key, make_keys, whole_set
 from utils.cli import LossError, UserError
-from utils.datadir import DataDir, check_parts, load_data_dir, read_parts, write_merged
+from utils.datadir import DataDir, load_data_dir
+from utils.merge_split_dirs import check_parts, read_parts, write_merged
 from utils.settings import list_settings
 from utils.tables import read_map
 

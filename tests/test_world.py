@@ -26,7 +26,7 @@ from steps.synthesis.world import (
 from tests.refusals import refuses
 from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
-from utils.datadir import check_parts, read_parts, write_merged
+from utils.merge_split_dirs import check_parts, read_parts, write_merged
 
 RATE = 16000
 FORMANTS = ((700.0, 80.0), (1200.0, 90.0), (2600.0, 120.0))
