@@ -16,7 +16,7 @@ from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
 
 # Tables that stay true of protected speech; features and voice activity of the original do not.
-KEPT = "utt2spk spk2gender text utt2dur utt2lang utt2emotion enrolls trials".split()
+KEPT = ["utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls", "trials"]
 
 
 _ROUNDED = 0.02  # seconds of rounding allowed in utt2dur
