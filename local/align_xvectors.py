@@ -117,7 +117,8 @@ def main(
     ] = "centred",
 ) -> None:  # fmt: skip
     from local.options import write_figures
-    from utils.archives import ArchiveWriter, read_counts, write_counts
+    from utils.archives import ArchiveWriter, read_counts
+    from utils.tables import write_map
 
     if pca is not None and pca < 1:
         raise UserError(f"--pca {pca}: at least one component is needed")
@@ -143,7 +144,7 @@ def main(
     to_original = apply == "trial"
     rotations = learn_by_group(learnt, to_original=to_original, dimensions=pca)
     attack = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
-    write_counts(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
+    write_map(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
     for stem, vectors in (("enrol/spk_xvector", attack.enrol), ("trial/xvector", attack.trial)):
         with ArchiveWriter(out / stem) as writer:
             for key, vector in vectors.items():

@@ -58,7 +58,8 @@ def main(
             made, wave = (read_audio(utt, name).samples for name in (path, original.wav[utt]))
             check_speech(f"{external_data / 'wav.scp'}: {utt}: {path}", made, wave)
     extra = [utt for utt in external.wav if utt not in original.utt2spk]
-    tables = {k: dict(v) for k, v in original.tables.items() if k not in ("segments", "utt2dur")}
+    other = ("segments", "utt2dur", "trials")
+    tables = {k: dict(v) for k, v in original.tables.items() if k not in other}
     tables["wav.scp"] = audio
     write_data_dir(out, tables)
     shown = f": {' '.join(extra[:5])}{' ...' if len(extra) > 5 else ''}" if extra else ""

@@ -24,10 +24,12 @@ from utils.options import AllowLoss, Jobs, OutFolder
 SHOWN = 20  # faults printed; the rest is counted
 
 
-def make_data_dir(
-    table: Path, out: Path, *, allow_loss: int, jobs: int, genders_from: str = ""
-) -> None:
-    """Check every utterance of the table and write the good ones; see the head of this file."""
+@program
+def main(
+    table: Annotated[Path, "The table of utterances"],
+    out: OutFolder, *, allow_loss: AllowLoss = 0, nj: Jobs = 1,
+    genders_from: Annotated[str, "The place where genders come from, for messages", "NAME"] = "",
+) -> None:  # fmt: skip
     from local.protocols.utterances import (
         describe_faults,
         find_faults,
@@ -39,7 +41,7 @@ def make_data_dir(
     from utils.datadir import write_data_dir
 
     rows = read_utterances(table)
-    audio = probe_all(rows, jobs, progress=progress("make_data_dir"))
+    audio = probe_all(rows, nj, progress=progress("make_data_dir"))
     faults = list(find_faults(rows, audio, genders_from))
     for fault in faults[:SHOWN]:
         print(f"make_data_dir.py: {fault.message}", file=sys.stderr)
@@ -64,15 +66,6 @@ def make_data_dir(
     speakers = len({row["spk"] for row in good})
     hours = sum(audio[row["utt"]].seconds for row in good) / 3600
     print(f"{out}: {counts}; {speakers} speakers, {hours:.3f} h")
-
-
-@program
-def main(
-    table: Annotated[Path, "The table of utterances"],
-    out: OutFolder, *, allow_loss: AllowLoss = 0, nj: Jobs = 1,
-    genders_from: Annotated[str, "The place where genders come from, for messages", "NAME"] = "",
-) -> None:  # fmt: skip
-    make_data_dir(table, out, allow_loss=allow_loss, jobs=nj, genders_from=genders_from)
 
 
 if __name__ == "__main__":

@@ -131,8 +131,9 @@ def _write(
     *,
     enrolls: bool = False,
 ) -> None:
-    tables: dict[str, Mapping[str, object]] = {**select(data, utts)[0]}
-    tables.pop("enrolls", None)
+    tables: dict[str, Mapping[str, object]] = {**select(data, utts)}
+    for name in ("enrolls", "trials"):
+        tables.pop(name, None)
     if enrolls:
         tables["enrolls"] = dict.fromkeys(utts, "")
     write_data_dir(out, tables, trials)
@@ -154,8 +155,8 @@ def split_off_rest(
     if not others:
         raise UserError(f"--speakers {per_gender}: no speaker is left for --rest; evaluate fewer")
     return (
-        DataDir(data.path, select(data, evaluated)[0]),
-        DataDir(data.path, select(data, others)[0]),
+        DataDir(data.path, select(data, evaluated)),
+        DataDir(data.path, select(data, others)),
     )
 
 

@@ -23,8 +23,9 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
     from steps.speaker.vectors import average_by_speaker, check_complete, open_xvectors, speakers_of
-    from utils.archives import ArchiveWriter, write_counts
+    from utils.archives import ArchiveWriter
     from utils.datadir import load_data_dir
+    from utils.tables import write_map
 
     data = load_data_dir(data_dir, need=("utt2spk",))
     reader = open_xvectors(xvectors)
@@ -35,7 +36,7 @@ def main(
         enrolled = set(data.enrolls)
         vectors = (item for item in vectors if item[0] in enrolled)
     means, counts = average_by_speaker(vectors, utt2spk)
-    write_counts(out / "num_utts.ark", counts)
+    write_map(out / "num_utts.ark", counts)
     with ArchiveWriter(out / "spk_xvector") as writer:
         for speaker, mean in means.items():
             writer.write(speaker, mean)

@@ -2,7 +2,12 @@
 
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -50,3 +55,15 @@ def files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+@contextmanager
+def serving(handler: Callable[..., Any]) -> Iterator[str]:
+    """Address of an HTTP server on this machine while the block runs."""
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_port}"
+    http.shutdown()
+    thread.join()
+    http.server_close()

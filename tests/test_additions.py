@@ -48,11 +48,11 @@ from tests.making import run_of
 from tests.refusals import refuses
 from tests.test_compute_metrics import write_lists
 from tests.test_house import check_links
-from utils.archives import ArchiveWriter, write_counts
+from utils.archives import ArchiveWriter
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.settings import Part, Positive
-from utils.tables import read_map
+from utils.tables import read_map, write_map
 
 KEY = VoiceKey("spk", ("set", "speaker"))
 
@@ -263,7 +263,7 @@ def test_a_back_end_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.Mo
     for name, stem in (("a", "spk_xvector"), ("u", "xvector")):
         with ArchiveWriter(tmp_path / stem) as writer:
             writer.write(name, np.float32([1, 2]))
-    write_counts(tmp_path / "num_utts.ark", {"a": 1})
+    write_map(tmp_path / "num_utts.ark", {"a": 1})
     (tmp_path / "trials").write_text("a u target\n")
     words = [tmp_path, tmp_path, tmp_path / "trials", tmp_path / "scores"]
     assert score_trials.main(["--backend", "toy", *map(str, words)]) == 0

@@ -13,8 +13,9 @@ from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
 from tests.making import write_archive
 from tests.refusals import refuses
-from utils.archives import read_vectors, write_counts
+from utils.archives import read_vectors
 from utils.cli import UserError
+from utils.tables import write_map
 from utils.trials import Trials
 
 RNG = np.random.default_rng(7)
@@ -115,7 +116,7 @@ def write_set(folder: Path, name: str, vectors: dict[str, np.ndarray], genders: 
         xvectors / "spk_xvector",
         {s: np.mean([vectors[u] for u in utts], axis=0) for s, utts in groups.items()},
     )
-    write_counts(xvectors / "num_utts.ark", {s: len(u) for s, u in groups.items()})
+    write_map(xvectors / "num_utts.ark", {s: len(u) for s, u in groups.items()})
     return folder
 
 

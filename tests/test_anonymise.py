@@ -20,7 +20,8 @@ from steps.anonymisers.registry import load_anonymiser
 from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
 from tests.making import check_in_parts, pseudo_rows
 from utils.cli import LossError, UserError
-from utils.datadir import DataDir, check_parts, load_data_dir, read_parts, write_merged
+from utils.datadir import DataDir, load_data_dir
+from utils.merge_split_dirs import check_parts, read_parts, write_merged
 from utils.seeds import Draws
 from utils.tables import read_map
 

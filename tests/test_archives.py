@@ -13,12 +13,9 @@ from utils.archives import (
     ArchiveWriter,
     ObjectReader,
     read_counts,
-    read_matrix_file,
-    read_vector_file,
+    read_object,
     read_vectors,
-    write_counts,
-    write_matrix_file,
-    write_vector_file,
+    write_object,
 )
 from utils.cli import UserError
 
@@ -79,10 +76,8 @@ def test_ranges_include_their_last_row() -> None:
     np.testing.assert_array_equal(read.matrix("c"), matrix[:, :2])
     np.testing.assert_array_equal(read.matrix("rc"), matrix[:, 2:])
     Path("r.scp").write_text(f"r {name}[1:4]\n")
-    with pytest.raises(
-        UserError, match=r"r\.scp: r: the range \[1:4\] does not fit a 4 x 3 matrix"
-    ):
-        ObjectReader("r.scp").matrix("r")
+    message = r"r\.scp: r: the range \[1:4\] does not fit a 4 x 3 matrix"
+    refuses(message, ObjectReader("r.scp").matrix, "r")
 
 
 def test_num_utts_ark_of_small_counts_is_read_as_a_table() -> None:
@@ -90,11 +85,9 @@ def test_num_utts_ark_of_small_counts_is_read_as_a_table() -> None:
     Path("num_utts.ark").write_text("s1 3\ns2 12\n007 1\n")
     counts = read_counts("num_utts.ark")
     assert counts == {"s1": 3, "s2": 12, "007": 1}
-    write_counts("again.ark", counts)
-    assert Path("again.ark").read_text() == "007 1\ns1 3\ns2 12\n"
     for bad in ("s1 0\n", "s1 1.5\n", "s1 2 3\n", "s1 1\ns1 1\n", "s1 -1\n"):
         Path("num_utts.ark").write_text(bad)
-        refuses(r"num_utts\.ark:\d", read_counts, "num_utts.ark")
+        refuses(r"num_utts\.ark:", read_counts, "num_utts.ark")
 
 
 class Bomb:
@@ -115,8 +108,7 @@ def test_pipes_are_refused_and_not_run() -> None:
     for pipe in ("touch ran; cat x.ark |", "| touch ran"):
         Path("p.scp").write_text(f"b-2 {pipe}\n")
         for read in (read_vectors, lambda path: ObjectReader(path).vector("b-2")):
-            with pytest.raises(UserError, match=r"p\.scp: b-2: .*is a pipe"):
-                read("p.scp")
+            refuses(r"p\.scp: b-2: .*is a pipe", read, "p.scp")
     assert not Path("ran").exists()
 
 
@@ -148,16 +140,14 @@ def test_every_cut_of_an_archive_is_an_error() -> None:
 )
 def test_bad_archives(content: bytes, message: str) -> None:
     Path("x.ark").write_bytes(content)
-    with pytest.raises(UserError, match=message) as error:
-        read_vectors("x.ark")
-    assert str(error.value).startswith("x.ark: ")
-    assert "\n" not in str(error.value)
+    refuses(f"^x.ark: .*{message}", read_vectors, "x.ark")
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("a x.ark:2\na x.ark:2", r"x\.scp:2: a is listed twice"),
+        ("a x.ark:2\nb x.ark:2\na x.ark:30", r"x\.scp:3: a is listed twice"),  # not: the last
         ("a gone.ark:2", r"x\.scp: a: gone\.ark: cannot be read: No such file"),
         ("a x.ark:7", r"x\.scp: a \(x\.ark:7\): "),
         ("a x.ark:999", r"x\.scp: a \(x\.ark:999\): truncated"),
@@ -169,17 +159,6 @@ def test_bad_scps(line: str, message: str) -> None:
     write_archive("x", VECTORS)
     Path("x.scp").write_text(f"{line}\n")
     refuses(message, read_vectors, "x.scp")
-
-
-def test_duplicate_ids_in_a_scp_do_not_let_the_last_win() -> None:
-    write_archive("x", VECTORS)
-    Path("x.scp").write_text("a x.ark:2\nb x.ark:2\na x.ark:30\n")
-    refuses(r"x\.scp:3: a is listed twice", read_vectors, "x.scp")
-
-
-def test_vectors_of_other_lengths_pass_when_asked_for() -> None:
-    Path("x.ark").write_text("a  [ 1 2 ]\nb  [ 1 2 3 ]\n")
-    assert [len(v) for v in read_vectors("x.ark", same_length=False).values()] == [2, 3]
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\tb", "a\n", "a\0"])
@@ -205,16 +184,16 @@ def test_a_failed_writer_leaves_the_old_archive_and_nothing_else() -> None:
 def test_object_files_keep_float64_and_are_kaldis() -> None:
     vector = np.array([1e-5, 2.0, 3 / 7, -1e300])
     matrix = np.random.default_rng(0).standard_normal((3, 4))
-    write_vector_file("mean.vec", vector)
-    write_matrix_file("transform.mat", matrix)
-    np.testing.assert_array_equal(read_vector_file("mean.vec"), vector)
-    np.testing.assert_array_equal(read_matrix_file("transform.mat"), matrix)
+    write_object("mean.vec", vector)
+    write_object("transform.mat", matrix)
+    np.testing.assert_array_equal(read_object("mean.vec", 1), vector)
+    np.testing.assert_array_equal(read_object("transform.mat", 2), matrix)
     np.testing.assert_array_equal(kaldiio.load_mat("transform.mat"), matrix)
-    write_vector_file("mean.vec", vector[:3])
+    write_object("mean.vec", vector[:3])
     np.testing.assert_allclose(kaldiio.load_mat("mean.vec"), vector[:3], rtol=1e-6)
-    refuses(r"mean\.vec: a vector of 3 where a matrix is expected", read_matrix_file, "mean.vec")
-    refuses("not finite", write_vector_file, "mean.vec", np.array([np.nan]))
-    refuses(r"gone\.mat: cannot be read", read_matrix_file, "gone.mat")
+    refuses(r"mean\.vec: a vector of 3 where a matrix is expected", read_object, "mean.vec", 2)
+    refuses("not finite", write_object, "mean.vec", np.array([np.nan]))
+    refuses(r"gone\.mat: cannot be read", read_object, "gone.mat", 2)
 
 
 @pytest.mark.corpora

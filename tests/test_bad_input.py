@@ -1,21 +1,12 @@
 """What every program does with what it cannot take: one line, exit status 2, no traceback."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
 
-
-def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / program), *map(str, words)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
-def said(done: subprocess.CompletedProcess[str]) -> str:
+def said(done) -> str:
     """The only line of standard error that is no note; the status is that of bad input."""
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
@@ -31,12 +22,12 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     ],
 )
 def test_an_output_that_cannot_be_made(
-    program: str, words: tuple[object, ...], tmp_path: Path, make_data_dir
+    run_program, program: str, words: tuple[object, ...], tmp_path: Path, make_data_dir
 ) -> None:
     data = make_data_dir(tmp_path / "d")
     (tmp_path / "file").touch()
     where = {"DATA": data, "OUT": tmp_path / "file/out", "OUT/wav": tmp_path / "file/out/wav"}
-    line = said(run(program, *(where.get(str(word), word) for word in words)))
+    line = said(run_program(program, *(where.get(str(word), word) for word in words)))
     assert str(tmp_path / "file") in line
     assert "Not a directory" in line or "File exists" in line
 
@@ -53,13 +44,19 @@ def test_an_output_that_cannot_be_made(
         ("local/compute_wer.py", ("--bootstrap", -5, "d", "t", "o")),
     ],
 )
-def test_a_negative_number_of_losses_or_resamples(program: str, words: tuple[object, ...]) -> None:
-    assert "expected a whole number from 0, not '-" in said(run(program, *words))
+def test_a_negative_number_of_losses_or_resamples(
+    run_program, program: str, words: tuple[object, ...]
+) -> None:
+    assert "expected a whole number from 0, not '-" in said(run_program(program, *words))
 
 
-def test_settings_of_a_protected_set_that_are_no_object(tmp_path: Path, make_data_dir) -> None:
+def test_settings_of_a_protected_set_that_are_no_object(
+    run_program, tmp_path: Path, make_data_dir
+) -> None:
     data = make_data_dir(tmp_path / "d")
     (data / "conf.json").write_text(json.dumps([]))
     options = ("--attacker", "ignorant", "--enrol", data, "--trial", data, "--encoder", "e")
-    done = run("local/record_attack.py", *options, "--backend", "cosine", tmp_path / "a.json")
+    done = run_program(
+        "local/record_attack.py", *options, "--backend", "cosine", tmp_path / "a.json"
+    )
     assert said(done).endswith("conf.json: holds no JSON object; protect the set again")

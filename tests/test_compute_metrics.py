@@ -397,8 +397,8 @@ BAD = {
     "no nontarget": ("a b target\n", "a b 1\n", r"trials:1: no nontarget trial"),
     "empty trials": ("", SCORES, r"trials:1: the file is empty"),
     "empty scores": (TRIALS, "", r"scores:1: the file is empty"),
-    "no text": ("a b target\nc \0 nontarget\n", SCORES, r"trials:2: a control character"),
-    "missing scores": (TRIALS, None, r"scores:1: cannot be read: No such file"),
+    "no text": ("a b target\nc \0 nontarget\n", SCORES, r"trials:2: not a text file"),
+    "missing scores": (TRIALS, None, r"scores: cannot be read: No such file"),
 }
 
 

@@ -16,22 +16,23 @@ from tests.refusals import refuses
 from utils import merge_split_dirs
 from utils.archives import ArchiveWriter, read_vectors
 from utils.datachecks import validate_data_dir
-from utils.datadir import load_data_dir, select, write_data_dir
+from utils.datadir import draw, load_data_dir, select, write_data_dir
 from utils.tables import read_lines, write_timed
 
-VALIDATE, FIX = "utils/validate_data_dir.py", "utils/fix_data_dir.py"
-SUBSET, COMBINE = "utils/subset_data_dir.py", "utils/combine_data_dirs.py"
-COPY, SPLIT, MERGE = (
-    "utils/copy_data_dir.py",
-    "utils/split_data_dir.py",
-    "utils/merge_split_dirs.py",
-)
+VALIDATE, FIX, SUBSET, COMBINE, COPY, SPLIT, CHECK_AUDIO, MERGE = (
+    f"utils/{name}.py"
+    for name in (
+        "validate_data_dir", "fix_data_dir", "subset_data_dir", "combine_data_dirs",
+        "copy_data_dir", "split_data_dir", "check_audio", "merge_split_dirs",
+    )
+)  # fmt: skip
 
 
 @pytest.fixture
 def data(make_data_dir, tmp_path: Path) -> Path:
-    """s1: s1-000 s1-001; s2: s2-000 s2-001 s2-002."""
-    return make_data_dir(tmp_path / "data")
+    """s1: s1-000 s1-001; s2: s2-000 s2-001 s2-002, who are enrolled beside it."""
+    make_data_dir(tmp_path / "e_enrolls")
+    return make_data_dir(tmp_path / "e_trials_f")
 
 
 def edit(path: Path, pattern: str, replacement: str) -> None:
@@ -50,6 +51,8 @@ def problems(data: Path, **options: object) -> list[str]:
 
 
 def test_a_good_directory_is_valid_and_loads(data: Path, run_program) -> None:
+    trials = "s1 s1-000 target\ns1 s2-000 nontarget\ns2 s2-000 target\n"
+    (data / "trials").write_text(trials)
     done = run_program(VALIDATE, "--need", "text", "--need", "spk2gender", data)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{data}: valid: 0 errors, 0 warnings\n"
@@ -58,7 +61,8 @@ def test_a_good_directory_is_valid_and_loads(data: Path, run_program) -> None:
     assert loaded.spk2gender == {"s1": "f", "s2": "m"}
     assert loaded.text and loaded.text["s1-001"] == "words of s1-001"
     assert loaded.utt2dur and loaded.utt2dur["s2-002"] == pytest.approx(0.12)
-    assert loaded.enrolls is None and loaded.trials is None
+    assert loaded.enrolls is None
+    assert loaded.trials == [tuple(line.split()) for line in trials.splitlines()]
 
 
 def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, run_program) -> None:
@@ -69,104 +73,81 @@ def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, ru
     run_program(VALIDATE, good, good, status=0)
 
 
-# One change, the problem that validate must report, and the first words that load must say (or None
-# where only validate looks). Named after the silent failures of Kaldi's validate_data_dir.sh.
+# A file, one change of it, the problem that validate must report, and whether load refuses it, too.
+# Named after the silent failures of Kaldi's validate_data_dir.sh.
 BROKEN = {
     "utt2spk with three fields": (
-        ("utt2spk", r"^(s1-001.*)$", r"\1 x"),
-        r"utt2spk:2: 3 fields where 2 are expected",
-        r"utt2spk:2: 3 fields",
-    ),
+        "utt2spk", r"^(s1-001.*)$", r"\1 x", r"utt2spk:2: 3 fields where 2 are expected", True),
     "audio that is not there": (
-        ("wav.scp", r"s1-001\.wav", "gone.wav"),
-        r"wav\.scp:2: s1-001: audio file .*gone\.wav is missing",
-        None,
-    ),
+        "wav.scp", r"s1-001\.wav", "gone.wav",
+        r"wav\.scp:2: s1-001: audio file .*gone\.wav is missing", False),
     "the same file for all ids": (
-        ("wav.scp", r"(/s.-00.)\.wav", "/s1-000.wav"),
-        r"wav\.scp:1: all ids have the same audio file",
-        None,
-    ),
-    "CRLF": (("text", r"$", "\r"), r"text:1: Windows line end", r"text:1: Windows line end"),
+        "wav.scp", r"(/s.-00.)\.wav", "/s1-000.wav",
+        r"wav\.scp:1: all ids have the same audio file", False),
+    "CRLF": ("text", r"$", "\r", r"text:1: Windows line end", True),
     "segments compared with utt2spk": (
-        ("segments", "", "s1-000 s1-000 0 0.05\n"),
-        r"segments: utterance s2-002 of utt2spk has no line",
-        None,
-    ),
+        "segments", "", "s1-000 s1-000 0 0.05\n",
+        r"segments: utterance s2-002 of utt2spk has no line", False),
     "speaker is no prefix": (
-        ("utt2spk", r"^(s2-001) s2", r"\1 s1"),
-        r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001",
-        r"spk2utt: does not agree with utt2spk",
-    ),
+        "utt2spk", r"^(s2-001) s2", r"\1 s1",
+        r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001", False),
     "duplicate": (
-        ("utt2spk", r"^(s1-001.*)$", r"\1\n\1"),
-        r"utt2spk:3: s1-001 is listed twice: the same line stands on line 2",
-        r"utt2spk:3: s1-001 is listed twice",
-    ),
+        "utt2spk", r"^(s1-001.*)$", r"\1\n\1",
+        r"utt2spk:3: s1-001 is listed twice: the same line stands on line 2", True),
     "not sorted": (
-        ("text", r"^(s1-000.*\n)(s1-001.*\n)", r"\2\1"),
-        r"text:2: not sorted \(LC_ALL=C\): s1-000 follows s1-001",
-        None,
-    ),
-    "no last line end": (("text", r"\n\Z", ""), r"text:5: the last line has no line end", None),
+        "text", r"^(s1-000.*\n)(s1-001.*\n)", r"\2\1",
+        r"text:2: not sorted \(LC_ALL=C\): s1-000 follows s1-001", False),
+    "no last line end": ("text", r"\n\Z", "", r"text:5: the last line has no line end", False),
     "spk2utt of before": (
-        ("spk2utt", r" s2-001", ""),
-        r"spk2utt:2: s2: does not agree with utt2spk on s2-001",
-        r"spk2utt: does not agree with utt2spk",
-    ),
+        "spk2utt", r" s2-001", "", r"spk2utt:2: s2: does not agree with utt2spk on s2-001", True),
     "speaker without gender": (
-        ("spk2gender", r"^s1.*\n", ""),
-        r"spk2gender: speaker s1 of utt2spk has no line",
-        r"spk2gender: compared with utt2spk, 1 of 2 speakers missing \(s1\)",
-    ),
+        "spk2gender", r"^s1.*\n", "", r"spk2gender: speaker s1 of utt2spk has no line", True),
     "gender": (
-        ("spk2gender", r"^s1 f", "s1 female"),
-        r"spk2gender:1: s1: the gender is 'female'; only m and f are known",
-        r"spk2gender:1: s1: the gender is 'female'",
-    ),
+        "spk2gender", r"^s1 f", "s1 female",
+        r"spk2gender:1: s1: the gender is 'female'; only m and f are known", True),
     "duration": (
-        ("utt2dur", r"^(s1-000) .*", r"\1 0"),
-        r"utt2dur:1: s1-000: the duration is '0'",
-        r"utt2dur:1: s1-000: the duration",
-    ),
+        "utt2dur", r"^(s1-000) .*", r"\1 0", r"utt2dur:1: s1-000: the duration is '0'", True),
     "utterance without speaker": (
-        ("utt2spk", r"^s1-001.*\n", ""),
-        r"wav\.scp:2: utterance s1-001 is not in utt2spk",
-        r"wav\.scp: compared with utt2spk, 1 utterance unknown \(s1-001\)",
-    ),
+        "utt2spk", r"^s1-001.*\n", "", r"wav\.scp:2: utterance s1-001 is not in utt2spk", True),
     "enrolls of another set": (
-        ("enrolls", "", "s1-000\ns9-000\n"),
-        r"enrolls:2: utterance s9-000 is not in utt2spk",
-        r"enrolls: compared with utt2spk, 1 utterance unknown",
-    ),
-    "empty": (("utt2spk", r"(.*\n)+", ""), r"utt2spk: is empty", r"utt2spk: is empty"),
-    "blank line": (("utt2spk", r"\A", "\n"), r"utt2spk:1: 0 fields", r"utt2spk:1: 0 fields"),
-    "not text": (("text", r"^s1-000", "s1-000\0"), r"text: .*NUL byte", r"text:1: .*NUL byte"),
-}
-
-
-def test_conventions_3_segments_were_compared_only_beside_text(data: Path) -> None:
-    (data / "text").unlink()
-    (data / "segments").write_text("s1-000 s1-000 0 0.05\n")
-    assert any("segments: utterance s2-002 of utt2spk has no line" in p for p in problems(data))
+        "enrolls", "", "s1-000\ns9-000\n", r"enrolls:2: utterance s9-000 is not in utt2spk", True),
+    "empty": ("utt2spk", r"(.*\n)+", "", r"utt2spk: is empty", True),
+    "blank line": ("utt2spk", r"\A", "\n", r"utt2spk:1: 0 fields", True),
+    "not text": ("text", r"^s1-000", "s1-000\0", r"text:1: .*NUL byte", True),
+    "trial": ("trials", "", "s1 t1-000 target\n", r"trials:1: utterance t1-000 is not in ut", True),
+    "label": ("trials", "", "s1 s1-000 Target\n", r"trials:1: s1 s1-000: label .Target. is ", True),
+    "no label": ("trials", "", "s1 s1-000\n", r"trials:1: 2 fields where 3 are expected", True),
+    "trial twice": (
+        "trials", "", "s1 s1-000 target\n" * 2, r"trials:2: s1 s1-000 is listed .* line 1", True),
+    "enrolled": (
+        "trials", "", "s9 s1-000 nontarget\n", r"trials:1: speaker s9 is not enrolled", False),
+    "another's": (
+        "trials", "", "s2 s1-000 target\n",
+        r"trials:1: target, but s1-000 is spoken by s1 and s2 is enrolled", False),
+    "own": (
+        "trials", "", "s1 s1-000 nontarget\n",
+        r"trials:1: nontarget, but s1-000 is spoken by s1 and s1 is enrolled", False),
+    "one label": ("trials", "", "s1 s1-000 target\n", r"trials: has no nontarget trial", False),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
-    (file, pattern, replacement), found, loading = BROKEN[name]
-    if not (data / file).exists():
-        (data / file).touch()
+    (data / "text").unlink() if name.startswith(
+        "segments"
+    ) else None  # were compared beside it only
+    file, pattern, replacement, found, refused = BROKEN[name]
+    (data / file).touch()
     edit(data / file, pattern, replacement)
     assert [text for text in problems(data) if re.match(found, text)]
-    done = run_program(VALIDATE, data, status=2)
-    assert re.search(found, done.stderr)
-    if loading is not None:
-        refuses(loading, load_data_dir, data)
+    assert re.search(found, run_program(VALIDATE, data, status=2).stderr)
+    if refused:
+        refuses(found if name != "utterance without speaker" else "s1-001", load_data_dir, data)
 
 
 def test_all_problems_in_one_run(data: Path, run_program) -> None:
     for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
-        edit(data / BROKEN[name][0][0], *BROKEN[name][0][1:])
+        edit(data / BROKEN[name][0], *BROKEN[name][1:3])
     done = run_program(VALIDATE, "--most", "2", data)
     for part in ("utt2spk:2: ", "text:1: ", "text:2: ", "spk2gender:1: ", "wav.scp:2: "):
         assert f"error: {data}/{part}" in done.stderr
@@ -184,71 +165,38 @@ def test_bad_audio_is_found_and_other_rates_are_counted(data: Path, run_program)
     soundfile.write(wav / "s2-002.wav", np.zeros(960), 8000)
     found = validate_data_dir(data)
     assert [(p.line, p.kind) for p in found if p.fatal] == [(n, "audio") for n in (1, 2, 3, 4)]
-    assert "cannot be read as audio" in found[0].message
-    assert "no samples (zero length)" in found[2].message
-    assert "2 channels" in found[3].message
-    assert "1 of 5 files are sampled at 8000 Hz" in found[4].message
+    for problem, words in zip(found, (
+        "cannot be read as audio", "", "no samples (zero length)", "2 channels",
+        "1 of 5 files are sampled at 8000 Hz",
+    ), strict=True):  # fmt: skip
+        assert words in problem.message
     run_program(VALIDATE, "--no-audio", data, status=0)
-    done = run_program("utils/check_audio.py", data, data / "out", status=2)
+    done = run_program(CHECK_AUDIO, data, data / "out", status=2)
     assert done.stderr.count("wav.scp: s") == 4
     assert "4 of 5 audio files cannot be used" in done.stderr
     assert not (data / "out").exists()
 
 
-def test_of_a_part_the_whole_is_to_be_mended(make_data_dir, tmp_path: Path, run_program) -> None:
-    """Parts are made anew from it."""
-    part = make_data_dir(tmp_path / "data/split2/1")
-    (part / "wav/s1-000.wav").write_bytes(b"no audio at all")
-    done = run_program("utils/check_audio.py", part, tmp_path / "out")
-    assert f"--allow-drop N {tmp_path}/data\n" in done.stderr
-
-
 def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_program) -> None:
-    data = make_data_dir(tmp_path / "data", {"s1": 3}, rate=8000, seconds=1.0)
-    done = run_program("utils/check_audio.py", data, tmp_path / "out", status=0)
+    """Of a part, which is made anew from it, the whole is to be mended."""
+    data = make_data_dir(tmp_path / "data/split2/1", {"s1": 3}, rate=8000, seconds=1.0)
+    done = run_program(CHECK_AUDIO, data, tmp_path / "out", status=0)
     assert (tmp_path / "out/utt2dur").read_text() == (data / "utt2dur").read_text()
     assert "3 files at 8000 Hz, not 16000 Hz: resampled when read" in done.stdout
     edit(data / "utt2dur", r"^(s1-001) .*", r"\1 5.5")
-    done = run_program("utils/check_audio.py", data, tmp_path / "out")
+    done = run_program(CHECK_AUDIO, data, tmp_path / "out", status=2)
     assert "s1-001.wav lasts 1.01 s, but utt2dur says 5.50 s" in done.stderr
-    assert done.returncode == 2
+    assert f"--allow-drop N {tmp_path}/data\n" in done.stderr
 
 
-def test_speakers_must_sort_like_their_utterances(make_data_dir, tmp_path: Path) -> None:
+def test_speakers_must_sort_like_their_utterances(tmp_path: Path) -> None:
     """Ids 1_2, 1_4, 13_1 fail, 1-2, 1-4, 13-1 pass: `-` sorts below letters and digits."""
     for separator, expected in (("-", []), ("_", ["speaker order"])):
         data = tmp_path / f"with{separator}"
-        wav = {
-            f"{spk}{separator}{n}": f"{spk}{n}.wav" for spk, n in (("1", 2), ("1", 4), ("13", 1))
-        }
-        utt2spk = {utt: utt.split(separator)[0] for utt in wav}
-        write_data_dir(data, {"utt2spk": utt2spk})
+        utts = {f"{spk}{separator}{n}": spk for spk, n in (("1", 2), ("1", 4), ("13", 1))}
+        write_data_dir(data, {"utt2spk": utts})
         found = validate_data_dir(data, need=("utt2spk",))
         assert [problem.kind for problem in found] == expected
-
-
-TRIALS = {
-    "s1 t1-000 target\n": r"utterance t1-000 is not in utt2spk",
-    "s1 s1-000 Target\n": r"is not `<enrolled speaker> <utterance> target\|nontarget`",
-    "s1 s1-000\n": r"is not `<enrolled speaker>",
-    "s9 s1-000 nontarget\n": r"speaker s9 is not enrolled",
-    "s2 s1-000 target\n": r"target, but s1-000 is spoken by s1 and s2 is enrolled",
-    "s1 s1-000 nontarget\n": r"nontarget, but s1-000 is spoken by s1 and s1 is enrolled",
-    "s1 s1-000 target\ns1 s1-000 target\n": r"trials:2: s1 s1-000 is listed twice, first on line 1",
-    "s1 s1-000 target\n": r"trials: has no nontarget trial",
-}
-
-
-@pytest.mark.parametrize("lines", TRIALS)
-def test_trials_are_checked_against_utterances_and_models(
-    make_data_dir, tmp_path: Path, lines: str
-) -> None:
-    make_data_dir(tmp_path / "e_enrolls")
-    data = make_data_dir(tmp_path / "e_trials_f")
-    (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\ns2 s2-000 target\n")
-    assert problems(data) == []
-    (data / "trials").write_text(lines)
-    assert [text for text in problems(data) if re.search(TRIALS[lines], text)]
 
 
 def test_a_mistyped_directory_is_not_made(tmp_path: Path, run_program) -> None:
@@ -260,7 +208,7 @@ def test_a_mistyped_directory_is_not_made(tmp_path: Path, run_program) -> None:
         (COMBINE, "out", "dta", "dta"),
         (COPY, "dta", "out"),
         (MERGE, "dta", "2"),
-        ("utils/check_audio.py", "dta", "out"),
+        (CHECK_AUDIO, "dta", "out"),
     ):
         done = run_program(program, *arguments, cwd=tmp_path, status=2)
         assert done.stderr.startswith(f"{Path(program).name}: dta")
@@ -272,7 +220,9 @@ def test_fix_refuses_duplicates_with_different_values(data: Path, run_program) -
     edit(data / "text", r"^s1-001.*\n", "s1-001 one\ns1-001 other\n")
     before = read(data)
     done = run_program(FIX, "--allow-drop", "9", data, status=2)
-    assert f"{data}/text:3: s1-001 has another value on line 2" in done.stderr
+    assert (
+        f"{data}/text:3: s1-001 is listed twice: a different value stands on line 2" in done.stderr
+    )
     assert read(data) == before
 
 
@@ -352,13 +302,10 @@ def test_copy_keeps_the_prefix_rule_and_the_original_ids(data: Path, tmp_path: P
     run_program(COPY, data, data, status=2)
 
 
-def test_copy_names_utterances_after_their_speakers(
-    data: Path, tmp_path: Path, run_program
-) -> None:
+def test_copy_names_utterances_after_their_speakers(data: Path, tmp_path: Path, run_program):
     edit(data / "utt2spk", r"^(s2-\d+) s2", r"\1 anna")
     for name in ("spk2utt", "spk2gender"):
         edit(data / name, r"^s2", "anna")
-    for name in ("spk2utt", "spk2gender"):
         (data / name).write_text("".join(sorted((data / name).read_text().splitlines(True))))
     assert problems(data) and load_data_dir(data)
     run_program(COPY, "--spk-as-prefix", data, tmp_path / "out", status=0)
@@ -387,11 +334,8 @@ def test_subset_choices(make_data_dir, tmp_path: Path, run_program) -> None:
         done = run_program(SUBSET, *options, data, tmp_path / "out", status=0)
         chosen = load_data_dir(tmp_path / "out")
         assert f"{len(chosen.utt2spk)} of 10 utterances, {len(chosen.spk2utt)} of 3" in done.stdout
-        assert (
-            chosen.trials
-            == [row for row in load_data_dir(data).trials or [] if row[1] in chosen.utt2spk]
-            or chosen.trials is None
-        )
+        trials = [row for row in load_data_dir(data).trials or [] if row[1] in chosen.utt2spk]
+        assert (chosen.trials or []) == trials
         return list(chosen.utt2spk)
 
     everything = list(load_data_dir(data).utt2spk)
@@ -410,11 +354,7 @@ def test_subset_choices(make_data_dir, tmp_path: Path, run_program) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_random_choice_hardly_depends_on_what_else_is_there(
-    make_data_dir, tmp_path: Path
-) -> None:
-    from utils.datadir import draw
-
+def test_a_random_choice_hardly_depends_on_what_else_is_there() -> None:
     ids = [f"u{number:02d}" for number in range(40)]
     chosen = set(draw(ids, 10, 0, "utterance"))
     assert set(draw(ids[::-1], 10, 0, "utterance")) == chosen
@@ -455,7 +395,7 @@ def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: 
     """The 2024 challenge reads such a speaker as a string and iterates over its characters."""
     data = load_data_dir(make_data_dir(tmp_path / "data", {"anna": 1, "bob": 2}))
     assert data.spk2utt["anna"] == ["anna-000"]
-    write_data_dir(tmp_path / "one", *select(data, ["anna-000"]))
+    write_data_dir(tmp_path / "one", select(data, ["anna-000"]))
     one = load_data_dir(tmp_path / "one")
     assert one.spk2utt == {"anna": ["anna-000"]}
     assert (tmp_path / "one/spk2utt").read_text() == "anna anna-000\n"
@@ -464,9 +404,9 @@ def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: 
 def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
     loaded = load_data_dir(data)
     (data / "trials").write_text("s1 s1-000 target\n")
-    tables, trials = select(loaded, ["s1-000"])
+    tables = select(loaded, ["s1-000"])
     del tables["text"], tables["wav.scp"]
-    write_data_dir(data, tables, trials)
+    write_data_dir(data, tables)
     assert sorted(read(data)) == ["spk2gender", "spk2utt", "utt2dur", "utt2spk"]
     refuses("it would hold no utterance", write_data_dir, data, {"utt2spk": {}})
 
@@ -476,7 +416,7 @@ def run_jobs(data: Path, out: Path, n: int, *, only: set[str] | None = None) -> 
     for number in range(1, n + 1):
         part = load_data_dir(data / f"split{n}" / str(number))
         target = out / f"split{n}" / str(number)
-        write_data_dir(target, part.tables, part.trials)
+        write_data_dir(target, part.tables)
         with ArchiveWriter(target / "xvector") as writer:
             for utt in part.utt2spk:
                 if only is None or utt in only:
@@ -503,19 +443,10 @@ def test_merge_puts_the_parts_together(jobs: Path, run_program) -> None:
     done = run_program(MERGE, "exp", 3, "--expect", "data")
     assert (done.returncode, done.stderr) == (0, "")
     assert "xvector.scp 10" in done.stdout and "0 lost" in done.stdout
-    assert sorted(p.name for p in jobs.iterdir()) == [
-        *(
-            ".timed.pseudo.tsv",
-            "enrolls",
-            "pseudo.tsv",
-            "settings.json",
-            "spk2gender",
-            "spk2utt",
-            "text",
-            "trials",
-        ),
-        *("utt2dur", "utt2spk", "wav.scp", "xvector.ark", "xvector.scp"),
-    ]
+    assert sorted(p.name for p in jobs.iterdir()) == sorted([
+        ".timed.pseudo.tsv", "enrolls", "pseudo.tsv", "settings.json", "spk2gender", "spk2utt",
+        "text", "trials", "utt2dur", "utt2spk", "wav.scp", "xvector.ark", "xvector.scp",
+    ])  # fmt: skip
     vectors = read_vectors("exp/xvector.scp")
     assert list(vectors) == list(load_data_dir("data").utt2spk)
     assert all(vector[0] == float(utt[-1]) for utt, vector in vectors.items())
@@ -570,48 +501,25 @@ def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path, run_progra
     assert after > 20
 
 
-def break_part(kind: str, part: Path) -> None:
-    if kind == "no output":
-        shutil.rmtree(part)
-    elif kind == "a file is missing":
-        (part / "xvector.scp").unlink()
-    elif kind == "an id of another job":
-        line = (part.parent / "1/utt2dur").read_text().splitlines()[0]
-        (part / "utt2dur").write_text(f"{line}\n{(part / 'utt2dur').read_text()}")
-    elif kind == "archive gone":
-        (part / "xvector.ark").unlink()
-    elif kind == "another header":
-        edit(part / "pseudo.tsv", "^#utt", "#id")
-    elif kind == "other settings":
-        (part / "settings.json").write_text("{}\n")
-    elif kind == "audio in the part":
-        edit(part / "wav.scp", r" .*/", f" {part}/")
-    elif kind == "a folder":
-        (part / "sub").mkdir()
-    elif kind == "an unknown id":
-        edit(part / "pseudo.tsv", r"\Z", "zz\tx\t\n")
-
-
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("change", "message"),
     [
-        ("no output", r"exp/split3/2: this job wrote nothing; see its log in exp/log"),
-        ("a file is missing", r"exp/split3/2/xvector\.scp: is missing, but other jobs wrote it"),
-        ("an id of another job", r"exp/split3/2/utt2dur: s\S+ is in another part too"),
-        ("archive gone", r"split3/2/xvector\.ark: is missing, but other"),
-        ("another header", r"pseudo\.tsv:1: another header"),
-        ("other settings", r"settings\.json: other settings than in the other parts"),
-        ("audio in the part", r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
-        ("a folder", r"exp/split3/2/sub: a folder cannot be merged"),
-        ("an unknown id", r"exp/pseudo\.tsv: compared with data, 1 utterance unknown \(zz\)"),
+        (shutil.rmtree, r"exp/split3/2: this job wrote nothing; see its log in exp/log"),
+        (lambda part: (part / "xvector.scp").unlink(),
+         r"exp/split3/2/xvector\.scp: is missing, but other jobs wrote it"),
+        (lambda part: (part / "xvector.ark").unlink(), r"2/xvector\.ark: is missing, but other"),
+        (lambda part: shutil.copy(part.parent / "1/utt2dur", part), "2/utt2dur: .*in another part"),
+        (lambda part: edit(part / "wav.scp", r" .*/", f" {part}/"),
+         r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
+        (lambda part: edit(part / "pseudo.tsv", r"\Z", "zz\tx\t\n"),
+         r"exp/pseudo\.tsv: compared with data, 1 utterance unknown \(zz\)"),
     ],
-)
-def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, kind: str, message: str) -> None:
-    break_part(kind, jobs / "split3/2" if kind != "audio in the part" else Path("exp/split3/2"))
+)  # fmt: skip
+def test_merge_refuses_what_is_not_whole(jobs: Path, run_program, change, message: str) -> None:
+    change(Path("exp/split3/2"))
     before = sorted(str(p) for p in jobs.rglob("*"))
     done = run_program(MERGE, "exp", 3, "--expect", "data", status=2)
-    assert re.search(message, done.stderr)
-    assert done.stderr.count("\n") == 1
+    assert re.search(message, done.stderr) and done.stderr.count("\n") == 1
     assert sorted(str(p) for p in jobs.rglob("*")) == before
 
 
@@ -650,7 +558,7 @@ def test_real_data_directories_are_valid(corpora: Path, tmp_path: Path, run_prog
         run_program(VALIDATE, "--no-wav", data / name, status=0)
         loaded = load_data_dir(data / name, need=("spk2gender", "text", "utt2dur"))
         sizes[name] = (len(loaded.utt2spk), len(loaded.spk2utt), len(loaded.trials or []))
-        write_data_dir(tmp_path / name, loaded.tables, loaded.trials)
+        write_data_dir(tmp_path / name, loaded.tables)
         for file in ("utt2spk", "spk2utt", "text", "spk2gender"):
             assert (tmp_path / name / file).read_bytes() == (data / name / file).read_bytes()
     assert sizes == {

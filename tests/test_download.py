@@ -2,16 +2,14 @@
 
 import hashlib
 import re
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.corpus_trees import serving
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.download import download, read_checksum
@@ -41,17 +39,12 @@ def make_handler(state: Server) -> type[BaseHTTPRequestHandler]:
                 self.send_error(state.statuses.pop(0))
                 return
             start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and state.ranges else 0
-            if start >= len(CONTENT):
-                self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(CONTENT)}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(206 if start else 200)
+            beyond = start >= len(CONTENT)
+            span = f"{'*' if beyond else f'{start}-{len(CONTENT) - 1}'}/{len(CONTENT)}"
+            self.send_response(416 if beyond else 206 if start else 200)
             if start:
-                span = f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"
-                self.send_header("Content-Range", span)
-            self.send_header("Content-Length", str(len(CONTENT) - start))
+                self.send_header("Content-Range", f"bytes {span}")
+            self.send_header("Content-Length", str(max(0, len(CONTENT) - start)))
             self.end_headers()
             cut = state.cuts.pop(0) if state.cuts else len(CONTENT)
             self.wfile.write(CONTENT[start : start + cut])
@@ -65,14 +58,9 @@ def make_handler(state: Server) -> type[BaseHTTPRequestHandler]:
 @pytest.fixture
 def server() -> Iterator[Server]:
     state = Server()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(state))
-    state.url = f"http://127.0.0.1:{http.server_port}/corpus.tar.gz"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield state
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(make_handler(state)) as url:
+        state.url = f"{url}/corpus.tar.gz"
+        yield state
 
 
 def fetch(server: Server, target: Path, checksum: str | None = MD5, tries: int = 3) -> bool:
@@ -88,19 +76,29 @@ def test_whole_file_then_nothing_to_do(server: Server, tmp_path: Path) -> None:
     assert server.asked == [None]
 
 
-def test_resumes_what_an_earlier_run_left(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "x.part").write_bytes(CONTENT[:700_000])
-    assert fetch(server, tmp_path / "x")
-    assert server.asked == ["bytes=700000-"]
-    assert (tmp_path / "x").read_bytes() == CONTENT
+# What an earlier run left, how the server serves, whether the checksum is known, and what is asked.
+PARTS: dict[str, tuple[bytes, dict[str, object], bool, list[str | None]]] = {
+    "an earlier run's": (CONTENT[:700_000], {}, True, ["bytes=700000-"]),
+    "without ranges": (b"another beginning", {"ranges": False}, True, ["bytes=17-"]),
+    "whole": (CONTENT, {}, True, ["bytes=1024000-"]),
+    "longer": (CONTENT + b"z" * 5, {}, True, ["bytes=1024005-", None]),
+    "not trusted without a checksum": (b"q" * 1000, {}, False, [None]),
+    # That a server hangs up early is no error to http.client: the length must be compared.
+    "truncated": (b"", {"cuts": [300_000, 300_000]}, False,
+                  [None, "bytes=300000-", "bytes=600000-"]),
+    "of a busy server": (b"", {"statuses": [503, 503]}, True, [None] * 3),
+}  # fmt: skip
 
 
-def test_truncated_transfer_is_no_success(server: Server, tmp_path: Path) -> None:
-    """That a server hangs up early is no error to http.client: the length must be compared."""
-    server.cuts = [300_000, 300_000]
-    assert fetch(server, tmp_path / "x", checksum=None)
-    assert server.asked == [None, "bytes=300000-", "bytes=600000-"]
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_is_continued_or_begun_again(server: Server, tmp_path: Path, name: str) -> None:
+    part, how, known, asked = PARTS[name]
+    if part:
+        (tmp_path / "x.part").write_bytes(part)
+    vars(server).update(how)
+    assert fetch(server, tmp_path / "x", checksum=MD5 if known else None)
     assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == asked
 
 
 def test_gives_up_keeps_the_part_and_goes_on_later(server: Server, tmp_path: Path) -> None:
@@ -110,21 +108,6 @@ def test_gives_up_keeps_the_part_and_goes_on_later(server: Server, tmp_path: Pat
     server.cuts = []
     assert fetch(server, tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
-
-
-def test_server_without_ranges_starts_again(server: Server, tmp_path: Path) -> None:
-    server.ranges = False
-    (tmp_path / "x.part").write_bytes(b"another beginning")
-    assert fetch(server, tmp_path / "x")
-    assert (tmp_path / "x").read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("extra", [0, 5])
-def test_part_that_is_whole_or_longer(server: Server, tmp_path: Path, extra: int) -> None:
-    (tmp_path / "x.part").write_bytes(CONTENT + b"z" * extra)
-    assert fetch(server, tmp_path / "x")
-    assert (tmp_path / "x").read_bytes() == CONTENT
-    assert len(server.asked) == (2 if extra else 1)
 
 
 def test_checksum_mismatch_leaves_nothing(server: Server, tmp_path: Path) -> None:
@@ -139,13 +122,6 @@ def test_part_of_another_file_is_found_by_the_checksum(server: Server, tmp_path:
     assert fetch(server, tmp_path / "x")  # the bad part is gone
 
 
-def test_without_a_checksum_an_old_part_is_not_trusted(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "x.part").write_bytes(b"q" * 1000)
-    assert fetch(server, tmp_path / "x", checksum=None)
-    assert server.asked == [None]
-    assert (tmp_path / "x").read_bytes() == CONTENT
-
-
 def test_file_there_with_a_wrong_checksum_is_kept_and_refused(
     server: Server, tmp_path: Path
 ) -> None:
@@ -154,13 +130,10 @@ def test_file_there_with_a_wrong_checksum_is_kept_and_refused(
     assert (tmp_path / "x").read_bytes() == b"half a corpus"
 
 
-def test_busy_server_is_asked_again_missing_file_is_not(server: Server, tmp_path: Path) -> None:
-    server.statuses = [503, 503]
-    assert fetch(server, tmp_path / "x")
-    assert len(server.asked) == 3
+def test_a_missing_file_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
     server.statuses = [404]
     refuses("HTTP 404", fetch, server, tmp_path / "y")
-    assert len(server.asked) == 4
+    assert len(server.asked) == 1
 
 
 def test_no_server_and_other_schemes(tmp_path: Path) -> None:
@@ -179,20 +152,12 @@ def test_list_of_checksums(tmp_path: Path) -> None:
     refuses(r"sums:1: 'abc' is neither", read_checksum, sums, "a.gz")
 
 
-def test_program_says_what_it_did_in_one_line(server: Server, tmp_path: Path) -> None:
-    sums = tmp_path / "md5sum.txt"
-    sums.write_text(f"{MD5}  x\n{'1' * 32}  y\n")
-    command = [
-        sys.executable,
-        str(ROOT / "utils/download.py"),
-        "--checksums",
-        str(sums),
-        server.url,
-    ]
-    done = subprocess.run([*command, str(tmp_path / "x")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{tmp_path}/x: fetched, 1024000 bytes, checksum right\n"
-    bad = subprocess.run([*command, str(tmp_path / "y")], capture_output=True, text=True)
-    assert bad.returncode == 2
-    assert bad.stderr.count("\n") == 1
-    assert "checksum is not 1111" in bad.stderr
+def test_program_says_what_it_did_in_one_line(server: Server, tmp_path: Path, run_program) -> None:
+    (tmp_path / "sums").write_text(f"{MD5}  x\n{'1' * 32}  y\n")
+    words = ("utils/download.py", "--checksums", tmp_path / "sums", server.url)
+    done = run_program(*words, tmp_path / "x", status=0)
+    assert (done.stdout, done.stderr) == (
+        f"{tmp_path}/x: fetched, 1024000 bytes, checksum right\n", ""
+    )  # fmt: skip
+    bad = run_program(*words, tmp_path / "y", status=2)
+    assert bad.stderr.count("\n") == 1 and "checksum is not 1111" in bad.stderr

@@ -20,7 +20,6 @@ import yaml
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attackers import Side, describe_encoder
-from local.report.frame import read_metrics
 from local.report.origin import origin
 from local.report.words import code, markdown_table
 from steps import train_backend
@@ -42,16 +41,15 @@ from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config
-from steps.training.weights import fill_network, load_state
 from tests.making import write_archive
 from tests.refusals import refuses
-from utils import check_audio, copy_data_dir, fix_data_dir, split_data_dir
-from utils.archives import ArchiveWriter, read_counts, read_vectors
+from utils import fix_data_dir
+from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import UserError
-from utils.datachecks import probe_audio, validate_data_dir
+from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
 from utils.settings import parse_settings, read_settings
-from utils.tables import atomic_write, read_id_lists, read_json_object, read_map
+from utils.tables import read_id_lists, read_map
 from utils.trials import read_trials
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,10 +81,29 @@ def no_audio(path: Path, words: str) -> None:
     refuses(f"utt: {path}: .*", read_audio, "utt", str(path))
 
 
-@pytest.mark.parametrize("size", [8000, 20000])
-def test_a_truncated_wav_without_utt2dur_passed(wav: Path, size: int) -> None:
-    wav.write_bytes(wav.read_bytes()[:size])
-    no_audio(wav, "is truncated")
+def at(place: int, form: str, value: int) -> Callable[[bytes], bytes]:
+    new = struct.pack(form, value)
+    return lambda data: data[:place] + new + data[place + len(new) :]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: data[:8000], "is truncated"),
+        (lambda data: data[:20000], "is truncated"),
+        (at(24, "<I", 1), "sampling rate of 1 Hz"),
+        (at(24, "<I", 2**31 - 1), "sampling rate of 2147483647 Hz"),
+        (at(34, "<H", 1), "bytes and bits of a sample contradict each other"),
+        (at(34, "<H", 7), "bytes and bits of a sample contradict each other"),
+        (at(34, "<H", 8), "bytes and bits of a sample contradict each other"),
+    ],
+)
+def test_a_wav_that_passed_hung_or_gave_noise(
+    wav: Path, change: Callable[[bytes], bytes], words: str
+) -> None:
+    """Truncated, without utt2dur; with an absurd rate; with a header that contradicts itself."""
+    wav.write_bytes(change(wav.read_bytes()))
+    no_audio(wav, words)
 
 
 def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
@@ -95,33 +112,6 @@ def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
     soundfile.write(path, noise, 16000)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     no_audio(path, "is truncated or damaged")
-
-
-@pytest.mark.parametrize("rate", [1, 2**31 - 1])
-def test_an_absurd_rate_hung_or_asked_for_all_memory(wav: Path, rate: int) -> None:
-    content = bytearray(wav.read_bytes())
-    content[24:28] = struct.pack("<I", rate)
-    wav.write_bytes(content)
-    no_audio(wav, f"sampling rate of {rate} Hz")
-
-
-def test_a_fifo_hung(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.scp")
-    for read in (read_map, read_trials, read_settings, read_vectors):
-        refuses("is no regular file", read, tmp_path / "pipe.scp")
-    no_audio(tmp_path / "pipe.scp", "is no regular file")
-
-
-@pytest.mark.parametrize("what", NO_FILES)
-@pytest.mark.parametrize("name", ["enrolls", "text", "utt2dur", "trials", "segments", "wav.scp"])
-def test_an_optional_table_that_is_no_file_counted_as_absent(
-    tmp_path: Path, make_data_dir, name: str, what: str
-) -> None:
-    path = make_data_dir(tmp_path / "d") / name
-    make_no_file(path, what)
-    refuses(str(path), load_data_dir, path.parent, need=("utt2spk",), allow_segments=True)
-    refuses(str(path), split_data_dir.main, [str(path.parent), "2"])
-    assert any(problem.path == path for problem in validate_data_dir(path.parent) if problem.fatal)
 
 
 @pytest.mark.parametrize("what", NO_FILES)
@@ -190,17 +180,9 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data
         ([*rows[1:], "s1-000\n"], ":6: 1 fields where"),
     ):
         path.write_text("".join(["#utt\tkey\n", *lines]))
-        with pytest.raises(UserError, match=f"{path}.*{words}"):
-            Side(load_data_dir(data), {"draw": "0"}).draws()
+        refuses(f"{path}.*{words}", Side(load_data_dir(data), {"draw": "0"}).draws)
     path.write_text("".join(["#utt\tno\n", *rows]))
-    with pytest.raises(UserError, match="no column 'key'"):
-        Side(load_data_dir(data), {"draw": "0"}).draws()
-
-
-def test_an_empty_trials_was_dropped(tmp_path: Path, make_data_dir) -> None:
-    data = make_data_dir(tmp_path / "d")
-    (data / "trials").touch()
-    refuses("trials: is empty", copy_data_dir.main, [str(data), str(tmp_path / "out")])
+    refuses("no column 'key'", Side(load_data_dir(data), {"draw": "0"}).draws)
 
 
 def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_dir) -> None:
@@ -210,22 +192,6 @@ def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_di
     (data / "spk2gender").unlink(missing_ok=True)
     (data / "utt2spk").write_text("".join(f"{utt} x{spk}\n" for utt, spk in rows))
     refuses("problems remain", fix_data_dir.main, [str(data)])
-
-
-def test_a_no_break_space_separated_fields(tmp_path: Path, make_data_dir) -> None:
-    data = make_data_dir(tmp_path / "d")
-    table = data / "utt2spk"
-    table.write_text(table.read_text().replace(" ", "\N{NO-BREAK SPACE}", 1))
-    refuses("utt2spk:1: 1 fields where 2", load_data_dir, data)
-    assert any("1 fields" in problem.message for problem in validate_data_dir(data))
-    refuses("utt2spk:1: 1 fields where 2", fix_data_dir.main, [str(data)])
-
-
-def test_a_byte_order_mark_passed(tmp_path: Path) -> None:
-    path = tmp_path / "trials"
-    path.write_bytes(b"\xef\xbb\xbfs u target\n")
-    for read in (read_trials, lambda path: read_map(path, rest_of_line=True)):
-        refuses("byte-order mark", read, path)
 
 
 def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
@@ -254,13 +220,6 @@ def test_sexagesimal_numbers_and_dates_are_words(tmp_path: Path) -> None:
     assert list(found.values()) == ["1:30", "1:30.5", "2024-02-30", 12, 0.0015, True, float("inf")]
 
 
-@pytest.mark.parametrize("text", ["null", "[" * 100_000, "{", "9" * 5000, "\xff", ""])
-def test_json_that_ended_with_a_traceback(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "conf.json"
-    path.write_text(text, encoding="latin-1")
-    refuses(f"{path}: .*; run it again", read_json_object, path, "run it again")
-
-
 def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
     with ArchiveWriter(tmp_path / "x") as writer:
         writer.write("a", np.ones(3))
@@ -282,20 +241,9 @@ NETWORKS: dict[str, Callable[[Path], object]] = {
     ),
 }
 SIZES = {
-    "network": {
-        "channels",
-        "kernel",
-        "width",
-        "identity",
-        "noise",
-        "components",
-        "bands",
-        "layers",
-    },
-    "features": {"bins"},
-    "discriminators": {"scales", "period_channels"},
-    "search": {"beam"},
-}
+    "network": "channels kernel width identity noise components bands layers",
+    "features": "bins", "discriminators": "scales period_channels", "search": "beam",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [0, -1, 10**12])
@@ -305,7 +253,7 @@ def test_sizes_of_layers_that_cannot_be(tmp_path: Path, conf: str, size: int) ->
     path = tmp_path / "conf.yaml"
     settings = read_settings(ROOT / f"egs/TEMPLATE/conf/{conf}.yaml")
     n_tried = 0
-    for where, name in [(section, name) for section in SIZES for name in SIZES[section]]:
+    for where, name in [(section, name) for section in SIZES for name in SIZES[section].split()]:
         changed = copy.deepcopy(settings)
         home = changed["generator"] if conf == "systems/psd" else changed
         assert isinstance(home, dict)
@@ -359,42 +307,8 @@ def test_weights_of_the_vocoder_of_knn_vc(
     refuses(rf"{tmp_path}/g\.pt: no vocoder of kNN-VC", Vocoder.load, tmp_path / "g.pt")
 
 
-@pytest.mark.parametrize(
-    "saved",
-    [
-        [1, 2],
-        None,
-        {},
-        {"weight": torch.zeros(2, 2), "bias": torch.zeros(2)},
-        {"weight": torch.zeros(2, 3), "bias": torch.zeros(2, dtype=torch.int64)},
-        {"weight": torch.zeros(2, 3), "bias": [0.0, 0.0]},
-        {"weight": torch.zeros(2, 3), "bias": torch.full((2,), torch.nan)},
-    ],
-)
-def test_weights_of_another_shape_or_type(tmp_path: Path, saved: object) -> None:
-    path = tmp_path / "final.pt"
-    torch.save(saved, path)
-    network = torch.nn.Linear(3, 2)
-    refuses(str(path), lambda: fill_network(network, load_state(path), path))
-
-
-def test_no_space_left_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space") as caught, atomic_write(tmp_path / "t"):
-        raise OSError(28, "No space left on device")
-    assert caught.value.filename == str(tmp_path / "t")
-    assert not list(tmp_path.iterdir())
-
-
 def test_git_ignores_exp_as_a_link() -> None:
     assert "/egs/*/exp" in (ROOT / ".gitignore").read_text().splitlines()
-
-
-def test_check_audio_names_what_is_cut(tmp_path: Path, make_data_dir) -> None:
-    data = make_data_dir(tmp_path / "d")
-    first = Path(next(iter(read_map(data / "wav.scp").values())))
-    first.write_bytes(first.read_bytes()[:-10])
-    with pytest.raises(UserError, match=r"1 of \d+ audio files cannot be used"):
-        check_audio.main([str(data), str(tmp_path / "out")])
 
 
 NAME = "a|b <i>`x`</i> *y*\n_z_ &lt; c\\d const_01_f0"
@@ -421,19 +335,6 @@ def test_leakage_did_not_say_which_utterances_are_missing(
     sides = (embeddings(side, utt2spk, path="x", utt2spk_path="u") for side in (vectors, less))
     leakage(*sides)
     assert "2 of 12 utterances missing (a-1 b-2)" in caplog.text
-
-
-def test_an_empty_table_of_counts_passed(tmp_path: Path) -> None:
-    (tmp_path / "num_utts.ark").touch()
-    refuses(r"num_utts\.ark: is empty", read_counts, tmp_path / "num_utts.ark")
-
-
-@pytest.mark.parametrize("bits", [1, 7, 8])
-def test_a_header_whose_bits_and_bytes_differ_gave_noise(wav: Path, bits: int) -> None:
-    content = bytearray(wav.read_bytes())
-    content[34:36] = struct.pack("<H", bits)
-    wav.write_bytes(content)
-    no_audio(wav, "bytes and bits of a sample contradict each other")
 
 
 @pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "ULAW"])
@@ -470,14 +371,3 @@ def test_a_plan_with_arrays_of_another_was_counted(tmp_path: Path, name: str) ->
     assert large.load_plan(tmp_path / "a").cells
     shutil.copy(tmp_path / "b" / name, tmp_path / "a")
     refuses(r"a/plan\.json: .*make it again", large.load_plan, tmp_path / "a")
-
-
-@pytest.mark.parametrize("name", ["metrics.csv", "index.npz", "left.npy", "part.1.of.1.npz"])
-def test_a_fifo_in_place_of_what_programs_wrote_hung(tmp_path: Path, name: str) -> None:
-    os.mkfifo(tmp_path / name)
-    read: dict[str, Callable[[Path], object]] = {
-        "metrics.csv": read_metrics,
-        "left.npy": large.open_array,
-    }
-    with pytest.raises(UserError, match=rf"{tmp_path / name}: .*is no regular file"):
-        read.get(name, lambda path: large.read_arrays(path, "make it again"))(tmp_path / name)

@@ -5,16 +5,15 @@ import hashlib
 import shutil
 import subprocess
 import tarfile
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from local.protocols.trials import Rules, check_lists, make_lists
-from tests.corpus_trees import ROOT, files, make_recipe, prepare, table, write_audio
+from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
 
@@ -536,15 +535,12 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
      "1 speakers are in test-clean and in the training subsets (dev-clean train-clean-100), "
      "such as 61\n"),
     ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (),
-     "61-100-0001: is there twice: "),
-    ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (), "; keep one of them\n"),
+     "/61-100-0001.flac; keep one of them\n"),  # "61-100-0001: is there twice: "
     ("vctk", without("*"), (), "speaker-info.txt is missing"),
     ("vctk", nothing, ("--mic", "mic3"), "known: mic1, mic2"),
     ("vctk", nothing, ("--sentences", "some"), "known: "),
     ("vctk", to("wav48_silence_trimmed/p225/take_1.flac"), (),
      "p225/take_1.flac: no <speaker>_<number>"),
-    ("vctk", nothing, ("--leave-out", "", "--mic", "mic1"),
-     "p315_001: there is no transcript", 3),
     ("vctk", nothing, ("--leave-out", "", "--mic", "mic1"),
      "7 of 56 utterances cannot be used (7 for the transcript)", 3),
     ("vctk", without(*(f"{LATE}{n:03d}_*" for n in NUMBERS if n > 24)), (),
@@ -579,14 +575,8 @@ def openslr(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         with tarfile.open(folder / f"{subset}.tar.gz", "w:gz") as archive:
             for name in ("SPEAKERS.TXT", subset):
                 archive.add(corpus / name, f"LibriSpeech/{name}")
-    handler = functools.partial(QuietHandler, directory=str(folder))
-    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_port}", folder
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(functools.partial(QuietHandler, directory=str(folder))) as url:
+        yield url, folder
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from steps.speaker.backends import (
 )
 from tests.making import write_archive
 from tests.refusals import refuses
-from utils.archives import write_counts
 from utils.cli import UserError
 from utils.tables import write_map
 from utils.trials import read_scores, read_trials
@@ -32,7 +31,7 @@ def folder(tmp_path):
         write_archive(tmp_path / name / "xvector", {u: rng.standard_normal(6) for u in UTTS})
     enrolled = {spk: rng.standard_normal(6) for spk in ("p1", "p10", "p2")}
     write_archive(tmp_path / "e" / "spk_xvector", enrolled)
-    write_counts(tmp_path / "e" / "num_utts.ark", {"p1": 1, "p10": 5, "p2": 2})
+    write_map(tmp_path / "e" / "num_utts.ark", {"p1": 1, "p10": 5, "p2": 2})
     many = {f"s{i // 5:02d}-{i}": rng.standard_normal(6) + i // 5 for i in range(100)}
     write_backend(tmp_path / "plda", train_backend(many, {u: u.split("-")[0] for u in many}, 4))
     lines = [
@@ -78,7 +77,7 @@ def test_cosine_scores_are_cosines(folder):
 def test_plda_scores_use_the_number_of_enrolled_utterances(folder):
     run_trials(folder, str(folder / "plda"))
     first = as_dict(read_scores(folder / "scores"))
-    write_counts(folder / "e" / "num_utts.ark", {"p1": 1, "p10": 1, "p2": 2})
+    write_map(folder / "e" / "num_utts.ark", {"p1": 1, "p10": 1, "p2": 2})
     run_trials(folder, str(folder / "plda"))
     second = as_dict(read_scores(folder / "scores"))
     changed = {e for (e, t), score in first.items() if abs(score - second[e, t]) > 1e-9}
@@ -100,7 +99,7 @@ def test_silent_failure_10_a_missing_key_is_an_error_that_names_it(folder):
 
 
 def test_silent_failure_10_a_model_without_count_is_an_error(folder):
-    write_counts(folder / "e" / "num_utts.ark", {"p1": 1, "p2": 2})
+    write_map(folder / "e" / "num_utts.ark", {"p1": 1, "p2": 2})
     refuses(r"num_utts of .* \(p10\)", run_trials, folder, "cosine")
 
 

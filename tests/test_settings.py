@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.registry import choose, load
 from utils.settings import (
     Ascending,
@@ -64,9 +64,7 @@ class Toy:
 )  # fmt: skip
 def test_what_is_not_allowed_is_said_in_one_line(values: dict, message: str) -> None:
     given = {"colour": "red", **values} if values and "colour" not in values else values
-    with pytest.raises(UserError) as error:
-        parse_settings(Toy, given, "toy.yaml")
-    assert str(error.value) == f"toy.yaml: {message}"
+    assert refuses("", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"
 
 
 def test_what_is_allowed_comes_back() -> None:
@@ -80,8 +78,5 @@ def test_what_is_allowed_comes_back() -> None:
 def test_a_name_is_chosen_and_loaded_when_asked_for() -> None:
     kinds = {"toy": "tests.test_settings:Toy", "missing": "no.such_module:X"}
     assert load(choose(kinds, "toy", "x.yaml", "kind")).__name__ == "Toy"
-    with pytest.raises(UserError) as error:
-        choose(kinds, "toi", "x.yaml", "kind")
-    assert str(error.value) == (
-        "x.yaml: kind: 'toi' is unknown; known: toy, missing; did you mean toy?"
-    )
+    said = "x.yaml: kind: 'toi' is unknown; known: toy, missing; did you mean toy?"
+    assert refuses("", choose, kinds, "toi", "x.yaml", "kind") == said

@@ -24,7 +24,7 @@ from utils.cli import UserError
 from utils.datachecks import validate_data_dir
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
-from utils.tables import read_ids
+from utils.tables import read_map
 from utils.trials import read_trials
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -359,7 +359,7 @@ def test_prepare_makes_the_sets_of_the_recipe(recipe: Path) -> None:
     data = recipe / "data"
     train = load_data_dir(data / "train").utt2spk
     enrol = load_data_dir(data / "synth_test_enrolls").utt2spk
-    assert len(read_ids(data / "synth_test_enrolls" / "enrolls")) == 8
+    assert len(read_map(data / "synth_test_enrolls" / "enrolls", rest_of_line=True)) == 8
     for gender in "fm":
         trials = read_trials(data / f"synth_test_trials_{gender}" / "trials")
         assert (len(trials.target), int(np.sum(trials.target))) == (8, 4)

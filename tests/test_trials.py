@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.refusals import refuses
-from utils.cli import UserError
 from utils.trials import (
     Ids,
     Scores,
@@ -26,21 +25,16 @@ def write(path: Path, content: str | bytes) -> Path:
 
 def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path: Path) -> None:
     trials = read_trials(
-        write(tmp_path / "trials", "NA  007\ttarget\n 1e3\t \t007 nontarget \nnull 7 nontarget")
-    )
-    assert list(trials.enrol) == ["NA", "1e3", "null"]
-    assert list(trials.trial) == ["007", "007", "7"]
-    assert trials.target.tolist() == [True, False, False]
+        write(tmp_path / "trials", "NA  007\ttarget\n 1e3\t \t007 nontarget \nnull 7 nontarget"
+              "\nZoë Ωμέγα target\n")
+    )  # fmt: skip
+    assert list(trials.enrol) == ["NA", "1e3", "null", "Zoë"]
+    assert list(trials.trial) == ["007", "007", "7", "Ωμέγα"]
+    assert trials.target.tolist() == [True, False, False, True]
     scores = read_scores(
-        write(tmp_path / "scores", "null 7 -1e-3\n1e3 007 +2.5\nNA 007 -800\n7 NA 1\n")
+        write(tmp_path / "scores", "null 7 -1e-3\n1e3 007 +2.5\nNA 007 -800\n7 NA 1\nZoë Ωμέγα 0\n")
     )
-    assert join_scores(trials, scores).tolist() == [-800.0, 2.5, -0.001]
-
-
-def test_utf8_ids(tmp_path: Path) -> None:
-    trials = read_trials(write(tmp_path / "trials", "Zoë Ωμέγα target\nZoë a nontarget\n"))
-    assert trials.enrol[0] == "Zoë"
-    assert trials.trial[0] == "Ωμέγα"
+    assert join_scores(trials, scores).tolist() == [-800.0, 2.5, -0.001, 0.0]
 
 
 def test_pairs_are_joined_by_both_ids_not_by_their_concatenation(tmp_path: Path) -> None:
@@ -78,8 +72,8 @@ def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
     """Conventions 2, no. 10: missing keys only warned, and every later line was mislabelled."""
     path = write(tmp_path / "trials", "a b target\na c nontarget\na d nontarget\n")
     trials, scores = read_trials(path), read_scores(write(tmp_path / "scores", "a b 1\nb c 2\n"))
-    with pytest.raises(UserError, match=rf"{path}:2: no score for a c .*nor for 1 more"):
-        join_scores(trials, scores, trials_path=path)
+    message = rf"{path}:2: no score for a c .*nor for 1 more"
+    refuses(message, join_scores, trials, scores, trials_path=path)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +90,7 @@ def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
         ("a b target\na c 1\n", 2, "label 1 is neither"),
         ("a b target\nc d target\na b nontarget\n", 3, r"a b is listed twice \(first on line 1\)"),
         ("a b target\r\na c nontarget\r\n", 1, "Windows line end"),
-        (b"a b target\na\0 c target\n", 2, "control character"),
+        (b"a b target\na\0 c target\n", 2, "holds a NUL byte"),
         (b"a b target\n\xff\xfe c target\n", 2, "not UTF-8"),
     ],
 )
@@ -111,13 +105,16 @@ def test_scores_that_are_not_finite_numbers(tmp_path: Path, score: str) -> None:
     refuses(rf"^{path}:2: score {score} is not a finite number", read_scores, path)
 
 
-def test_a_pair_scored_twice(tmp_path: Path) -> None:
-    path = write(tmp_path / "scores", "a b 1\nb a 1\nc d 3\na b 1\n")
-    refuses(rf"^{path}:4: a b is scored twice \(first on line 1\)", read_scores, path)
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    refuses(r"none:1: cannot be read: No such file", read_scores, tmp_path / "none")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("scores", r":4: a b is scored twice \(first on line 1\)"),
+        ("none", ": cannot be read: .*No "),
+    ],
+)
+def test_faulty_score_files(tmp_path: Path, name: str, message: str) -> None:
+    write(tmp_path / "scores", "a b 1\nb a 1\nc d 3\na b 1\n")
+    refuses(f"^{tmp_path / name}{message}", read_scores, tmp_path / name)
 
 
 def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None:
@@ -154,10 +151,6 @@ def test_nothing_is_written_that_could_not_be_read(
 
 def test_a_column_of_ids_behaves_as_a_list() -> None:
     ids = Ids.of(["b", "a", "b"])
-    assert list(ids) == ["b", "a", "b"] == ids
-    assert ids[1] == "a"
-    assert ids[-1] == "b"
-    assert list(ids[:2]) == ["b", "a"]
-    assert "a" in ids
-    assert "c" not in ids
+    assert list(ids) == ["b", "a", "b"] and len(ids) == 3
+    assert (ids[1], ids[-1]) == ("a", "b") and "a" in ids and "c" not in ids
     assert Ids.of(ids) is ids

@@ -14,9 +14,8 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -24,8 +23,8 @@ import numpy.typing as npt
 from kaldiio.matio import read_matrix_or_vector, write_array
 
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
-from utils.tables import StrPath, atomic_write, file_problem, read_map, read_rows, write_map
+from utils.cli import BadValue, UserError, positive
+from utils.tables import StrPath, atomic_write, file_problem, read_map, write_map
 
 Array = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
@@ -37,24 +36,22 @@ _FOREIGN = {b"PKL": "a Python pickle, which can run code", b"NPY": "a NumPy file
 _RXFILENAME = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<range>[\d:, ]*)\])?", re.S)
 
 
-def read_vectors(
-    path: StrPath,
-    *,
-    check_finite: bool = True,
-    same_length: bool = True,
-) -> dict[str, Float32]:
+def read_vectors(path: StrPath, *, check_finite: bool = True) -> dict[str, Float32]:
     """Read all vectors of an .scp or .ark file, binary or text, in file order: key -> (D,) float32.
 
-    `same_length` refuses vectors of different lengths (x-vectors of two extractors in one file);
-    switch it off for per-frame vectors. Raises UserError naming file and key: duplicate key, not a
-    vector, empty, truncated, not finite, pickled, pipe (nothing is run).
+    Raises UserError naming file and key: duplicate key, not a vector, of another length than the
+    first (x-vectors of two extractors in one file), empty, truncated, not finite, pickled, pipe
+    (nothing is run).
     """
-    objects = _read_objects(path)
-    return dict(_check_vectors(path, objects, check_finite=check_finite, same_length=same_length))
+    suffix = Path(path).suffix
+    if suffix not in (".ark", ".scp"):
+        raise UserError(f"{path}: neither an .ark nor an .scp file")
+    objects = _read_ark(path) if suffix == ".ark" else ObjectReader(path).objects()
+    return dict(_check_vectors(path, objects, check_finite=check_finite))
 
 
 def _check_vectors(
-    path: StrPath, objects: Iterable[tuple[str, Array]], *, check_finite: bool, same_length: bool
+    path: StrPath, objects: Iterable[tuple[str, Array]], *, check_finite: bool = True
 ) -> Iterator[tuple[str, Float32]]:
     """Objects checked as `read_vectors` describes."""
     seen: set[str] = set()
@@ -63,16 +60,17 @@ def _check_vectors(
         where = f"{path}: {key}"
         if key in seen:
             raise UserError(f"{where} is listed twice; keep one entry for it")
-        if array.ndim != 1 or array.size == 0:
-            raise UserError(f"{where}: {_shape(array)} where a vector is expected")
+        vector = _checked(array, 1, where, check_finite=check_finite)
         first, length = first or key, length or len(array)
-        if same_length and len(array) != length:
+        if len(array) != length:
             raise UserError(
                 f"{where}: length {len(array)}, but {first} has {length}; "
                 "do not mix vectors of different extractors"
             )
         seen.add(key)
-        yield key, _to_float32(array, where, check_finite)
+        yield key, vector
+    if not seen:
+        raise UserError(f"{path}: is empty; make it again")
 
 
 class ObjectReader:
@@ -101,20 +99,33 @@ class ObjectReader:
 
     def vectors(self) -> Iterator[tuple[str, Float32]]:
         """All vectors, of one length, one by one in the order of the file: (key, (D,) float32)."""
-        objects = read_entries(self.path, self._entries)
-        return _check_vectors(self.path, objects, check_finite=True, same_length=True)
+        return _check_vectors(self.path, self.objects())
+
+    def objects(self) -> Iterator[tuple[str, Array]]:
+        """All objects in the order of the file, as they are."""
+        return read_entries(self.path, self._entries)
 
     def _read(self, key: str, ndim: int) -> Float32:
-        where = f"{self.path}: {key}"
         if key not in self._entries:
-            raise UserError(f"{where} is not in it")
-        rxfilename = self._entries[key]
-        with _open(_split_rxfilename(rxfilename, where)[0], where) as stream:
-            array = _load(rxfilename, stream, where)
-        if array.ndim != ndim or array.size == 0:
-            wanted = "vector" if ndim == 1 else "matrix"
-            raise UserError(f"{where}: {_shape(array)} where a {wanted} is expected")
-        return _to_float32(array, where, True)
+            raise UserError(f"{self.path}: {key} is not in it")
+        ((_, array),) = read_entries(self.path, {key: self._entries[key]})
+        return _checked(array, ndim, f"{self.path}: {key}")
+
+
+def _checked(array: Array, ndim: int, where: str, *, check_finite: bool = True) -> Float32:
+    """Vector or matrix as float32; UserError for an object of another kind."""
+    _check_shape(array, ndim, where)
+    with np.errstate(over="ignore"):  # overflow becomes infinite and is found below
+        single = array.astype(np.float32)
+    if check_finite and not np.isfinite(single).all():
+        raise UserError(f"{where}: holds a value that is not a finite number; make it again")
+    return single
+
+
+def _check_shape(array: Array, ndim: int, where: str) -> None:
+    if array.ndim != ndim or array.size == 0:
+        wanted = "vector" if ndim == 1 else "matrix"
+        raise UserError(f"{where}: {_shape(array)} where a {wanted} is expected")
 
 
 class ArchiveWriter:
@@ -123,23 +134,32 @@ class ArchiveWriter:
     >>> with ArchiveWriter("exp/x/xvector") as writer:  # doctest: +SKIP
     ...     writer.write("1089-0001", np.zeros(512))
 
-    Vectors (D,) and matrices (T, D) are stored as little-endian float32 (or `dtype`), uncompressed.
+    Vectors (D,) and matrices (T, D) are stored as little-endian float32, uncompressed.
     The .scp is sorted in C order and is put in place after its .ark; an older .scp is removed
     first, so an .scp that exists always points at whole data. UserError if nothing was written, and
     for a bad or duplicate key.
     """
 
-    def __init__(self, stem: StrPath, dtype: npt.DTypeLike = np.float32) -> None:
-        self.ark = Path(f"{os.fspath(stem)}.ark")
-        self.scp = Path(f"{os.fspath(stem)}.scp")
-        self._dtype = np.dtype(dtype)
+    def __init__(self, stem: StrPath) -> None:
+        self.ark, self.scp = (Path(f"{os.fspath(stem)}.{end}") for end in ("ark", "scp"))
         self._offsets: dict[str, int] = {}
-        self._file = atomic_write(self.ark, "wb")
-        self._stream: IO[bytes] | None = None
+        self._block = self._open()
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        with atomic_write(self.ark, "wb") as self._stream:
+            yield
+            if not self._offsets:
+                raise UserError(f"{self.ark}: there is nothing to write; the input gave no items")
+            self.scp.unlink(missing_ok=True)
+        write_map(self.scp, {key: f"{self.ark}:{at}" for key, at in self._offsets.items()})
 
     def __enter__(self) -> Self:
-        self._stream = self._file.__enter__()
+        self._block.__enter__()
         return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._block.__exit__(*error)
 
     def __len__(self) -> int:
         """Number of objects written."""
@@ -147,8 +167,6 @@ class ArchiveWriter:
 
     def write(self, key: str, array: npt.NDArray[Any]) -> None:
         """Append one vector or matrix."""
-        if self._stream is None:
-            raise RuntimeError("ArchiveWriter is used outside its `with` block")
         if key.split() != [key] or not key.isprintable():
             raise UserError(
                 f"{self.ark}: {key!r} cannot be a key: blanks and the like are not allowed"
@@ -159,86 +177,44 @@ class ArchiveWriter:
             raise UserError(f"{self.ark}: {key}: {_shape(array)} is neither a vector nor a matrix")
         self._stream.write(f"{key} ".encode())
         self._offsets[key] = self._stream.tell()
-        write_array(self._stream, np.ascontiguousarray(array, dtype=self._dtype))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stream = None
-        nothing = UserError(f"{self.ark}: there is nothing to write; the input gave no items")
-        if kind is not None:
-            self._file.__exit__(kind, error, traceback)
-        elif not self._offsets:
-            self._file.__exit__(UserError, nothing, None)
-            raise nothing
-        else:
-            self.scp.unlink(missing_ok=True)
-            self._file.__exit__(None, None, None)
-            write_map(self.scp, {key: f"{self.ark}:{at}" for key, at in self._offsets.items()})
+        write_array(self._stream, np.ascontiguousarray(array, dtype=np.float32))
 
 
 def read_counts(path: StrPath) -> dict[str, int]:
     """Read a table of counts such as num_utts.ark (`<speaker> <count>`, text), counts from 1."""
     counts: dict[str, int] = {}
-    for number, (key, value) in read_rows(path, 2):
-        if key in counts:
-            raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
-        if not (value.isascii() and value.isdigit() and len(value) < 19 and int(value) > 0):
-            raise UserError(f"{path}:{number}: {value!r} where a count from 1 is expected")
-        counts[key] = int(value)
+    for key, value in read_map(path).items():
+        try:
+            counts[key] = positive(value)
+        except BadValue as error:
+            raise UserError(f"{path}: {key}: {error}") from error
     if not counts:
         raise UserError(f"{path}: is empty; make it again")
     return counts
 
 
-def write_counts(path: StrPath, counts: dict[str, int]) -> None:
-    """Write a table of counts (num_utts.ark), sorted, atomically."""
-    write_map(path, counts)
-
-
-def read_vector_file(path: StrPath) -> Float64:
-    """Read the vector (D,) in a Kaldi object file such as mean.vec, binary or text."""
-    return _read_object_file(path, 1)
-
-
-def read_matrix_file(path: StrPath) -> Float64:
-    """Read the matrix (R, C) in a Kaldi object file such as transform.mat, binary or text."""
-    return _read_object_file(path, 2)
-
-
-def write_vector_file(path: StrPath, vector: Float64) -> None:
-    """Write a vector (D,) as Kaldi text, atomically; reading it back gives the same float64."""
-    _check_object(path, vector, 1)
-    # trim="0" keeps a decimal point in the number: kaldiio takes "1e-05" for an integer.
-    numbers = " ".join(np.format_float_scientific(x, trim="0") for x in vector)
-    with atomic_write(path) as stream:
-        stream.write(f" [ {numbers} ]\n")
-
-
-def write_matrix_file(path: StrPath, matrix: Float64) -> None:
-    """Write a matrix (R, C) as a binary Kaldi double matrix, atomically."""
-    _check_object(path, matrix, 2)
-    with atomic_write(path, "wb") as stream:
-        write_array(stream, np.ascontiguousarray(matrix, dtype=np.float64))
-
-
-def _check_object(path: StrPath, array: Float64, ndim: int) -> None:
-    if array.ndim != ndim or array.size == 0 or not np.isfinite(array).all():
-        raise UserError(f"{path}: not written: {_shape(array)}, or a value that is not finite")
-
-
-def _read_object_file(path: StrPath, ndim: int) -> Float64:
+def read_object(path: StrPath, ndim: int) -> Float64:
+    """Read the vector (D,) or matrix (R, C) in a Kaldi object file, binary or text."""
     with _open(str(path), str(path)) as stream:
         array = _read_object(stream, str(path))
-    if array.ndim != ndim or array.size == 0:
-        wanted = "vector" if ndim == 1 else "matrix"
-        raise UserError(f"{path}: {_shape(array)} where a {wanted} is expected")
+    _check_shape(array, ndim, str(path))
     if not np.isfinite(array).all():
         raise UserError(f"{path}: holds a value that is not a finite number")
     return array.astype(np.float64)
+
+
+def write_object(path: StrPath, array: Float64) -> None:
+    """Write a vector (D,) as Kaldi text, such as mean.vec, or a matrix (R, C) in binary, such as
+    transform.mat, atomically; reading it back gives the same float64."""
+    if array.size == 0 or not np.isfinite(array).all():
+        raise UserError(f"{path}: not written: {_shape(array)}, or a value that is not finite")
+    with atomic_write(path, "wb") as stream:
+        if array.ndim == 2:
+            write_array(stream, np.ascontiguousarray(array, dtype=np.float64))
+            return
+        # trim="0" keeps a decimal point in the number: kaldiio takes "1e-05" for an integer.
+        numbers = " ".join(np.format_float_scientific(x, trim="0") for x in array)
+        stream.write(f" [ {numbers} ]\n".encode())
 
 
 def _shape(array: npt.NDArray[Any]) -> str:
@@ -247,26 +223,6 @@ def _shape(array: npt.NDArray[Any]) -> str:
     if array.ndim == 1:
         return f"a vector of {len(array)}"
     return f"a {' x '.join(map(str, array.shape))} {'matrix' if array.ndim == 2 else 'array'}"
-
-
-def _to_float32(array: Array, where: str, check_finite: bool) -> Float32:
-    with np.errstate(over="ignore"):  # overflow becomes infinite and is found below
-        single = array.astype(np.float32)
-    if check_finite and not np.isfinite(single).all():
-        raise UserError(f"{where}: holds a value that is not a finite number; make it again")
-    return single
-
-
-def _read_objects(path: StrPath) -> Iterator[tuple[str, Array]]:
-    suffix = Path(path).suffix
-    if suffix not in (".ark", ".scp"):
-        raise UserError(f"{path}: neither an .ark nor an .scp file")
-    n_read = 0
-    for item in _read_scp(path) if suffix == ".scp" else _read_ark(path):
-        n_read += 1
-        yield item
-    if n_read == 0:
-        raise UserError(f"{path}: is empty; make it again")
 
 
 def _open(name: str, where: str) -> IO[bytes]:
@@ -280,22 +236,20 @@ def _open(name: str, where: str) -> IO[bytes]:
         raise UserError(f"{prefix}{name}: cannot be read: {error.strerror}{hint}") from error
 
 
-def _read_scp(path: StrPath) -> Iterator[tuple[str, Array]]:
-    return read_entries(path, read_map(path, rest_of_line=True))
-
-
 def read_entries(path: StrPath, entries: Mapping[str, str]) -> Iterator[tuple[str, Array]]:
     """Objects that the entries (key -> extended file name) of an .scp `path` refer to, in order."""
     last_name, stream = "", None
     with ExitStack() as stack:
         for key, rxfilename in entries.items():
             where = f"{path}: {key}"
-            name = _split_rxfilename(rxfilename, where)[0]
+            name, offset, ranges = _split_rxfilename(rxfilename, where)
             if stream is None or name != last_name:
                 stack.close()
                 stream = stack.enter_context(_open(name, where))
                 last_name = name
-            yield key, _load(rxfilename, stream, where)
+            stream.seek(offset)
+            array = _read_object(stream, f"{where} ({name}:{offset})")
+            yield key, array if ranges is None else _cut(array, ranges, where)
 
 
 def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
@@ -314,14 +268,6 @@ def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None
     if len(match["offset"] or "") > _LONGEST_OFFSET:
         raise UserError(f"{where}: the offset {match['offset'][:20]}... is beyond all files")
     return match["file"], int(match["offset"] or 0), match["range"]
-
-
-def _load(rxfilename: str, stream: IO[bytes], where: str) -> Array:
-    """Object that an extended file name refers to; `stream` is its file."""
-    name, offset, ranges = _split_rxfilename(rxfilename, where)
-    stream.seek(offset)
-    array = _read_object(stream, f"{where} ({name}:{offset})")
-    return array if ranges is None else _cut(array, ranges, where)
 
 
 def _cut(array: Array, ranges: str, where: str) -> Array:
@@ -393,8 +339,7 @@ def _read_text(stream: IO[bytes], where: str) -> Array:
     body = text.strip()[1:-1].decode("ascii", errors="replace")
     rows = [line.split() for line in body.split("\n") if line.strip()]
     try:
-        values = [[float(number) for number in row] for row in rows]
-        array = np.array(values, dtype=np.float64)
+        array = np.array(rows, dtype=np.float64)
     except ValueError as error:
         raise UserError(f"{where}: a word that is no number, or rows of unequal length") from error
     return array if "\n" in body or not rows else array[0]

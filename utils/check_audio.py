@@ -10,8 +10,6 @@ be DATA itself.
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,45 +17,19 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, progress, run_program
 from utils.commands import program
-from utils.datachecks import SAMPLE_RATE, probe_audio
-from utils.datadir import DataDir, load_data_dir
+from utils.datachecks import SAMPLE_RATE, AudioInfo, probe_audio
+from utils.datadir import load_data_dir
 from utils.tables import write_map
 
 TOLERANCE = 0.1  # seconds between a listed and a true duration
 
 
-@dataclass(frozen=True)
-class AudioReport:
-    """seconds: utterance -> duration; rates: Hz -> number of files; problems: one line each."""
-
-    seconds: dict[str, float]
-    rates: Counter[int]
-    problems: list[str]
-
-
-def check_audio(
-    data: DataDir, progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts
-) -> AudioReport:
-    """Open the header of each audio file of a data directory without segments.
-
-    progress: wraps the utterances, to show how far it is.
-    """
-    listed = data.utt2dur or {}
-    report = AudioReport({}, Counter(), [])
-    for utt in progress(data.wav):
-        path = data.wav[utt]
-        info = probe_audio(path)
-        where = f"{data.path / 'wav.scp'}: {utt}: audio file {path}"
-        if info.problem:
-            report.problems.append(f"{where} {info.problem}")
-            continue
-        report.rates[info.rate] += 1
-        report.seconds[utt] = info.seconds
-        if abs(listed.get(utt, info.seconds) - info.seconds) > TOLERANCE:
-            report.problems.append(
-                f"{where} lasts {info.seconds:.2f} s, but utt2dur says {listed[utt]:.2f} s"
-            )
-    return report
+def check_file(path: str, listed: float | None) -> tuple[AudioInfo, str]:
+    """Header of an audio file, and what is wrong with it; listed: its duration in utt2dur."""
+    info = probe_audio(path)
+    if info.problem or listed is None or abs(listed - info.seconds) <= TOLERANCE:
+        return info, info.problem
+    return info, f"lasts {info.seconds:.2f} s, but utt2dur says {listed:.2f} s"
 
 
 @program
@@ -66,20 +38,25 @@ def main(
     out: Annotated[Path, "The folder for utt2dur", "OUT"],
 ) -> None:  # fmt: skip
     data = load_data_dir(data_dir)
-    report = check_audio(data, progress("check_audio"))
-    for problem in report.problems:
-        print(problem, file=sys.stderr)
-    if report.problems:
+    listed = data.utt2dur or {}
+    found = {
+        utt: check_file(data.wav[utt], listed.get(utt)) for utt in progress("check_audio")(data.wav)
+    }
+    wrong = {utt: problem for utt, (_, problem) in found.items() if problem}
+    for utt, problem in wrong.items():
+        where = f"{data.path / 'wav.scp'}: {utt}: audio file {data.wav[utt]}"
+        print(f"{where} {problem}", file=sys.stderr)
+    if wrong:
         whole = re.sub(r"/split\d+/\d+$", "", data_dir)  # DATA may be a part, which is made anew
         raise UserError(
-            f"{data_dir}: {len(report.problems)} of {len(data.wav)} audio files cannot be used "
+            f"{data_dir}: {len(wrong)} of {len(data.wav)} audio files cannot be used "
             f"(listed above); replace them, or leave them out with: "
             f"utils/fix_data_dir.py --check-audio --allow-drop N {whole}"
         )
-    write_map(out / "utt2dur", {utt: f"{s:.6f}" for utt, s in report.seconds.items()})
-    hours = sum(report.seconds.values()) / 3600
-    print(f"{data_dir}: {len(report.seconds)} files, {hours:.3f} h")
-    for rate, count in sorted(report.rates.items()):
+    write_map(out / "utt2dur", {utt: f"{info.seconds:.6f}" for utt, (info, _) in found.items()})
+    hours = sum(info.seconds for info, _ in found.values()) / 3600
+    print(f"{data_dir}: {len(found)} files, {hours:.3f} h")
+    for rate, count in sorted(Counter(info.rate for info, _ in found.values()).items()):
         note = "" if rate == SAMPLE_RATE else f", not {SAMPLE_RATE} Hz: resampled when read"
         print(f"{data_dir}: {count} files at {rate} Hz{note}")
 

@@ -139,29 +139,21 @@ def progress(
             from tqdm import tqdm
 
             return iter(tqdm(items, name, total, unit=f" {unit}", file=out, dynamic_ncols=True))
-        return _told(items, total, name, unit, out, clock)
+        return in_lines(items, total, out)
+
+    def in_lines(items: Iterable[Item], total: int | None, out: TextIO) -> Iterator[Item]:
+        started = last = clock()
+        told = 0
+        for done, item in enumerate(items):
+            now = clock()
+            more = total is not None and done - told >= SHARE * total
+            if now - last >= APART and (more or now - last >= LONG):
+                out.write(f"{name}: {_how_far(done, total, unit, now - started)}\n")
+                out.flush()
+                last, told = now, done
+            yield item
 
     return wrapped
-
-
-def _told(
-    items: Iterable[Item],
-    total: int | None,
-    name: str,
-    unit: str,
-    out: TextIO,
-    clock: Callable[[], float],
-) -> Iterator[Item]:
-    started = last = clock()
-    told = 0
-    for done, item in enumerate(items):
-        now = clock()
-        more = total is not None and done - told >= SHARE * total
-        if now - last >= APART and (more or now - last >= LONG):
-            out.write(f"{name}: {_how_far(done, total, unit, now - started)}\n")
-            out.flush()
-            last, told = now, done
-        yield item
 
 
 def _how_far(done: int, total: int | None, unit: str, seconds: float) -> str:

@@ -16,31 +16,23 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.datachecks import FILES
-from utils.datadir import (
-    DataDir,
-    Tables,
-    Trial,
-    load_data_dir,
-    other_files,
-    write_data_dir,
-)
+from utils.datadir import DataDir, Tables, derive_data_dir, load_source
 from utils.options import TargetFolder
 from utils.tables import sort_ids
 
 
-def combine(sources: Sequence[DataDir]) -> tuple[Tables, list[Trial] | None]:
+def combine(sources: Sequence[DataDir]) -> Tables:
     """The tables of all sources together; UserError where two of them disagree or overlap."""
     names = set().union(*(source.tables for source in sources))
     everywhere = {name for name in names if all(name in source.tables for source in sources)}
     if "segments" in names - everywhere:
         raise UserError("some sources have segments and some have not; cut the audio first")
     tables: Tables = {}
-    for name in sorted(everywhere | (names & {"enrolls"})):
+    for name in sorted(everywhere | (names & {"enrolls", "trials"})):
         tables[name] = {}
         for source in sources:
             _join(name, tables[name], source, sources)
-    trials = [row for source in sources for row in source.trials or []]
-    return tables, trials or None
+    return tables
 
 
 def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[DataDir]) -> None:
@@ -52,14 +44,10 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         first = next(other for other in sources if common[0] in other.tables.get(name, {}))
         what = f"{FILES[name].noun('segments' in source.tables)} {common[0]}"
         more = f" and {len(common) - 1} more" if len(common) > 1 else ""
-        raise UserError(
-            f"{source.path / name}: {what}{more} stands in {first.path} too"
-            + (
-                " with another value"
-                if FILES[name].key == "speaker"
-                else "; give one source other ids with utils/copy_data_dir.py"
-            )
-        )
+        why = " with another value"
+        if FILES[name].key != "speaker":
+            why = "; give one source other ids with utils/copy_data_dir.py"
+        raise UserError(f"{source.path / name}: {what}{more} stands in {first.path} too{why}")
     table.update(new)
 
 
@@ -68,22 +56,13 @@ def main(
     target: TargetFolder,
     source_dirs: Annotated[Sequence[str], "The data directories that are read", "SRC"],
 ) -> None:  # fmt: skip
-    sources = [load_data_dir(path, need=("utt2spk",), allow_segments=True) for path in source_dirs]
-    if any(source.path.resolve() == target.resolve() for source in sources):
-        raise UserError(f"{target}: is one of the sources; give another folder")
-    tables, trials = combine(sources)
-    write_data_dir(target, tables, trials)
+    sources = [load_source(path) for path in source_dirs]
+    tables = combine(sources)
+    notes = derive_data_dir(target, tables, *sources)
     sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
-    left = {s.path: sort_ids({*s.tables, *other_files(s.path)} - set(tables)) for s in sources}
-    names = list(tables)
-    del sources, tables, trials  # what is read back needs their room
-    combined = load_data_dir(target, need=names, allow_segments=True)
-    print(
-        f"{target}: {sizes} = {len(combined.utt2spk)} utterances, {len(combined.spk2utt)} speakers"
-    )
-    for path, files in left.items():
-        if files:
-            print(f"{target}: not carried over from {path}: {' '.join(files)}")
+    utt2spk = tables["utt2spk"]
+    speakers = len(set(utt2spk.values()))
+    print(f"{target}: {sizes} = {len(utt2spk)} utterances, {speakers} speakers", *notes, sep="\n")
 
 
 if __name__ == "__main__":

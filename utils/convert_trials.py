@@ -21,11 +21,14 @@ from utils.commands import program
 from utils.options import OutFolder, TrialFormat
 
 
-def convert(path: Path, out: Path, kind: str) -> str:
-    """Write OUT/trials and OUT/scores, as far as there are labels and scores; says what."""
+@program
+def main(
+    file: Annotated[Path, "The trials or scores of another toolkit"],
+    out: OutFolder, *, format: TrialFormat = "auto",
+) -> None:  # fmt: skip
     from utils.trials import read_any, write_scores, write_trials
 
-    kind, trials, scores = read_any(path, kind)
+    kind, trials, scores = read_any(file, format)
     out.mkdir(parents=True, exist_ok=True)
     made = []
     if trials is not None:
@@ -35,15 +38,7 @@ def convert(path: Path, out: Path, kind: str) -> str:
     if scores is not None:
         write_scores(out / "scores", scores)
         made.append(f"{len(scores.score)} scores")
-    return f"{path}: {kind}; {' and '.join(made)} in {out}"
-
-
-@program
-def main(
-    file: Annotated[Path, "The trials or scores of another toolkit"],
-    out: OutFolder, *, format: TrialFormat = "auto",
-) -> None:  # fmt: skip
-    print(convert(file, out, format))
+    print(f"{file}: {kind}; {' and '.join(made)} in {out}")
 
 
 if __name__ == "__main__":

@@ -17,20 +17,21 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.datachecks import FILES
-from utils.datadir import DataDir, Tables, Trial, load_data_dir, other_files, write_data_dir
+from utils.datadir import DataDir, Tables, derive_data_dir, load_source
 from utils.options import SourceFolder, TargetFolder
 
 Rename = Callable[[str], str]
 
 
-def renamed(
-    data: DataDir, utts: Mapping[str, str], speaker: Rename
-) -> tuple[Tables, list[Trial] | None]:
+def renamed(data: DataDir, utts: Mapping[str, str], speaker: Rename) -> Tables:
     """The tables under other ids: `utts` maps utterances, `speaker` gives a speaker's new id."""
     segmented = "segments" in data.tables
 
     def key_of(name: str, key: str) -> str:
         kind = FILES[name].key
+        if name == "trials":
+            model, _, utt = key.partition(" ")
+            return f"{speaker(model)} {utts[utt]}"
         if kind == "speaker":
             return speaker(key)
         return key if kind == "recording" and segmented else utts[key]
@@ -43,10 +44,7 @@ def renamed(
     if any(new != old for old, new in utts.items()):
         originals = data.tables.get("utt2uniq", {})
         tables["utt2uniq"] = {new: originals.get(old, old) for old, new in utts.items()}
-    trials = data.trials and [
-        (speaker(model), utts[utt], label) for model, utt, label in data.trials
-    ]
-    return tables, trials
+    return tables
 
 
 def check_names(data: DataDir, tables: Tables) -> None:
@@ -73,9 +71,7 @@ def main(
         bool, "Put `<speaker>-` before utterance ids that do not begin with their speaker",
     ] = False,
 ) -> None:  # fmt: skip
-    data = load_data_dir(source, need=("utt2spk",), allow_segments=True)
-    if target.resolve() == data.path.resolve():
-        raise UserError(f"{target}: is the source itself; give another folder")
+    data = load_source(source)
 
     def speaker(spk: str) -> str:
         return f"{spk_prefix}{spk}{spk_suffix}"
@@ -85,13 +81,10 @@ def main(
         for utt, spk in data.utt2spk.items():
             if not utts[utt].startswith(speaker(spk)):
                 utts[utt] = f"{speaker(spk)}-{utts[utt]}"
-    tables, trials = renamed(data, utts, speaker)
+    tables = renamed(data, utts, speaker)
     check_names(data, tables)
-    write_data_dir(target, tables, trials)
-    load_data_dir(target, need=tables, allow_segments=True)
-    print(f"{target}: {len(utts)} utterances, {len(data.spk2utt)} speakers")
-    if others := other_files(data.path):
-        print(f"{target}: not carried over: {' '.join(others)}")
+    notes = derive_data_dir(target, tables, data)
+    print(f"{target}: {len(utts)} utterances, {len(data.spk2utt)} speakers", *notes, sep="\n")
 
 
 if __name__ == "__main__":

@@ -6,18 +6,18 @@ more than blanks, a comment or a docstring. The row `floors` has local, steps an
 With --check nothing is printed unless a room is over its budget; then the exit status is 2.
 """
 
-import argparse
 import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError, run_program
+from utils.commands import program
 from utils.tables import read_map, write_map
 
 FLOORS = ("local", "steps", "utils")
@@ -104,35 +104,23 @@ def over_budget(found: dict[str, int], path: Path) -> list[str]:
     ]
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__)
-    parser.add_argument(
-        "--check", metavar="BUDGET", type=Path, help="The budget that no room may be over"
-    )
-    parser.add_argument(
-        "--write", metavar="BUDGET", type=Path, help="The budget to write, of what is there now"
-    )
-    parser.add_argument(
-        "root", metavar="CHECKOUT", type=Path, nargs="?", default=".", help="checkout to count in"
-    )
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    args = get_parser().parse_args(argv)
-    rooms = count_rooms(args.root)
+@program
+def main(
+    checkout: Annotated[Path, "The checkout to count in"] = Path(),
+    *,
+    check: Annotated[Path | None, "The budget that no room may be over", "BUDGET"] = None,
+    write: Annotated[Path | None, "The budget to write, of what is there now", "BUDGET"] = None,
+) -> None:
+    rooms = count_rooms(checkout)
     found = budget_of(rooms)
-    if args.write:
-        write_map(args.write, found)
-    if args.check and (wrong := over_budget(found, args.check)):
+    if write:
+        write_map(write, found)
+    if check and (wrong := over_budget(found, check)):
         raise UserError("\n".join(wrong))
-    if not args.check:
+    if not check:
         print("room", *Count._fields, sep="\t")
         for room, count in rooms.items():
             print(room, *count, sep="\t")
-    return 0
 
 
 if __name__ == "__main__":

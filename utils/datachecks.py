@@ -4,15 +4,25 @@ import math
 import os
 import re
 import struct
+from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Literal
 
 from utils.cli import UserError
-from utils.tables import ADVICE_FOR_MARK, StrPath, file_problem, sort_ids, split_fields, split_key
+from utils.tables import (
+    StrPath,
+    file_problem,
+    invert,
+    scan_lines,
+    sort_ids,
+    split_fields,
+    split_key,
+)
 
 # ---- Headers of audio files: length, sampling rate, and whether the file can be used.
 
@@ -24,7 +34,7 @@ _UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
 _LONGEST = 1e6  # seconds; a streamed file without a length in its header reports an absurd one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AudioInfo:
     """Header of a file. `seconds`, `rate` (Hz): 0 if unknown; `problem`: empty for a good file."""
 
@@ -99,10 +109,46 @@ def _told_by_riff(stream: IO[bytes]) -> tuple[int, bool]:
     return 0, fits
 
 
-# ---- Files of a Kaldi data directory: the keys of each, and the number of fields in a line.
+# ---- Files of a Kaldi data directory: the form of a line, and what its key and its value may be.
 
 Key = Literal["utterance", "speaker", "recording"]
 NOTES = "notes.txt"  # faults, by utterance; absent where there are none
+GENDERS = ("m", "f")
+LABELS = ("target", "nontarget")
+
+
+def _gender(value: str) -> str:
+    return "" if value in GENDERS else f"the gender is {value!r}; only m and f are known"
+
+
+def _duration(value: str) -> str:
+    right = _number(value) > 0
+    return "" if right else f"the duration is {value!r}; seconds above 0 are expected"
+
+
+def _frames(value: str) -> str:
+    right = value.isascii() and value.isdigit() and value.strip("0")
+    return "" if right else f"the number of frames is {value!r}; a whole number from 1 is expected"
+
+
+def _segment(value: str) -> str:
+    _, start, end = split_fields(value)
+    if end != "-1" and _number(start) >= _number(end) > 0:  # -1: to the end of the recording
+        return f"the segment ends ({end}) before it starts ({start})"
+    right = _number(start) >= 0 and (end == "-1" or _number(end) > 0)
+    return "" if right else f"from {start} to {end} is no time span in seconds"
+
+
+def _label(value: str) -> str:
+    return "" if value in LABELS else f"label {value!r} is neither target nor nontarget"
+
+
+def _number(text: str) -> float:
+    """Number that a text stands for; NaN for any other, which no comparison holds for."""
+    try:
+        return value if math.isfinite(value := float(text)) else math.nan
+    except ValueError:
+        return math.nan
 
 
 @dataclass(frozen=True)
@@ -110,28 +156,25 @@ class FileSpec:
     """Table of a data directory: `<key> <value>` lines, sorted by key, each key once.
 
     `fewest` and `most` bound the number of fields, the key included (`most` None: no bound).
-    `complete` tables have a line for every utterance, speaker or recording.
+    `complete` tables have a line for every utterance, speaker or recording. `check` returns the
+    fault of a value, or an empty string. A key of trials has two fields, and ends with the
+    utterance.
     """
 
     key: Key
     fewest: int = 2
     most: int | None = 2
     complete: bool = True
+    check: Callable[[str], str] | None = None
 
     def noun(self, segmented: bool) -> str:
         """Kind of the keys for a reader: recordings are utterances where there are no segments."""
         return "utterance" if self.key == "recording" and not segmented else self.key
 
-    def accepts(self, n_fields: int) -> bool:
-        """Whether a line of that many fields is well formed."""
-        return self.fewest <= n_fields and (self.most is None or n_fields <= self.most)
-
     @property
     def fields(self) -> str:
         """Allowed number of fields in words."""
-        if self.most == self.fewest:
-            return str(self.fewest)
-        return f"{self.fewest} or more" if self.most is None else f"{self.fewest} to {self.most}"
+        return f"{self.fewest}{' or more' if self.most is None else ''}"
 
 
 # A recording is an utterance where there is no `segments`.
@@ -139,12 +182,12 @@ FILES: dict[str, FileSpec] = {
     "utt2spk": FileSpec("utterance"),
     "spk2utt": FileSpec("speaker", most=None),
     "wav.scp": FileSpec("recording", most=None),
-    "segments": FileSpec("utterance", fewest=4, most=4),
-    "text": FileSpec("utterance", fewest=1, most=None),
-    "spk2gender": FileSpec("speaker"),
-    "utt2dur": FileSpec("utterance"),
-    "reco2dur": FileSpec("recording"),
-    "utt2num_frames": FileSpec("utterance"),
+    "segments": FileSpec("utterance", 4, 4, check=_segment),
+    "text": FileSpec("utterance", 1, None),
+    "spk2gender": FileSpec("speaker", check=_gender),
+    "utt2dur": FileSpec("utterance", check=_duration),
+    "reco2dur": FileSpec("recording", check=_duration),
+    "utt2num_frames": FileSpec("utterance", check=_frames),
     "feats.scp": FileSpec("utterance", most=None),
     "vad.scp": FileSpec("utterance", most=None),
     "cmvn.scp": FileSpec("speaker", most=None),
@@ -153,45 +196,31 @@ FILES: dict[str, FileSpec] = {
     "utt2emotion": FileSpec("utterance"),
     "utt2warp": FileSpec("utterance"),
     "spk2warp": FileSpec("speaker"),
-    "reco2file_and_channel": FileSpec("recording", fewest=4, most=4),
-    "enrolls": FileSpec("utterance", fewest=1, most=None, complete=False),
+    "reco2file_and_channel": FileSpec("recording", 4, 4),
+    "enrolls": FileSpec("utterance", 1, None, complete=False),
+    "trials": FileSpec("utterance", 3, 3, complete=False, check=_label),
 }
-GENDERS = ("m", "f")
-LABELS = ("target", "nontarget")
 
 
-def value_problem(name: str, value: str) -> str:
-    """Fault of a line's value in the file `name`, or an empty string."""
-    if name == "spk2gender" and value not in GENDERS:
-        return f"the gender is {value!r}; only m and f are known"
-    if name in ("utt2dur", "reco2dur") and not _is_positive(value):
-        return f"the duration is {value!r}; seconds above 0 are expected"
-    if name == "utt2num_frames" and not (value.isascii() and value.isdigit() and value.strip("0")):
-        return f"the number of frames is {value!r}; a whole number from 1 is expected"
-    if name == "segments":
-        _, start, end = (part for part in value.replace("\t", " ").split(" ") if part)
-        # -1 means: to the end of the recording.
-        if not _is_number(start) or float(start) < 0 or not (end == "-1" or _is_positive(end)):
-            return f"from {start} to {end} is no time span in seconds"
-        if end != "-1" and float(end) <= float(start):
-            return f"the segment ends ({end}) before it starts ({start})"
-    return ""
+def spoken(key: str) -> str:
+    """Id in a key: its own, but of a trial the utterance."""
+    return key.rpartition(" ")[2]
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _is_positive(text: str) -> bool:
-    return _is_number(text) and float(text) > 0
-
-
-# ---- All faults of a Kaldi data directory, in one go: file, line and advice.
+# ---- What is wrong with a data directory: file, line and advice. The same is found for `load`,
+# which stops at the first problem that is not BEARABLE, for `validate`, which lists all, and for
+# `fix`, which mends those in MENDED.
 
 SAMPLE_RATE = 16000
+BEARABLE = ("end", "order")  # for who reads a table
+MENDED = {
+    "mark": "byte-order mark removed",
+    "CRLF": "Windows line ends (CR LF) made plain",
+    "end": "line end added to the last line",
+    "blank": "empty lines removed",
+    "repeated": "repeated lines removed",
+    "order": "sorted (LC_ALL=C)",
+}
 
 
 @dataclass(frozen=True)
@@ -210,14 +239,85 @@ class Problem:
         return f"{place}: {self.message}" + (f"; {self.advice}" if self.advice else "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    line: int
-    key: str
-    value: str
+class FileTable:
+    """File of a data directory as it is: rows (key -> rest of the line) in its order, the first of
+    each key, the line of each, and the problems of its lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.spec, self.rows = path, FILES[path.name], dict[str, str]()
+        self.problems: list[Problem] = []
+        self._numbers, self._repeated = array("L"), list[tuple[int, str, str]]()
+        try:
+            for number, line in scan_lines(path, self._tell):
+                self._add(number, line)
+        except UserError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            self._tell(None, "unreadable", reason, "correct or remove it")
+        if not self.rows and not self.problems:
+            self._tell(None, "empty", "is empty", "make it again")
+        self._check_keys()
+
+    @cached_property
+    def lines(self) -> dict[str, int]:
+        """Number of the line of each key."""
+        return dict(zip(self.rows, self._numbers, strict=True))
+
+    @property
+    def fix(self) -> str:
+        """Advice for what the program mends."""
+        return f"fix it with: utils/fix_data_dir.py {self.path.parent}"
+
+    def problem(
+        self, key: str, kind: str, message: str, advice: str, fatal: bool = True
+    ) -> Problem:
+        """Problem of a row."""
+        return Problem(self.path, self.lines[key], kind, message, advice, fatal)
+
+    def _tell(self, line: int | None, kind: str, message: str, advice: str = "") -> None:
+        self.problems.append(Problem(self.path, line, kind, message, advice))
+
+    def _add(self, number: int, line: str) -> None:
+        fields, spec = split_fields(line), self.spec
+        right = fields and spec.fewest <= len(fields) <= (spec.most or len(fields))
+        if not right:
+            kind, advice = ("fields", "correct the line") if fields else ("blank", self.fix)
+            message = f"{len(fields)} fields where {spec.fields} are expected"
+            self._tell(number, kind, message, advice)
+            if not fields:
+                return
+        if self.path.name == "trials":
+            key, value = " ".join(fields[:2]), " ".join(fields[2:])
+        else:
+            key, value = split_key(line)
+        if key in self.rows:
+            self._repeated.append((number, key, value))
+            return
+        self.rows[key] = value
+        self._numbers.append(number)
+        if right and spec.check and (message := spec.check(value)):
+            self._tell(number, "value", f"{key}: {message}", "correct the line")
+
+    def _check_keys(self) -> None:
+        for number, key, value in self._repeated:
+            same = self.rows[key] == value
+            kind, what = (
+                ("repeated", "the same line") if same else ("duplicate", "a different value")
+            )
+            message = f"{key} is listed twice: {what} stands on line {self.lines[key]}"
+            self._tell(number, kind, message, "keep the right line")
+        keys = list(self.rows)
+        if self.path.name == "trials" or keys == sort_ids(keys):
+            return
+        for before, key in pairwise(keys):
+            if key < before:
+                message = f"not sorted (LC_ALL=C): {key} follows {before}"
+                self._tell(self.lines[key], "order", message, self.fix)
 
 
-_Rows = dict[str, list[_Row]]
+def read_tables(directory: Path) -> dict[str, FileTable]:
+    """Known files of a data directory, by name, with what is wrong in each."""
+    names = [name for name in FILES if os.path.lexists(directory / name)]
+    return {name: FileTable(directory / name) for name in names}
 
 
 def validate_data_dir(
@@ -237,239 +337,135 @@ def validate_data_dir(
     directory = Path(path)
     if not directory.is_dir():
         raise UserError(f"{path}: no such data directory")
-    fix = f"fix it with: utils/fix_data_dir.py {path}"
-    problems = [
-        Problem(directory / name, None, "missing", "is missing", _advice_for_missing(name, path))
-        for name in need
-        if not os.path.lexists(directory / name)
+    tables = read_tables(directory)
+    return [
+        *find_problems(directory, tables, need),
+        *_check_speaker_order(tables),
+        *_check_audio(tables, audio),
+        *_check_trials(directory, tables, models),
     ]
-    rows: _Rows = {}
-    for name in FILES:
-        if os.path.lexists(directory / name):
-            rows[name] = []
-            problems += _scan(directory / name, rows[name], fix)
-    problems += _check_ids(directory, rows, fix)
-    problems += _check_spk2utt(directory, rows, fix)
-    problems += _check_speaker_order(directory, rows)
-    problems += _check_audio(directory, rows, audio)
-    if os.path.lexists(directory / "trials"):
-        problems += _check_trials(directory, rows, models)
-    return problems
 
 
-def _advice_for_missing(name: str, path: StrPath) -> str:
-    if name == "spk2utt":
-        return f"make it with: utils/fix_data_dir.py {path}"
-    if name == "utt2dur":
-        return f"make it with: utils/check_audio.py {path} {path}"
-    return f"write it: {FILES[name].fields} fields a line" if name in FILES else "write it"
+def find_problems(
+    directory: Path, tables: Mapping[str, FileTable], need: Collection[str]
+) -> Iterator[Problem]:
+    """Missing files, and the problems of lines and of ids."""
+    for name in need:
+        if name not in tables:
+            advice = f"write it: {FILES[name].fields} fields a line"
+            if name in ("spk2utt", "utt2dur"):
+                program = {"spk2utt": "fix_data_dir.py", "utt2dur": f"check_audio.py {directory}"}
+                advice = f"make it with: utils/{program[name]} {directory}"
+            yield Problem(directory / name, None, "missing", "is missing", advice)
+    for table in tables.values():
+        yield from table.problems
+    if "utt2spk" in tables:
+        yield from _check_ids(tables, tables["utt2spk"].rows)
 
 
-def _scan(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
-    """Read one file leniently into `rows`; yield the faults of its lines."""
-    if problem := file_problem(path):
-        yield Problem(path, None, "unreadable", problem, "correct or remove it")
-        return
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        yield Problem(path, None, "unreadable", f"cannot be read as UTF-8 text: {error}")
-        return
-    if not text:
-        yield Problem(path, None, "empty", "is empty", "make it again")
-        return
-    if "\0" in text:
-        yield Problem(path, None, "unreadable", "is not a text file (it holds a NUL byte)")
-        return
-    if text.startswith("\ufeff"):
-        yield Problem(path, 1, "mark", ADVICE_FOR_MARK)
-    if not text.endswith("\n"):
-        yield Problem(path, text.count("\n") + 1, "end", "the last line has no line end", fix)
-    for number, line in enumerate(text.rstrip(" \t\n").split("\n"), start=1):
-        if line.endswith("\r"):
-            yield Problem(path, number, "CRLF", "Windows line end (CR LF)", fix)
-        yield from _scan_line(path, number, line, rows)
-    yield from _check_order(path, rows, fix)
-
-
-def _scan_line(path: Path, number: int, line: str, rows: list[_Row]) -> Iterator[Problem]:
-    spec, fields = FILES[path.name], split_fields(line.removesuffix("\r"))
-    if not fields or not spec.accepts(len(fields)):
-        message = f"{len(fields)} fields where {spec.fields} are expected"
-        yield Problem(path, number, "fields", message, "correct the line")
-    if not fields:
-        return
-    row = _Row(number, *split_key(line.removesuffix("\r")))
-    rows.append(row)
-    if spec.accepts(len(fields)) and (message := value_problem(path.name, row.value)):
-        yield Problem(path, number, "value", f"{row.key}: {message}", "correct the line")
-
-
-def _check_order(path: Path, rows: list[_Row], fix: str) -> Iterator[Problem]:
-    seen: dict[str, _Row] = {}
-    for row in rows:
-        first = seen.setdefault(row.key, row)
-        if first is not row:
-            same = "the same line" if first.value == row.value else "a different value"
-            message = f"{row.key} is listed twice: {same} stands on line {first.line}"
-            yield Problem(path, row.line, "duplicate", message, "keep the right line")
-    for before, row in pairwise(rows):
-        if row.key.encode() < before.key.encode():
-            message = f"not sorted (LC_ALL=C): {row.key} follows {before.key}"
-            yield Problem(path, row.line, "order", message, fix)
-
-
-def _check_ids(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
+def _check_ids(tables: Mapping[str, FileTable], utt2spk: Mapping[str, str]) -> Iterator[Problem]:
     """Check each table against the utterances, speakers and recordings of utt2spk and segments."""
-    if "utt2spk" not in rows:
-        return
-    utts = {row.key: row for row in rows["utt2spk"]}
-    recordings = {split_fields(row.value)[0] for row in rows.get("segments", []) if row.value}
+    segments, spk2utt = tables.get("segments"), invert(utt2spk)
+    recordings = {split_fields(row)[0] for row in segments.rows.values() if row} if segments else {}
     expected: dict[Key, Collection[str]] = {
-        "utterance": utts,
-        "speaker": {row.value for row in utts.values()},
-        "recording": recordings if "segments" in rows else utts,
-    }
-    for name, table in rows.items():
-        spec = FILES[name]
-        wanted, what = expected[spec.key], spec.noun("segments" in rows)
-        for row in table:
-            if row.key not in wanted:
-                message = f"{what} {row.key} is not in {_origin(spec.key, rows)}"
-                yield Problem(directory / name, row.line, "unknown id", message, fix)
-        missing = set(wanted) - {row.key for row in table} if spec.complete else set()
+        "utterance": utt2spk, "speaker": spk2utt, "recording": recordings or utt2spk,
+    }  # fmt: skip
+    for table in tables.values():
+        wanted, what = expected[table.spec.key], table.spec.noun(segments is not None)
+        origin = "segments" if what == "recording" else "utt2spk"
+        for key in table.rows:
+            if key not in wanted and spoken(key) not in wanted:
+                message = f"{what} {spoken(key)} is not in {origin}"
+                yield table.problem(key, "unknown id", message, table.fix)
+        missing = [key for key in wanted if key not in table.rows] if table.spec.complete else ()
         for key in sort_ids(missing):
-            message = f"{what} {key} of {_origin(spec.key, rows)} has no line"
-            advice = f"add its line, or: utils/fix_data_dir.py --allow-drop N {directory}"
-            yield Problem(directory / name, None, "missing id", message, advice)
+            message = f"{what} {key} of {origin} has no line"
+            advice = f"add its line, or: utils/fix_data_dir.py --allow-drop N {table.path.parent}"
+            yield Problem(table.path, None, "missing id", message, advice)
+    if "spk2utt" in tables:
+        yield from _check_spk2utt(tables["spk2utt"], spk2utt)
 
 
-def _origin(key: Key, rows: _Rows) -> str:
-    return "segments" if key == "recording" and "segments" in rows else "utt2spk"
-
-
-def _check_spk2utt(directory: Path, rows: _Rows, fix: str) -> Iterator[Problem]:
-    if "utt2spk" not in rows:
-        return
-    utts_of: dict[str, set[str]] = {}
-    for row in rows["utt2spk"]:
-        utts_of.setdefault(row.value, set()).add(row.key)
-    for row in rows.get("spk2utt", []):
-        own = utts_of.get(row.key, set())
-        listed = Counter(split_fields(row.value))
-        wrong = sort_ids((set(listed) ^ own) | {utt for utt, n in listed.items() if n > 1})
-        if wrong:
-            message = f"{row.key}: does not agree with utt2spk on {_few(wrong)}"
-            yield Problem(directory / "spk2utt", row.line, "spk2utt", message, fix)
+def _check_spk2utt(table: FileTable, spk2utt: Mapping[str, list[str]]) -> Iterator[Problem]:
+    for spk, row in table.rows.items():
+        listed, own = split_fields(row), spk2utt.get(spk, [])
+        if sort_ids(listed) != own:
+            wrong = (Counter(listed) - Counter(own)) | (Counter(own) - Counter(listed))
+            message = f"{spk}: does not agree with utt2spk on {_few(sort_ids(wrong))}"
+            yield table.problem(spk, "spk2utt", message, table.fix)
 
 
 def _few(ids: list[str]) -> str:
     return " ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
-def _check_speaker_order(directory: Path, rows: _Rows) -> Iterator[Problem]:
-    path, table = directory / "utt2spk", rows.get("utt2spk", [])
-    wrong = [row for row in table if not row.key.startswith(row.value)]
-    advice = "name utterances <speaker>-<rest> (utils/copy_data_dir.py --spk-as-prefix)"
-    for row in wrong:
-        message = f"speaker {row.value} is not the beginning of its utterance {row.key}"
-        yield Problem(path, row.line, "prefix", message, advice)
-    ordered = sorted(table, key=lambda row: row.key.encode())
-    for before, row in pairwise(ordered):
-        if not wrong and row.value.encode() < before.value.encode():
-            message = (
-                f"sorted by utterance, speaker {row.value} ({row.key}) follows {before.value} "
-                f"({before.key})"
-            )
+def _check_speaker_order(tables: Mapping[str, FileTable]) -> Iterator[Problem]:
+    if (table := tables.get("utt2spk")) is None:
+        return
+    wrong = [utt for utt, spk in table.rows.items() if not utt.startswith(spk)]
+    for utt in wrong:
+        message = f"speaker {table.rows[utt]} is not the beginning of its utterance {utt}"
+        advice = "name utterances <speaker>-<rest> (utils/copy_data_dir.py --spk-as-prefix)"
+        yield table.problem(utt, "prefix", message, advice)
+    for (utt, spk), (after, other) in pairwise(sorted(table.rows.items())):
+        if not wrong and other < spk:
+            message = f"sorted by utterance, speaker {other} ({after}) follows {spk} ({utt})"
             advice = "separate speaker and rest with '-', which sorts below letters and digits"
-            yield Problem(path, row.line, "speaker order", message, advice)
+            yield table.problem(after, "speaker order", message, advice)
 
 
-def _check_audio(directory: Path, rows: _Rows, opened: bool) -> Iterator[Problem]:
-    path, table = directory / "wav.scp", rows.get("wav.scp", [])
-    by_file: dict[str, list[_Row]] = {}
-    for row in table:
-        by_file.setdefault(row.value, []).append(row)
-    for name, group in by_file.items():
-        if len(group) > 1:
-            ids = _few([row.key for row in group])
-            every = len(group) == len(table)
-            message = f"{'all ids have' if every else f'{ids} have'} the same audio file {name}"
-            yield Problem(path, group[0].line, "same file", message, "check the paths", every)
+def _check_audio(tables: Mapping[str, FileTable], opened: bool) -> Iterator[Problem]:
+    if (table := tables.get("wav.scp")) is None:
+        return
+    by_file: dict[str, list[str]] = {}
+    for key, name in table.rows.items():
+        by_file.setdefault(name, []).append(key)
+    for name, keys in by_file.items():
+        if len(keys) > 1:
+            every = len(keys) == len(table.rows)
+            whose = "all ids have" if every else f"{_few(keys)} have"
+            message = f"{whose} the same audio file {name}"
+            yield table.problem(keys[0], "same file", message, "check the paths", every)
     rates: Counter[int] = Counter()
-    for row in table:
-        yield from _check_audio_file(path, row, opened, rates)
+    for key, name in table.rows.items():
+        if not name or not (opened or name.endswith("|") or not os.access(name, os.R_OK)):
+            continue  # without a name it has a wrong number of fields
+        info = probe_audio(name)
+        rates[info.rate] += info.rate > 0
+        if info.problem:
+            message = f"{key}: audio file {name} {info.problem}"
+            yield table.problem(key, "audio", message, "replace the file or drop the utterance")
     for rate, count in rates.items():
-        if rate != SAMPLE_RATE:
-            message = f"{count} of {len(table)} files are sampled at {rate} Hz, not {SAMPLE_RATE}"
-            yield Problem(path, None, "rate", message, "they will be resampled", fatal=False)
+        if rate != SAMPLE_RATE and count:
+            message = (
+                f"{count} of {len(table.rows)} files are sampled at {rate} Hz, not {SAMPLE_RATE}"
+            )
+            yield Problem(table.path, None, "rate", message, "they will be resampled", fatal=False)
 
 
-def _check_audio_file(
-    path: Path, row: _Row, opened: bool, rates: Counter[int]
+def _check_trials(
+    directory: Path, tables: Mapping[str, FileTable], models: StrPath | None
 ) -> Iterator[Problem]:
-    if not row.value:
-        return  # reported as a wrong number of fields
-    if not opened and not row.value.endswith("|") and os.access(row.value, os.R_OK):
+    if (table := tables.get("trials")) is None:
         return
-    info = probe_audio(row.value)
-    if info.rate:
-        rates[info.rate] += 1
-    if info.problem:
-        message = f"{row.key}: audio file {row.value} {info.problem}"
-        yield Problem(path, row.line, "audio", message, "replace the file or drop the utterance")
-
-
-def _check_trials(directory: Path, rows: _Rows, models: StrPath | None) -> Iterator[Problem]:
-    path = directory / "trials"
-    utt2spk = {row.key: row.value for row in rows.get("utt2spk", [])}
+    utt2spk = tables["utt2spk"].rows if "utt2spk" in tables else {}
     enrolled = _enrolled_speakers(directory, models)
-    seen: dict[tuple[str, str], int] = {}
-    labels: Counter[str] = Counter()
-    if problem := file_problem(path):
-        yield Problem(path, None, "unreadable", problem, "correct or remove it")
-        return
-    text = path.read_text("utf-8", errors="replace")
-    if text.startswith("\ufeff"):
-        yield Problem(path, 1, "mark", ADVICE_FOR_MARK)
-    for number, line in enumerate(text.rstrip(" \t\n").split("\n"), start=1):
-        fields = split_fields(line)
-        if len(fields) != 3 or fields[2] not in LABELS:
-            message = f"{line!r} is not `<enrolled speaker> <utterance> target|nontarget`"
-            yield Problem(path, number, "fields", message, "correct the line")
-            continue
-        model, utt, label = fields
-        labels[label] += 1
-        first = seen.setdefault((model, utt), number)
-        if first != number:
-            message = f"{model} {utt} is listed twice, first on line {first}"
-            yield Problem(path, number, "duplicate", message, "keep the right line")
-        for message in _trial_problems(model, utt, label, utt2spk, enrolled):
-            yield Problem(path, number, "trial", message, "make the trials again")
+    for key, label in table.rows.items():
+        model, _, utt = key.partition(" ")
+        message = ""
+        if enrolled is not None and model not in enrolled:
+            message = f"speaker {model} is not enrolled"
+        elif enrolled and utt in utt2spk and (utt2spk[utt] == model) != (label == "target"):
+            message = f"{label}, but {utt} is spoken by {utt2spk[utt]} and {model} is enrolled"
+        if message:
+            yield table.problem(key, "trial", message, "make the trials again")
     for label in LABELS:
-        if not labels[label]:
+        if label not in table.rows.values():
             message = f"has no {label} trial, so no error rate can be computed"
-            yield Problem(path, None, "no trials", message, "make the trials again")
+            yield Problem(table.path, None, "no trials", message, "make the trials again")
 
 
-def _trial_problems(
-    model: str, utt: str, label: str, utt2spk: dict[str, str], enrolled: set[str] | None
-) -> Iterator[str]:
-    if utt not in utt2spk:
-        yield f"utterance {utt} is not in utt2spk"
-    if enrolled is not None and model not in enrolled:
-        yield f"speaker {model} is not enrolled"
-    same = utt2spk.get(utt) == model
-    if (
-        enrolled is not None
-        and model in enrolled
-        and utt in utt2spk
-        and same != (label == "target")
-    ):
-        yield f"{label}, but {utt} is spoken by {utt2spk[utt]} and {model} is enrolled"
-
-
-def _enrolled_speakers(directory: Path, models: StrPath | None) -> set[str] | None:
+def _enrolled_speakers(directory: Path, models: StrPath | None) -> Collection[str] | None:
     """Speakers that trials may name; None where they are not known."""
     if models is None:
         match = re.fullmatch(r"(.+)_trials(?:_[fm])?(_.+)?", directory.name)
@@ -478,11 +474,6 @@ def _enrolled_speakers(directory: Path, models: StrPath | None) -> set[str] | No
         models = next((path for path in beside if (path / "utt2spk").is_file()), None)
         if models is None:
             return None
-    path = Path(models) / "utt2spk"
-    if not path.is_file():
+    if not (path := Path(models) / "utt2spk").is_file():
         raise UserError(f"{path}: is missing; it names the enrolled speakers")
-    return {
-        fields[1]
-        for line in path.read_text("utf-8").splitlines()
-        if len(fields := line.split()) > 1
-    }
+    return set(FileTable(path).rows.values())

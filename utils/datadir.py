@@ -1,36 +1,22 @@
-"""Kaldi data directories: loaded with checks, cut into parts, put together, written atomically."""
+"""Kaldi data directories: loaded with checks, cut into parts, written atomically."""
 
-import os
-import re
-import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from utils.cli import LossError, UserError
-from utils.datachecks import (
-    FILES,
-    LABELS,
-    NOTES,
-    FileSpec,
-    value_problem,
-)
+from utils.cli import UserError
+from utils.datachecks import BEARABLE, FILES, find_problems, read_tables, spoken
 from utils.tables import (
     StrPath,
     atomic_write,
     invert,
     is_there,
-    mark_timed,
     read_headed,
-    read_lines,
-    read_map,
     read_rows,
     sort_ids,
     split_fields,
-    split_key,
-    timed_in,
     write_id_lists,
     write_map,
 )
@@ -47,14 +33,13 @@ Trial = tuple[str, str, str]  # enrolled speaker, utterance, target or nontarget
 class DataDir:
     """Data directory in memory. Tables keep the order of their files.
 
-    tables: file name -> key -> rest of the line, for every known file but spk2utt and trials
+    tables: file name -> key -> rest of the line, for every known file but spk2utt
     (`utils/datachecks.py`). Properties give the usual ones in their own types; a missing table is
     None (wav: empty).
     """
 
     path: Path
     tables: Tables
-    trials: list[Trial] | None = None
 
     @property
     def utt2spk(self) -> dict[str, str]:
@@ -93,6 +78,16 @@ class DataDir:
         table = self.tables.get("enrolls")
         return None if table is None else list(table)
 
+    @cached_property
+    def trials(self) -> list[Trial] | None:
+        """Enrolled speaker, utterance, and target or nontarget."""
+        if (table := self.tables.get("trials")) is None:
+            return None
+        pairs = (key.partition(" ") for key in table)
+        return [
+            (spk, utt, label) for (spk, _, utt), label in zip(pairs, table.values(), strict=True)
+        ]
+
 
 def load_data_dir(
     path: StrPath,
@@ -109,48 +104,17 @@ def load_data_dir(
     directory = Path(path)
     if not directory.is_dir():
         raise UserError(f"{path}: no such data directory")
-    for name in (*need, "utt2spk"):
-        if not is_there(directory / name):
-            raise UserError(f"{directory / name}: is missing, and needed here")
     if is_there(directory / "segments") and not allow_segments:
         raise UserError(
             f"{directory / 'segments'}: segments are not read here; cut the audio first"
         )
-    tables = {
-        name: read_table(directory / name, spec)
-        for name, spec in FILES.items()
-        if is_there(directory / name)
-    }
-    spk2utt = tables.pop("spk2utt", None)
-    data = DataDir(directory, tables, _read_trial_rows(directory / "trials"))
-    _check_ids(data)
-    if spk2utt is not None and {
-        spk: sort_ids(split_fields(utts)) for spk, utts in spk2utt.items()
-    } != (data.spk2utt):
-        raise UserError(
-            f"{directory / 'spk2utt'}: does not agree with utt2spk; "
-            f"make it again with: utils/fix_data_dir.py {path}"
-        )
-    return data
-
-
-def read_table(path: StrPath, spec: FileSpec) -> dict[str, str]:
-    """Read one table as key -> rest of the line, in file order; UserError with file and line."""
-    table: dict[str, str] = {}
-    name = Path(path).name
-    for number, line in read_lines(path):
-        key, value = split_key(line)
-        n_fields = len(split_fields(line))
-        if n_fields == 0 or not spec.accepts(n_fields):
-            raise UserError(f"{path}:{number}: {n_fields} fields where {spec.fields} are expected")
-        if key in table:
-            raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
-        if problem := value_problem(name, value):
-            raise UserError(f"{path}:{number}: {key}: {problem}")
-        table[key] = value
-    if not table:
-        raise UserError(f"{path}: is empty; make it again")
-    return table
+    tables = read_tables(directory)
+    for problem in find_problems(directory, tables, {**dict.fromkeys(need), "utt2spk": None}):
+        if problem.kind not in BEARABLE:
+            raise UserError(str(problem))
+    return DataDir(
+        directory, {name: table.rows for name, table in tables.items() if name != "spk2utt"}
+    )
 
 
 def read_noted(
@@ -169,14 +133,16 @@ def read_noted(
 def write_data_dir(
     path: StrPath,
     tables: Mapping[str, Mapping[str, object]],
-    trials: Sequence[Trial] | None = None,
+    trials: Iterable[Trial] | None = None,
 ) -> None:
     """Write tables (file name -> key -> value) and spk2utt, sorted; wav.scp goes first, comes last.
 
-    Known files that are not in `tables` are removed, so that nothing of an older directory remains.
-    A killed run leaves no wav.scp.
+    Known files that are not in `tables` are removed, so that nothing of an older directory remains;
+    `trials` are another form of that table. A killed run leaves no wav.scp.
     """
     directory = Path(path)
+    if trials is not None:
+        tables = {**tables, "trials": {f"{spk} {utt}": label for spk, utt, label in trials}}
     if unknown := [name for name in tables if name not in FILES]:
         raise ValueError(f"not tables of a data directory: {unknown}")
     utt2spk = {utt: str(spk) for utt, spk in tables["utt2spk"].items()}
@@ -189,15 +155,14 @@ def write_data_dir(
             (directory / name).unlink(missing_ok=True)
     for name, table in tables.items():
         if name not in ("wav.scp", "spk2utt"):
-            write_map(directory / name, table)
+            write_map(directory / name, table, blanks=name == "trials")
     write_id_lists(directory / "spk2utt", invert(utt2spk))
-    _write_trial_rows(directory / "trials", trials)
     if "wav.scp" in tables:
         write_map(directory / "wav.scp", tables["wav.scp"])
 
 
-def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | None]:
-    """Cut tables and trials to some utterances, for `write_data_dir`.
+def select(data: DataDir, utts: Collection[str]) -> Tables:
+    """Cut tables to some utterances, for `write_data_dir`.
 
     Speakers and recordings without an utterance are dropped, and trials whose utterance is not
     chosen; `enrolls` and `trials` are left out if they become empty.
@@ -215,19 +180,28 @@ def select(data: DataDir, utts: Collection[str]) -> tuple[Tables, list[Trial] | 
         name: {key: table[key] for key in ordered[FILES[name].key] if key in table}
         for name, table in data.tables.items()
     }
-    tables = {name: table for name, table in tables.items() if table or FILES[name].complete}
-    trials = [row for row in data.trials or [] if row[1] in chosen]
-    return tables, trials or None
+    if trials := data.tables.get("trials"):
+        tables["trials"] = {key: trials[key] for key in trials if spoken(key) in chosen}
+    return {name: table for name, table in tables.items() if table or FILES[name].complete}
 
 
-def other_files(path: Path) -> list[str]:
-    """Names of the visible files that are not known tables; tools that copy leave them behind."""
-    known = {*FILES, "trials"}
-    return sorted(
-        file.name
-        for file in path.iterdir()
-        if file.is_file() and file.name not in known and not file.name.startswith(".")
-    )
+def load_source(path: StrPath) -> DataDir:
+    """Read a data directory of which another is made; it may lack audio, or have segments."""
+    return load_data_dir(path, need=("utt2spk",), allow_segments=True)
+
+
+def derive_data_dir(target: Path, tables: Tables, *sources: DataDir) -> list[str]:
+    """Write the data directory that was made of `sources`; returns, in a line for each of them,
+    which of its files are left behind. UserError if it is one of them."""
+    if any(source.path.resolve() == target.resolve() for source in sources):
+        raise UserError(f"{target}: is the source itself; give another folder")
+    write_data_dir(target, tables)
+    notes = []
+    for source in sources:
+        files = {path.name for path in source.path.glob("[!.]*") if path.is_file()}
+        if left := sort_ids(files - tables.keys() - {"spk2utt"}):
+            notes.append(f"{target}: not carried over from {source.path}: {' '.join(left)}")
+    return notes
 
 
 def describe_difference(got: Collection[str], expected: Collection[str], what: str) -> str:
@@ -245,47 +219,6 @@ def describe_difference(got: Collection[str], expected: Collection[str], what: s
 def _examples(ids: Collection[str]) -> str:
     first = sort_ids(ids)[:3]
     return f"({' '.join(first)}{' ...' if len(ids) > len(first) else ''})"
-
-
-def _check_ids(data: DataDir) -> None:
-    segments = data.tables.get("segments")
-    recordings = {split_fields(line)[0] for line in (segments or {}).values()}
-    expected: dict[str, Collection[str]] = {
-        "utterance": data.utt2spk,
-        "speaker": data.spk2utt,
-        "recording": recordings or data.utt2spk,
-    }
-    for name, table in data.tables.items():
-        spec = FILES[name]
-        wanted = expected[spec.key]
-        if not spec.complete:
-            wanted = [key for key in wanted if key in table]
-        if difference := describe_difference(table, wanted, spec.noun(segments is not None)):
-            raise UserError(
-                f"{data.path / name}: compared with utt2spk, {difference}; "
-                f"see all problems with: utils/validate_data_dir.py {data.path}"
-            )
-    for number, (_, utt, label) in enumerate(data.trials or [], start=1):
-        if utt not in data.utt2spk or label not in LABELS:
-            wrong = f"utterance {utt} is not in utt2spk" if label in LABELS else f"label {label!r}"
-            raise UserError(f"{data.path / 'trials'}:{number}: {wrong}")
-
-
-def _read_trial_rows(path: Path) -> list[Trial] | None:
-    if not is_there(path):
-        return None
-    trials = [(model, utt, label) for _, (model, utt, label) in read_rows(path, 3)]
-    if not trials:
-        raise UserError(f"{path}: is empty; make it again")
-    return trials
-
-
-def _write_trial_rows(path: Path, trials: Sequence[Trial] | None) -> None:
-    if trials is None:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_write(path) as stream:
-        stream.writelines(f"{line}\n" for line in sort_ids(" ".join(row) for row in trials))
 
 
 # ---- Separation of speakers: nobody on whom a model is tested may be in its training data.
@@ -350,43 +283,6 @@ def draw(ids: Iterable[str], count: int, seed: int, purpose: str) -> list[str]:
     return sort_ids(ranked[:count])
 
 
-def draw_per_speaker(data: DataDir, count: int, seed: int) -> list[str]:
-    """Draw at most `count` utterances of each speaker."""
-    if count < 1:
-        raise UserError(f"{count} utterances a speaker are asked for; at least 1 is possible")
-    return [
-        utt
-        for utts in data.spk2utt.values()
-        for utt in draw(utts, min(count, len(utts)), seed, "utterance")
-    ]
-
-
-def evenly(ids: Sequence[str], count: int) -> list[str]:
-    """Take `count` ids at even steps through the list, as Kaldi's subset_data_dir.sh does."""
-    if not 1 <= count <= len(ids):
-        raise UserError(f"{count} utterances are asked for; there are {len(ids)}")
-    return [ids[index * len(ids) // count] for index in range(count)]
-
-
-def shortest(data: DataDir, count: int) -> list[str]:
-    """Choose the `count` shortest utterances by utt2dur; ties go to those that sort first."""
-    seconds = data.utt2dur
-    if seconds is None:
-        raise UserError(
-            f"{data.path}/utt2dur: is missing, so the shortest are not known; "
-            f"make it with: utils/check_audio.py {data.path} {data.path}"
-        )
-    return sorted(sort_ids(data.utt2spk), key=lambda utt: seconds[utt])[:count]
-
-
-def utterances_of(data: DataDir, speakers: Collection[str]) -> list[str]:
-    """Utterances of some speakers; UserError for an unknown speaker."""
-    for spk in speakers:
-        if spk not in data.spk2utt:
-            raise UserError(f"{data.path}/utt2spk: has no speaker {spk}")
-    return [utt for spk in sort_ids(speakers) for utt in data.spk2utt[spk]]
-
-
 def divide(
     groups: Mapping[str, Sequence[str]], weights: Mapping[str, float], n: int
 ) -> list[set[str]]:
@@ -405,227 +301,3 @@ def divide(
         parts[lightest].update(groups[name])
         loads[lightest] += weight[name]
     return parts
-
-
-def known_utterances(data: DataDir, utts: Sequence[str], source: str) -> Sequence[str]:
-    """Return `utts`; UserError if the data directory lacks one."""
-    if unknown := [utt for utt in utts if utt not in data.utt2spk]:
-        raise UserError(
-            f"{source}: {len(unknown)} of {len(utts)} utterances are not in {data.path} "
-            f"(first: {unknown[0]})"
-        )
-    return utts
-
-
-# ---- Merging the results of parallel jobs in OUT/split<N>/<J>: checked first, then moved.
-#
-# Nothing in OUT changes before every part has been read and checked. The parts are removed last, by
-# one rename, so a killed merge can be run again. The result is the same bytes for every N.
-
-_PIECE = re.compile(r"-c\d+$")
-# A part may lack these: they name only some of the utterances.
-PARTIAL = ("enrolls", "trials", "skipped.txt", NOTES)
-
-
-@dataclass
-class Merged:
-    """Files to write: lines by file name and key, and headers by file name.
-
-    archives: names of the .scp files whose lines point into archives of the parts. settings: JSON
-    files, equal in all parts. timed: names of tables of seconds.
-    """
-
-    tables: dict[str, dict[str, str]] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
-    archives: set[str] = field(default_factory=set)
-    settings: dict[str, str] = field(default_factory=dict)
-    timed: set[str] = field(default_factory=set)
-
-
-def read_parts(out: Path, n: int) -> Merged:
-    """Read and check OUT/split<n>/1 ... n; UserError names the wrong part and file."""
-    logs = out / "log"
-    parts = [out / f"split{n}" / str(number) for number in range(1, n + 1)]
-    for part in parts:
-        if not part.is_dir() or not _files_of(part):
-            raise UserError(f"{part}: this job wrote nothing; see its log in {logs}")
-    files = {part: _files_of(part) for part in parts}
-    everywhere = sorted(set().union(*files.values()) - set(PARTIAL))
-    merged = Merged()
-    for part in parts:
-        for name in everywhere:
-            if name not in files[part]:
-                raise UserError(
-                    f"{part / name}: is missing, but other jobs wrote it; see the logs in {logs}"
-                )
-        archives: set[str] = set()
-        scps = {name for name in files[part] if name.endswith(".scp")}
-        for name in scps:
-            archives |= _read_scp(part / name, merged, files[part])
-        for name in files[part] - scps - archives:
-            _read_part(part / name, merged)
-        merged.timed |= timed_in(part)
-    if "utt2spk" in merged.tables:
-        # Made again from the whole: a speaker may have been split among the jobs.
-        merged.tables.pop("spk2utt", None)
-    return merged
-
-
-def _files_of(part: Path) -> set[str]:
-    """Names of the visible files of a part; a folder in it is an error, as it would be lost."""
-    visible = [path for path in part.iterdir() if not path.name.startswith(".")]
-    for path in visible:
-        if not path.is_file():
-            raise UserError(f"{path}: a folder cannot be merged; write its files elsewhere")
-    return {path.name for path in visible if ".tmp." not in path.name}
-
-
-def _read_scp(path: Path, merged: Merged, files: Collection[str]) -> set[str]:
-    """Read a part; return the names of its archives in the table."""
-    part, archives = os.path.abspath(path.parent), set()  # noqa: PTH100
-    for key, rxfilename in read_map(path, rest_of_line=True).items():
-        match = re.fullmatch(r"(.+?\.ark)(:\d+(?:\[.*\])?)?", rxfilename)
-        ark = Path(match[1] if match else rxfilename)
-        if Path(os.path.abspath(ark)).is_relative_to(part):  # noqa: PTH100
-            if match is None or ark.name not in files:
-                raise UserError(
-                    f"{path}: {key}: {rxfilename} is not there, or would be lost with {path.parent}"
-                )
-            archives.add(ark.name)
-            merged.archives.add(path.name)
-        _add(path, merged, key, f"{key} {rxfilename}")
-    return archives
-
-
-def _read_part(path: Path, merged: Merged) -> None:
-    if path.suffix == ".json":
-        text = path.read_text(encoding="utf-8")
-        if merged.settings.setdefault(path.name, text) != text:
-            raise UserError(f"{path}: other settings than in the other parts; run all jobs again")
-        return
-    for number, line in read_lines(path):
-        if number == 1 and line.startswith("#"):
-            if merged.headers.setdefault(path.name, line) != line:
-                raise UserError(f"{path}:1: another header than in the other parts")
-            merged.tables.setdefault(path.name, {})
-        elif not line.strip():
-            raise UserError(f"{path}:{number}: empty line")
-        else:
-            key = " ".join(line.split()[: 2 if path.name == "trials" else 1])
-            _add(path, merged, key, line)
-
-
-def _add(path: Path, merged: Merged, key: str, line: str) -> None:
-    table = merged.tables.setdefault(path.name, {})
-    by_utterance = path.name in FILES and FILES[path.name].key == "utterance"
-    if key in table and (by_utterance or table[key] != line) and path.name != "spk2utt":
-        raise UserError(f"{path}: {key} is in another part too; each job must have its own")
-    table[key] = line
-
-
-def check_parts(
-    out: Path, merged: Merged, data: DataDir, allow_loss: int, *, pieces: bool = False
-) -> int:
-    """Compare the ids of every table with the split data directory; return how many are missing.
-
-    With `pieces` the utterances were cut: ids are <utt>-c<number>, and each utterance needs one.
-
-    Raises LossError naming counts and ids when more than `allow_loss` are missing from a table, and
-    UserError for ids that the data directory does not have.
-    """
-    worst = 0
-    for name, listed in sorted(merged.tables.items()):
-        table = {_PIECE.sub("", key): line for key, line in listed.items()} if pieces else listed
-        expected, what = _expected_ids(out / name, table, data, merged)
-        if expected is None:
-            continue
-        difference = describe_difference(table, expected, what)
-        if set(table) - set(expected):
-            raise UserError(f"{out / name}: compared with {data.path}, {difference}")
-        worst = max(worst, len(expected) - len(table))
-        if worst > allow_loss:
-            raise LossError(
-                f"{out / name}: {difference}; see the logs in {out / 'log'}, "
-                f"or accept the loss with --allow-loss {worst}"
-            )
-    return worst
-
-
-def _expected_ids(
-    path: Path, keys: Collection[str], data: DataDir, merged: Merged
-) -> tuple[Collection[str] | None, str]:
-    """Ids that a table should have, and their kind; None where they are unknown."""
-    by_kind: dict[str, Collection[str]] = {
-        "utterance": data.utt2spk,
-        "speaker": data.spk2utt,
-        "recording": data.wav or data.utt2spk,
-    }
-    if path.name in PARTIAL:
-        kept = merged.tables.get("utt2spk", data.utt2spk)
-        if path.name == "enrolls" and data.enrolls is not None:
-            return [utt for utt in data.enrolls if utt in kept], "utterance"
-        if path.name == "trials" and data.trials is not None:
-            return [f"{model} {utt}" for model, utt, _ in data.trials if utt in kept], "trial"
-        return None, ""
-    if path.name in FILES:
-        spec = FILES[path.name]
-        return by_kind[spec.key], spec.noun("segments" in data.tables)
-    for kind, ids in by_kind.items():
-        if any(key in ids for key in keys):
-            return ids, kind
-    raise UserError(f"{path}: its first column has no utterance and no speaker of {data.path}")
-
-
-def write_merged(out: Path, n: int, merged: Merged) -> None:
-    """Put the archives and tables in place, each .scp after the archives, and remove the parts."""
-    for name in merged.archives:
-        _write_archive(out / name, merged.tables[name])
-    others = merged.tables.keys() - merged.archives
-    for name in others:
-        if name.endswith(".scp"):
-            (out / name).unlink(missing_ok=True)
-    for name, text in merged.settings.items():
-        with atomic_write(out / name) as stream:
-            stream.write(text)
-    for name in sorted(others, key=lambda name: (name.endswith(".scp"), name == "wav.scp")):
-        if name == "utt2spk":
-            utt2spk = {utt: line.split()[1] for utt, line in merged.tables[name].items()}
-            write_id_lists(out / "spk2utt", invert(utt2spk))
-        with atomic_write(out / name) as stream:
-            if name in merged.headers:
-                stream.write(f"{merged.headers[name]}\n")
-            stream.writelines(f"{line}\n" for line in _sorted_lines(merged.tables[name]))
-    for name in merged.timed:
-        mark_timed(out / name)
-    _remove_leftovers(out, n)
-
-
-def _sorted_lines(table: dict[str, str]) -> list[str]:
-    return [table[key] for key in sort_ids(table)]
-
-
-def _write_archive(scp: Path, table: dict[str, str]) -> None:
-    """Gather all objects of a table's lines in one archive."""
-    from utils.archives import ArchiveWriter, read_entries  # load NumPy; audio needs neither
-
-    with ArchiveWriter(scp.with_suffix("")) as writer:
-        entries = {key: table[key].partition(" ")[2] for key in sort_ids(table)}
-        for key, array in read_entries(scp, entries):
-            writer.write(key, array)
-
-
-def remove_merged_parts(out: Path) -> bool:
-    """Finish the removal that a killed merge had begun; returns whether there was one."""
-    leftovers = list(out.glob(".merged.*"))
-    for path in leftovers:
-        shutil.rmtree(path)
-    return bool(leftovers)
-
-
-def _remove_leftovers(out: Path, n: int) -> None:
-    """Folders of the parts, and those of interrupted runs with another N."""
-    (out / f"split{n}").rename(out / f".merged.{os.getpid()}")
-    for path in out.iterdir():
-        if re.fullmatch(r"split\d+", path.name) and path.is_dir():
-            shutil.rmtree(path)
-    remove_merged_parts(out)

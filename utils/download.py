@@ -47,30 +47,45 @@ def read_checksum(path: StrPath, name: str) -> str:
     return found
 
 
-def file_digest(path: StrPath, algorithm: str) -> str:
-    """Hex digest of a file's bytes."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, algorithm).hexdigest()
-
-
 def has_digest(path: StrPath, expected: str) -> bool:
     """Whether a file has the expected MD5 or SHA-256 (told apart by their length)."""
-    return file_digest(path, ALGORITHMS[len(expected)]) == expected
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, ALGORITHMS[len(expected)]).hexdigest() == expected
 
 
-def _total_size(response: http.client.HTTPResponse, offset: int) -> int | None:
-    """Size of the whole file in bytes as the server tells it; None where it does not."""
-    if response.status == 206:
-        total = (response.headers.get("Content-Range") or "").rpartition("/")[2]
-        return int(total) if total.isdigit() else None
-    length = response.headers.get("Content-Length")
-    return offset + int(length) if length and length.isdigit() else None
+def _fetch_rest(url: str, part: Path) -> None:
+    """Append what is missing of `part`; start anew where the server cannot continue."""
+    offset = part.stat().st_size if part.exists() else 0
+    headers = {"Range": f"bytes={offset}-"} if offset else {}
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            span = response.headers.get("Content-Range") or ""
+            if offset and not (response.status == 206 and span.startswith(f"bytes {offset}-")):
+                LOG.info("the server cannot continue a transfer: starting again at the first byte")
+                offset = 0
+            with part.open("ab" if offset else "wb") as stream:
+                _copy(response, stream, offset)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and offset:  # nothing left to send: whole, or not this file
+            if (error.headers.get("Content-Range") or "").endswith(f"/{offset}"):
+                return
+            part.unlink()
+            raise _Interrupted("the part that is here is not a part of this file") from error
+        message = f"HTTP {error.code} {error.reason}"
+        if error.code in RETRIED_STATUS:
+            raise _Interrupted(message) from error
+        raise UserError(f"{url}: {message}") from error
+    except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
+        raise _Interrupted(f"{type(error).__name__}: {error}") from error
+    except urllib.error.URLError as error:
+        raise _Interrupted(str(error.reason)) from error
 
 
-def _copy(
-    response: http.client.HTTPResponse, stream: IO[bytes], done: int, total: int | None
-) -> int:
-    """Append the response to the stream, return the size reached; _Interrupted if it ends early."""
+def _copy(response: http.client.HTTPResponse, stream: IO[bytes], done: int) -> None:
+    """Append the response to the `done` bytes of a stream; _Interrupted if it ends early."""
+    length = response.headers.get("Content-Length") or ""
+    total = done + int(length) if length.isdigit() else None  # where the server says it
     reported = time.monotonic()
     while block := response.read(BLOCK):
         stream.write(block)
@@ -81,42 +96,6 @@ def _copy(
             LOG.info("%.0f%s", done / 1e6, share)
     if total is not None and done < total:  # a dropped connection is no error to http.client
         raise _Interrupted(f"the connection closed at {done} of {total} bytes")
-    return done
-
-
-def _continues_at(response: http.client.HTTPResponse, offset: int) -> bool:
-    """Whether the response starts at `offset` (a server may ignore Range and send everything)."""
-    span = response.headers.get("Content-Range") or ""
-    return response.status == 206 and span.startswith(f"bytes {offset}-")
-
-
-def _fetch_rest(url: str, part: Path) -> None:
-    """Append what is missing of `part`; start anew where the server cannot continue."""
-    offset = part.stat().st_size if part.exists() else 0
-    headers = {"Range": f"bytes={offset}-"} if offset else {}
-    try:
-        with urllib.request.urlopen(
-            urllib.request.Request(url, headers=headers), timeout=TIMEOUT
-        ) as response:
-            if offset and not _continues_at(response, offset):
-                LOG.info("the server cannot continue a transfer: starting again at the first byte")
-                offset = 0
-            with part.open("ab" if offset else "wb") as stream:
-                _copy(response, stream, offset, _total_size(response, offset))
-    except urllib.error.HTTPError as error:
-        if error.code == 416 and offset:  # nothing left to send: whole, or not this file
-            total = (error.headers.get("Content-Range") or "").rpartition("/")[2]
-            if total == str(offset):
-                return
-            part.unlink()
-            raise _Interrupted("the part that is here is not a part of this file") from error
-        if error.code in RETRIED_STATUS:
-            raise _Interrupted(f"HTTP {error.code} {error.reason}") from error
-        raise UserError(f"{url}: HTTP {error.code} {error.reason}") from error
-    except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
-        raise _Interrupted(f"{type(error).__name__}: {error}") from error
-    except urllib.error.URLError as error:
-        raise _Interrupted(str(error.reason)) from error
 
 
 def download(

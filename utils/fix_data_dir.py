@@ -19,77 +19,10 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import LossError, UserError, natural, run_program
 from utils.commands import program
-from utils.datachecks import FILES, LABELS, probe_audio, validate_data_dir, value_problem
-from utils.datadir import DataDir, Tables, Trial, select, write_data_dir
+from utils.datachecks import FILES, MENDED, probe_audio, read_tables, validate_data_dir
+from utils.datadir import DataDir, Tables, select, write_data_dir
 from utils.options import DataFolder
-from utils.tables import BYTE_ORDER_MARK, is_there, read_bytes, sort_ids, split_fields, split_key
-
-KNOWN = (*FILES, "trials")
-
-
-def read_lines_leniently(path: Path, notes: list[str]) -> list[tuple[int, str]]:
-    """The lines that are not empty, with their numbers; notes which line ends were mended."""
-    try:
-        content = read_bytes(path)
-        text = content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8; convert it with: iconv -t utf-8") from error
-    if content.startswith(BYTE_ORDER_MARK):
-        notes.append(f"{path}: byte-order mark removed")
-    if "\r" in text:
-        notes.append(f"{path}: {text.count(chr(13))} Windows line ends (CR LF) made plain")
-    if text and not text.endswith("\n"):
-        notes.append(f"{path}: line end added to the last line")
-    lines = text.replace("\r\n", "\n").split("\n")
-    stripped = [(number, line.strip(" \t\r")) for number, line in enumerate(lines, start=1)]
-    rows = [(number, line) for number, line in stripped if line]
-    if (n_empty := len(lines) - 1 - len(rows)) > 0:
-        notes.append(f"{path}: {n_empty} empty lines removed")
-    return rows
-
-
-def read_table_leniently(path: Path, notes: list[str]) -> dict[str, str]:
-    """One table, sorted, without repeated lines; UserError for what cannot be mended by a rule."""
-    table: dict[str, str] = {}
-    first: dict[str, int] = {}
-    n_repeated = 0
-    for number, line in read_lines_leniently(path, notes):
-        key, value = split_key(line)
-        if not FILES[path.name].accepts(n_fields := len(split_fields(line))):
-            expected = FILES[path.name].fields
-            raise UserError(f"{path}:{number}: {n_fields} fields where {expected} are expected")
-        if problem := value_problem(path.name, value):
-            raise UserError(f"{path}:{number}: {key}: {problem}")
-        if table.get(key, value) != value:
-            raise UserError(
-                f"{path}:{number}: {key} has another value on line {first[key]}; keep the right one"
-            )
-        n_repeated += key in table
-        table[key] = value
-        first.setdefault(key, number)
-    if n_repeated:
-        notes.append(f"{path}: {n_repeated} repeated lines removed")
-    if list(table) != sort_ids(table):
-        notes.append(f"{path}: sorted (LC_ALL=C)")
-    return {key: table[key] for key in sort_ids(table)}
-
-
-def read_trials_leniently(path: Path, notes: list[str]) -> list[Trial] | None:
-    """The trials, sorted, without repeated lines; None where there is no such file."""
-    if not is_there(path):
-        return None
-    labels: dict[tuple[str, str], str] = {}
-    rows = read_lines_leniently(path, notes)
-    for number, line in rows:
-        fields = split_fields(line)
-        if len(fields) != 3 or fields[2] not in LABELS:
-            wanted = "`<enrolled speaker> <utterance> target|nontarget`"
-            raise UserError(f"{path}:{number}: {line!r} is not {wanted}")
-        if labels.setdefault((fields[0], fields[1]), fields[2]) != fields[2]:
-            raise UserError(f"{path}:{number}: {fields[0]} {fields[1]} has both labels")
-    if len(labels) < len(rows):
-        notes.append(f"{path}: {len(rows) - len(labels)} repeated lines removed")
-    return [(model, utt, label) for (model, utt), label in labels.items()]
+from utils.tables import sort_ids, split_fields
 
 
 def incomplete_utterances(data: DataDir, *, audio: bool) -> dict[str, str]:
@@ -97,15 +30,15 @@ def incomplete_utterances(data: DataDir, *, audio: bool) -> dict[str, str]:
     segments = data.tables.get("segments")
     reasons: dict[str, str] = {}
     tables = {name: table for name, table in data.tables.items() if FILES[name].complete}
-    named = set().union(*(table for name, table in tables.items() if _has_utterances(name, data)))
+    nouns = {name: FILES[name].noun(segments is not None) for name in tables}
+    named = set().union(*(tables[name] for name, noun in nouns.items() if noun == "utterance"))
     for utt in sort_ids(named):
         spk = data.utt2spk.get(utt, "")
         recording = (split_fields(segments.get(utt, "")) or [""])[0] if segments else utt
         for name, table in tables.items():
             key = {"utterance": utt, "speaker": spk, "recording": recording}[FILES[name].key]
             if key not in table:
-                what = FILES[name].noun(segments is not None)
-                reasons.setdefault(utt, f"{what} {key or '?'} is not in {name}")
+                reasons.setdefault(utt, f"{nouns[name]} {key or '?'} is not in {name}")
         if audio and utt not in reasons and (path := data.wav.get(recording)) is not None:
             info = probe_audio(path)
             if info.problem:
@@ -113,37 +46,29 @@ def incomplete_utterances(data: DataDir, *, audio: bool) -> dict[str, str]:
     return reasons
 
 
-def _has_utterances(name: str, data: DataDir) -> bool:
-    kind = FILES[name].key
-    return kind == "utterance" or (kind == "recording" and "segments" not in data.tables)
-
-
-def drop(
-    data: DataDir, reasons: dict[str, str], notes: list[str]
-) -> tuple[Tables, list[Trial] | None]:
+def drop(data: DataDir, reasons: dict[str, str]) -> tuple[Tables, list[str]]:
     """The tables without the utterances that cannot stay; notes what else goes with them."""
     kept = [utt for utt in data.utt2spk if utt not in reasons]
     if not kept:
         raise UserError(f"{data.path}: no utterance is complete; see utils/validate_data_dir.py")
-    tables, trials = select(data, kept)
+    tables, notes = select(data, kept), []
     for name, table in data.tables.items():
-        gone = sort_ids(set(table) - set(tables.get(name, {})) - set(reasons))
-        if gone:
+        gone = sort_ids(table.keys() - tables.get(name, {}).keys() - reasons.keys())
+        if gone and name == "trials":
+            notes.append(f"{data.path / name}: {len(gone)} of {len(table)} trials removed")
+        elif gone:
             notes.append(
                 f"{data.path / name}: {len(gone)} lines removed, without utterance: {gone[0]} ..."
             )
-    if data.trials and len(trials or []) < len(data.trials):
-        n_gone = len(data.trials) - len(trials or [])
-        notes.append(f"{data.path / 'trials'}: {n_gone} of {len(data.trials)} trials removed")
-    return tables, trials
+    return tables, notes
 
 
-def replace_files(path: Path, tables: Tables, trials: list[Trial] | None) -> list[str]:
+def replace_files(path: Path, tables: Tables) -> list[str]:
     """Put the mended files in place, the old ones in .backup; the names of those that changed."""
     beside, backup = path / f".fix.tmp.{os.getpid()}", path / ".backup"
     try:
-        write_data_dir(beside, tables, trials)
-        changed = [name for name in KNOWN if _content(path / name) != _content(beside / name)]
+        write_data_dir(beside, tables)
+        changed = [name for name in FILES if _content(path / name) != _content(beside / name)]
         for name in changed:
             if (path / name).exists():
                 backup.mkdir(exist_ok=True)
@@ -173,13 +98,13 @@ def main(
 ) -> None:  # fmt: skip
     if not (data_dir / "utt2spk").is_file():
         raise UserError(f"{data_dir}/utt2spk: is missing; is {data_dir} a data directory?")
-    notes: list[str] = []
-    tables = {
-        name: read_table_leniently(data_dir / name, notes)
-        for name in FILES
-        if name != "spk2utt" and is_there(data_dir / name)
-    }
-    data = DataDir(data_dir, tables, read_trials_leniently(data_dir / "trials", notes))
+    read = {name: table for name, table in read_tables(data_dir).items() if name != "spk2utt"}
+    mended: Counter[tuple[Path, str]] = Counter()
+    for problem in (problem for table in read.values() for problem in table.problems):
+        if problem.kind not in MENDED:
+            raise UserError(str(problem))
+        mended[problem.path, MENDED[problem.kind]] += 1
+    data = DataDir(data_dir, {name: table.rows for name, table in read.items()})
     reasons = incomplete_utterances(data, audio=check_audio)
     for utt, reason in reasons.items():
         print(f"{data_dir}: drop {utt}: {reason}", file=sys.stderr)
@@ -189,8 +114,9 @@ def main(
             f"{data_dir}: {len(reasons)} of {total} utterances are not complete (listed above); "
             f"correct the files, or drop them with --allow-drop {len(reasons)}; nothing was changed"
         )
-    mended = drop(data, reasons, notes)
-    changed = replace_files(data_dir, *mended)
+    tables, notes = drop(data, reasons)
+    changed = replace_files(data_dir, tables)
+    notes = [*(f"{path}: {count} {what}" for (path, what), count in mended.items()), *notes]
     _report(data_dir, notes, changed, reasons)
 
 

@@ -6,7 +6,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -78,50 +78,39 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class Long:
-    """Length of a list: `least` at least, or `exactly` so many."""
+class Condition:
+    """Condition for a value, and its meaning in words."""
 
-    least: int = 1
-    exactly: int | None = None
-
-    def allows(self, value: tuple[object, ...]) -> bool:
-        """Whether a list has an allowed length."""
-        n = len(value)
-        return n == self.exactly if self.exactly is not None else n >= self.least
-
-    def __str__(self) -> str:
-        n = self.exactly if self.exactly is not None else f"{self.least} or more"
-        return f"a list of {n} values"
-
-
-@dataclass(frozen=True)
-class Ascending:
-    """Order of a list: no value is below the one before."""
-
-    def allows(self, value: tuple[float, ...]) -> bool:
-        """Whether the values ascend."""
-        return list(value) == sorted(value)
-
-    def __str__(self) -> str:
-        return "the lower end first"
-
-
-@dataclass(frozen=True)
-class Matching:
-    """Words of a form: a regular expression, and its meaning."""
-
-    form: str
+    allows: Callable[[Any], bool]
     meaning: str
-
-    def allows(self, value: str) -> bool:
-        """Whether a word has the form."""
-        return re.fullmatch(self.form, value) is not None
 
     def __str__(self) -> str:
         return self.meaning
 
 
-Rule = Number | OneOf | Long | Ascending | Matching
+class Long(Condition):
+    """Length of a list: `least` at least, or `exactly` so many."""
+
+    def __init__(self, least: int = 1, exactly: int | None = None) -> None:
+        wanted = f"a list of {exactly or f'{least} or more'} values"
+        super().__init__(lambda v: len(v) == (exactly or max(least, len(v))), wanted)
+
+
+class Ascending(Condition):
+    """Order of a list: no value is below the one before."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda value: list(value) == sorted(value), "the lower end first")
+
+
+class Matching(Condition):
+    """Words of a form: a regular expression, and its meaning."""
+
+    def __init__(self, form: str, meaning: str) -> None:
+        super().__init__(lambda value: re.fullmatch(form, value) is not None, meaning)
+
+
+Rule = Number | OneOf | Condition
 
 Count = Annotated[int, Number(least=1)]
 Natural = Annotated[int, Number(least=0)]

@@ -23,7 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.commands import program
-from utils.datadir import DataDir, divide, load_data_dir, select, write_data_dir
+from utils.datadir import DataDir, divide, load_source, select, write_data_dir
 from utils.options import DataFolder
 
 
@@ -35,7 +35,7 @@ def split_data_dir(data: DataDir, n: int) -> int:
     beside = data.path / f"split{len(parts)}.tmp.{os.getpid()}"
     try:
         for number, part in enumerate(parts, start=1):
-            write_data_dir(beside / str(number), *select(data, part))
+            write_data_dir(beside / str(number), select(data, part))
         with _alone(data.path):
             if not _same(beside, target):
                 shutil.rmtree(target, ignore_errors=True)
@@ -69,7 +69,7 @@ def main(
 ) -> None:  # fmt: skip
     if n < 1:
         raise UserError(f"{n} parts are asked for; at least 1 is possible")
-    data = load_data_dir(data_dir, need=("utt2spk",), allow_segments=True)
+    data = load_source(data_dir)
     used = split_data_dir(data, n)
     if used < n:
         logging.info("%s: %d parts instead of %d: it has %d speakers", data_dir, used, n, used)

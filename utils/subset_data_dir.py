@@ -6,45 +6,54 @@ Trials whose utterance is left out go too.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils import datadir
 from utils.cli import UserError, run_program
 from utils.commands import program
-from utils.datadir import DataDir, load_data_dir, other_files, select, write_data_dir
+from utils.datadir import DataDir, derive_data_dir, draw, load_data_dir, select
 from utils.options import Seed, SourceFolder, TargetFolder
-from utils.tables import read_ids, sort_ids
+from utils.tables import read_map, sort_ids
 
 
-def choose(data: DataDir, how: str, count: int, seed: int) -> Sequence[str]:
-    """The utterances that an option of a number names."""
+def choose(data: DataDir, how: str, value: int | str, seed: int) -> Sequence[str]:
+    """The utterances that an option names."""
     utts = sort_ids(data.utt2spk)
-    if how == "n":
-        return datadir.draw(utts, count, seed, "utterance")
-    if how == "per-spk":
-        return datadir.draw_per_speaker(data, count, seed)
+    if how == "utt-list":
+        return listed(data.utt2spk, str(value), data)
+    if how == "spk-list":
+        return [utt for spk in listed(data.spk2utt, str(value), data) for utt in data.spk2utt[spk]]
+    value = int(value)
     if how == "speakers":
-        speakers = datadir.draw(data.spk2utt, count, seed, "speaker")
-        return datadir.utterances_of(data, speakers)
-    if how == "evenly":
-        return datadir.evenly(utts, count)
-    if not 1 <= count <= len(utts):
-        raise UserError(f"{count} utterances are asked for; {data.path} has {len(utts)}")
-    if how == "shortest":
-        return datadir.shortest(data, count)
-    return utts[:count] if how == "first" else utts[-count:]
+        speakers = draw(data.spk2utt, value, seed, "speaker")
+        return [utt for spk in speakers for utt in data.spk2utt[spk]]
+    if not 1 <= value <= len(utts) and (how != "per-spk" or value < 1):
+        raise UserError(f"{value} utterances are asked for; {data.path} has {len(utts)}")
+    match how:
+        case "n":
+            return draw(utts, value, seed, "utterance")
+        case "per-spk":
+            of_speakers = data.spk2utt.values()
+            chosen = [draw(of, min(value, len(of)), seed, "utterance") for of in of_speakers]
+            return [utt for of_speaker in chosen for utt in of_speaker]
+        case "evenly":  # as Kaldi's subset_data_dir.sh does
+            return [utts[index * len(utts) // value] for index in range(value)]
+        case "shortest":
+            return sorted(utts, key=(data.utt2dur or {}).__getitem__)[:value]
+    return utts[:value] if how == "first" else utts[-value:]
 
 
-def only(options: Mapping[str, object]) -> str:
-    """The option that was given; UserError where it is none, or several."""
-    given = [name for name, value in options.items() if value is not None]
-    if len(given) != 1:
-        raise UserError(f"give one of {', '.join(f'--{name}' for name in given or options)}")
-    return given[0]
+def listed(known: Collection[str], path: str, data: DataDir) -> list[str]:
+    """Ids in the first column of a file; UserError where the data directory lacks one."""
+    ids = list(read_map(path, rest_of_line=True))
+    if unknown := [name for name in ids if name not in known]:
+        raise UserError(
+            f"{path}: {len(unknown)} of {len(ids)} ids are not in {data.path} (first: {unknown[0]})"
+        )
+    return ids
 
 
 @program
@@ -71,32 +80,25 @@ def main(
     ] = None,
     seed: Seed = 0,
 ) -> None:  # fmt: skip
-    counts = {
+    options = {
         "n": n, "per-spk": per_spk, "speakers": speakers, "first": first, "last": last,
-        "shortest": shortest, "evenly": evenly,
+        "shortest": shortest, "evenly": evenly, "utt-list": utt_list, "spk-list": spk_list,
     }  # fmt: skip
-    how = only({**counts, "utt-list": utt_list, "spk-list": spk_list})
-    data = load_data_dir(source, need=("utt2spk",), allow_segments=True)
-    if target.resolve() == data.path.resolve():
-        raise UserError(f"{target}: is the source itself; give another folder")
-    chosen: Sequence[str]
-    if spk_list is not None:
-        chosen = datadir.utterances_of(data, read_ids(spk_list))
-    elif utt_list is not None:
-        chosen = datadir.known_utterances(data, read_ids(utt_list), utt_list)
-    else:
-        chosen = choose(data, how, counts[how] or 0, seed)
-    tables, trials = select(data, chosen)
-    write_data_dir(target, tables, trials)
+    given = {name: value for name, value in options.items() if value is not None}
+    if len(given) != 1:
+        raise UserError(f"give one of {', '.join(f'--{name}' for name in given or options)}")
+    need = ("utt2spk", "utt2dur") if shortest else ("utt2spk",)
+    data = load_data_dir(source, need=need, allow_segments=True)
+    ((how, value),) = given.items()
+    tables = select(data, choose(data, how, value, seed))
+    notes = derive_data_dir(target, tables, data)
     kept, names = tables["utt2spk"], set(tables["utt2spk"].values())
     print(
         f"{target}: {len(kept)} of {len(data.utt2spk)} utterances, "
         f"{len(names)} of {len(data.spk2utt)} speakers"
-        + (f", {len(trials or [])} of {len(data.trials)} trials" if data.trials else "")
-        + (f" (seed {seed})" if n or per_spk or speakers else "")
-    )
-    if others := other_files(data.path):
-        print(f"{target}: not carried over: {' '.join(others)}")
+        + (f", {len(tables.get('trials', []))} of {len(data.trials)} trials" if data.trials else "")
+        + (f" (seed {seed})" if n or per_spk or speakers else ""), *notes, sep="\n"
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -155,28 +155,46 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
     Blank lines at the end of the file are skipped. Raises UserError for a missing, unreadable,
     non-text (NUL byte, not UTF-8, byte-order mark) or CRLF file.
     """
+
+    def refuse(number: int, kind: str, message: str) -> None:
+        if kind != "end":
+            raise UserError(f"{path}:{number}: {message}")
+
+    return scan_lines(path, refuse)
+
+
+def scan_lines(path: StrPath, tell: Callable[[int, str, str], None]) -> Iterator[tuple[int, str]]:
+    """Yield the lines as `read_lines` does, and tell of each fault: its line, kind and message.
+
+    Only a file that is no text ends at the fault. UserError for one that cannot be read.
+    """
     blank: list[tuple[int, str]] = []
-    for number, line in _text_lines(path):
-        if line.strip(" \t"):
+    number, raw = 0, b"\n"
+    for number, raw in enumerate(_raw_lines(path), start=1):
+        if number == 1 and raw.startswith(BYTE_ORDER_MARK):
+            tell(number, "mark", ADVICE_FOR_MARK)
+            raw = raw.removeprefix(BYTE_ORDER_MARK)
+        line = raw.removesuffix(b"\n")
+        if line.endswith(b"\r"):
+            tell(number, "CRLF", f"Windows line end (CR LF); run: dos2unix {path}")
+            line = line.removesuffix(b"\r")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            tell(number, "unreadable", "not a text file (not UTF-8)")
+            return
+        if "\0" in text:
+            tell(number, "unreadable", "not a text file (it holds a NUL byte)")
+            return
+        if not text.strip(" \t"):
+            blank.append((number, text))
+            continue
+        if blank:
             yield from blank
             blank = []
-            yield number, line
-        else:
-            blank.append((number, line))
-
-
-def _text_lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(_raw_lines(path), start=1):
-        if number == 1 and line.startswith(BYTE_ORDER_MARK):
-            raise UserError(f"{path}:1: {ADVICE_FOR_MARK}")
-        if b"\0" in line:
-            raise UserError(f"{path}:{number}: not a text file (it holds a NUL byte)")
-        if line.endswith(b"\r"):
-            raise UserError(f"{path}:{number}: Windows line end (CR LF); run: dos2unix {path}")
-        try:
-            yield number, line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path}:{number}: not a text file (not UTF-8)") from error
+        yield number, text
+    if not raw.endswith(b"\n"):
+        tell(number, "end", "the last line has no line end")
 
 
 def _raw_lines(path: StrPath) -> Iterator[bytes]:
@@ -184,8 +202,7 @@ def _raw_lines(path: StrPath) -> Iterator[bytes]:
         raise UserError(f"{path}: {problem}")
     try:
         with Path(path).open("rb") as stream:
-            for line in stream:
-                yield line.removesuffix(b"\n")
+            yield from stream
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -218,28 +235,24 @@ def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _no_duplicate(path: StrPath, number: int, key: str, seen: Mapping[str, object]) -> None:
-    if key in seen:
-        raise UserError(f"{path}:{number}: {key} is listed twice; keep one line for it")
-
-
 def read_map(path: StrPath, *, rest_of_line: bool = False) -> dict[str, str]:
     """Read a two-column table such as utt2spk, in file order.
 
     With `rest_of_line` the value is everything after the key (wav.scp, text) and may be empty for
     `text`; without it, exactly two fields a line. Duplicate keys are an error.
     """
-    table: dict[str, str] = {}
     if rest_of_line:
-        for number, line in read_lines(path):
-            key, value = split_key(line)
-            if not key:
-                raise UserError(f"{path}:{number}: empty line")
-            _no_duplicate(path, number, key, table)
-            table[key] = value
-        return table
-    for number, (key, value) in read_rows(path, 2):
-        _no_duplicate(path, number, key, table)
+        return _without_duplicates(path, ((n, *split_key(line)) for n, line in read_lines(path)))
+    return _without_duplicates(path, ((n, *fields) for n, fields in read_rows(path, 2)))
+
+
+def _without_duplicates(path: StrPath, rows: Iterable[Any]) -> dict[str, Any]:
+    """Values by key, of rows (line number, key, value)."""
+    table: dict[str, Any] = {}
+    for number, key, value in rows:
+        if not key or key in table:
+            what = f"{key} is listed twice; keep one line for it" if key else "empty line"
+            raise UserError(f"{path}:{number}: {what}")
         table[key] = value
     return table
 
@@ -256,53 +269,37 @@ def read_headed(path: StrPath) -> dict[str, dict[str, str]]:
         raise UserError(
             f"{path}:1: no header, such as #utt and the names of columns; make it again"
         )
-    table: dict[str, dict[str, str]] = {}
-    for number, line in lines:
-        key, *values = line.split("\t")
-        if len(values) != len(columns):
-            raise UserError(
-                f"{path}:{number}: {1 + len(values)} fields where the header has {1 + len(columns)}"
-            )
-        _no_duplicate(path, number, key, table)
-        table[key] = dict(zip(columns, values, strict=True))
-    return table
+
+    def rows() -> Iterator[tuple[int, str, dict[str, str]]]:
+        for number, line in lines:
+            key, *values = line.split("\t")
+            if len(values) != len(columns):
+                found, wanted = 1 + len(values), 1 + len(columns)
+                raise UserError(f"{path}:{number}: {found} fields where the header has {wanted}")
+            yield number, key, dict(zip(columns, values, strict=True))
+
+    return _without_duplicates(path, rows())
 
 
 def read_id_lists(path: StrPath) -> dict[str, list[str]]:
     """Read a table of lists such as spk2utt: always lists, also for one id."""
-    table: dict[str, list[str]] = {}
-    for number, line in read_lines(path):
-        fields = split_fields(line)
-        if len(fields) < 2:
-            raise UserError(f"{path}:{number}: a key and at least one id are expected")
-        _no_duplicate(path, number, fields[0], table)
-        table[fields[0]] = fields[1:]
-    return table
+    rows = read_map(path, rest_of_line=True)
+    return {key: split_fields(value) for key, value in rows.items()}
 
 
-def read_ids(path: StrPath) -> list[str]:
-    """Read the first column of a list such as `enrolls`, in file order, without duplicates."""
-    ids: dict[str, None] = {}
-    for number, line in read_lines(path):
-        fields = split_fields(line)
-        if not fields:
-            raise UserError(f"{path}:{number}: empty line")
-        _no_duplicate(path, number, fields[0], ids)
-        ids[fields[0]] = None
-    return list(ids)
+def write_map(path: StrPath, table: Mapping[str, object], *, blanks: bool = False) -> None:
+    """Write `key value` lines sorted by key in C order (bytes), atomically.
 
-
-def _check_field(path: StrPath, text: str) -> str:
-    if not text or not {*text}.isdisjoint(" \t\r\n\0"):
-        raise UserError(f"{path}: {text!r} cannot be an id: ids have no blanks and are not empty")
-    return text
-
-
-def write_map(path: StrPath, table: Mapping[str, object]) -> None:
-    """Write `key value` lines sorted by key in C order (bytes), atomically."""
+    UserError for an empty key, and for one with blanks, unless it has several fields (`blanks`).
+    """
+    wrong = "\t\r\n\0" if blanks else " \t\r\n\0"
     with atomic_write(path) as stream:
         for key in sort_ids(table):
-            stream.write(f"{_check_field(path, key)} {table[key]}".rstrip() + "\n")
+            if not key or not {*key}.isdisjoint(wrong):
+                raise UserError(
+                    f"{path}: {key!r} cannot be an id: ids have no blanks, and are not empty"
+                )
+            stream.write(f"{key} {table[key]}".rstrip() + "\n")
 
 
 def write_id_lists(path: StrPath, table: Mapping[str, Sequence[str]]) -> None:
@@ -311,8 +308,8 @@ def write_id_lists(path: StrPath, table: Mapping[str, Sequence[str]]) -> None:
 
 
 def sort_ids(ids: Iterable[str]) -> list[str]:
-    """Sort as `LC_ALL=C sort` does: by the bytes of the UTF-8 text."""
-    return sorted(ids, key=lambda text: text.encode("utf-8"))
+    """Sort as `LC_ALL=C sort` does: UTF-8 sorts by its bytes as Unicode does by code points."""
+    return sorted(ids)
 
 
 def invert(utt2spk: Mapping[str, str]) -> dict[str, list[str]]:

@@ -1,28 +1,39 @@
 """Trial lists and score files: checked reading of all usual formats, joining, atomic writing."""
 
-import io
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 
-from utils.arrays import Bool, Fields, Float64, Int64, read_fields
+from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
-from utils.tables import StrPath, atomic_write, read_lines
+from utils.tables import (
+    BYTE_ORDER_MARK,
+    StrPath,
+    atomic_write,
+    read_bytes,
+    read_lines,
+    read_rows,
+)
 
 # ---- Trial lists and score files: checked reading, joining by id pair, atomic writing.
 #
 # Trials: `<enrol> <trial> target|nontarget`; scores: `<enrol> <trial> <score>`. Any run of blanks
-# or tabs separates fields. A line is one row, so row i stands on line i + 1. The readers work on
-# whole columns (950,000 rows in half a second): ids are kept as codes into a list of the distinct
-# names.
+# or tabs separates fields. A line is one row, so row i stands on line i + 1. The readers split a
+# file as a whole (pandas takes longer), and ids are kept as codes into a list of the distinct
+# names. A file of another form is read again line by line, for the message.
 
+T = TypeVar("T", str, bytes)
 _LABELS = (b"nontarget", b"target")
+_SIDES = ("enrol", "trial")
+_FIELD, _GAP = rb"[^\s\0]++", rb"[ \t]++"
+_ROWS = re.compile(rb"(?:[ \t]*+" + _GAP.join([_FIELD] * 3) + rb"[ \t]*+\n)++")
 
 logger = logging.getLogger(__name__)
 
@@ -43,18 +54,9 @@ class Ids(Sequence[str]):
         """Make ids of a column, unchanged if they are ids already."""
         if isinstance(column, Ids):
             return column
-        texts = list(column)
-        code = {name: i for i, name in enumerate(dict.fromkeys(texts))}
-        codes = np.fromiter(map(code.__getitem__, texts), np.int64, count=len(texts))
-        return cls(codes, list(code))
+        return cls(*_number(list(column)))
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Ids": ...
-    def __getitem__(self, index: int | slice) -> "str | Ids":
-        if isinstance(index, slice):
-            return Ids(self.codes[index], self.names)
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices
         return self.names[int(self.codes[index])]
 
     def __len__(self) -> int:
@@ -62,11 +64,6 @@ class Ids(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return map(self.names.__getitem__, self.codes.tolist())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +93,9 @@ class Scores:
 def read_trials(path: StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
     unknown label, a wrong number of fields, a file that is empty or no text)."""
-    fields = read_fields(path, 3)
-    target = _parse_labels(path, fields)
-    pairs = Trials(_ids(fields, 0), _ids(fields, 1), target)
+    enrol, trial, labels = _read_columns(path)
+    target = _parse_labels(path, labels)
+    pairs = Trials(_ids(enrol), _ids(trial), target)
     check_pairs_once(path, pairs, "listed")
     return pairs
 
@@ -106,9 +103,9 @@ def read_trials(path: StrPath) -> Trials:
 def read_scores(path: StrPath) -> Scores:
     """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
     score that is not a finite number, and the faults of `read_trials`)."""
-    fields = read_fields(path, 3)
-    values = _parse_scores(path, fields)
-    pairs = Scores(_ids(fields, 0), _ids(fields, 1), values)
+    enrol, trial, scores = _read_columns(path)
+    values = _parse_scores(path, scores)
+    pairs = Scores(_ids(enrol), _ids(trial), values)
     check_pairs_once(path, pairs, "scored")
     return pairs
 
@@ -125,7 +122,10 @@ def join_scores(
     A trial without a score is a UserError naming line and pair; scores of pairs that are not trials
     are left out with a warning that counts them.
     """
-    wanted, given = _shared_keys(trials, scores)
+    (enrol, given_enrol, _), (trial, given_trial, n) = (
+        _in_one_numbering(getattr(trials, side), getattr(scores, side)) for side in _SIDES
+    )
+    wanted, given = enrol * n + trial, given_enrol * n + given_trial
     order = np.argsort(given)
     place = np.searchsorted(given, wanted, sorter=order)
     row = order[np.minimum(place, len(given) - 1)]
@@ -137,14 +137,9 @@ def join_scores(
             f"{trials_path}:{i + 1}: no score for {trials.enrol[i]} {trials.trial[i]} in "
             f"{scores_path}" + (f" (nor for {more} more trials)" if more else "")
         )
-    if len(scores) > len(trials):
-        logger.warning(
-            "%s: %d of %d scores are for pairs that are not in %s; left out",
-            scores_path,
-            len(scores) - len(trials),
-            len(scores),
-            trials_path,
-        )
+    if more := len(scores) - len(trials):
+        where = f"for pairs that are not in {trials_path}; left out"
+        logger.warning("%s: %d of %d scores are %s", scores_path, more, len(scores), where)
     return scores.score[row]
 
 
@@ -154,7 +149,7 @@ def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
         return next(iter(parts.values()))
     enrol, trial = (
         Ids.of(chain.from_iterable(getattr(part, side) for part in parts.values()))
-        for side in ("enrol", "trial")
+        for side in _SIDES
     )
     merged = Scores(enrol, trial, np.concatenate([part.score for part in parts.values()]))
     check_pairs_once(" + ".join(map(str, parts)), merged, "scored")
@@ -163,8 +158,8 @@ def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
 
 def write_trials(path: StrPath, trials: Trials) -> None:
     """Write a trial list sorted in C order, atomically."""
-    labels = [_LABELS[code].decode() for code in trials.target.astype(int)]
-    _write(path, trials, labels, "listed")
+    labels = ("nontarget", "target")
+    _write(path, trials, [labels[right] for right in trials.target.tolist()], "listed")
 
 
 def write_scores(path: StrPath, scores: Scores) -> None:
@@ -189,41 +184,64 @@ def _write(path: StrPath, pairs: Trials | Scores, values: Sequence[str], verb: s
         stream.writelines(sorted(row.encode("utf-8") for row in rows))
 
 
-def _ids(fields: Fields, column: int) -> Ids:
-    codes, texts = fields.numbered(column)
-    return Ids(codes, [text.decode("utf-8") for text in texts])
+def _read_columns(path: StrPath) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """Columns of a table of three. UserError names the first line that is not so."""
+    content = read_bytes(path).rstrip(b" \t\n") + b"\n"
+    if _ROWS.fullmatch(content) and not content.startswith(BYTE_ORDER_MARK) and _is_utf8(content):
+        fields = content.split()
+        return fields[::3], fields[1::3], fields[2::3]
+    rows = 0
+    for rows, fields_of_row in read_rows(path, 3):
+        if " ".join(fields_of_row).split() != fields_of_row:
+            raise UserError(f"{path}:{rows}: a field holds a blank that is none: not text")
+    raise UserError(f"{path}:1: the file is empty")
 
 
-def _parse_labels(path: StrPath, fields: Fields) -> Bool:
-    codes, labels = fields.numbered(2)
-    wrong = np.array([label not in _LABELS for label in labels])
-    if wrong.any():
-        line = int(np.argmax(wrong[codes]))
-        label = labels[codes[line]].decode("utf-8")
-        raise UserError(f"{path}:{line + 1}: label {label} is neither target nor nontarget")
+def _is_utf8(content: bytes) -> bool:
+    try:
+        return content.isascii() or bool(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _ids(column: list[bytes]) -> Ids:
+    codes, names = _number(column)
+    return Ids(codes, [name.decode("utf-8") for name in names])
+
+
+def _number(column: Sequence[T]) -> tuple[Int64, list[T]]:
+    """Column as codes (n,) from 0, and the distinct values that they number."""
+    code = {value: i for i, value in enumerate(dict.fromkeys(column))}
+    return np.fromiter(map(code.__getitem__, column), np.int64, count=len(column)), list(code)
+
+
+def _parse_labels(path: StrPath, column: list[bytes]) -> Bool:
+    codes, labels = _number(column)
+    for code, label in enumerate(labels):
+        if label not in _LABELS:
+            line = int(np.argmax(codes == code)) + 1
+            raise UserError(
+                f"{path}:{line}: label {label.decode()} is neither target nor nontarget"
+            )
     return np.array([label == b"target" for label in labels])[codes]
 
 
-def _parse_scores(path: StrPath, fields: Fields) -> Float64:
-    """Numbers of the third column; UserError names the first that is none or not finite."""
-    texts = fields.texts(2)
-    try:
-        values = np.fromiter(map(float, texts), np.float64, count=len(texts))
-    except ValueError:
-        values = np.array([_number(text) for text in texts])
-    values[fields.rows_with(2, b"_")] = np.nan  # Python reads 1_000 as a number; nobody else does
-    finite = np.isfinite(values)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        raise UserError(f"{path}:{i + 1}: score {texts[i].decode()} is not a finite number")
+def _parse_scores(path: StrPath, column: list[bytes]) -> Float64:
+    """Numbers of a column; UserError names the first that is none or not finite."""
+    values = np.fromiter(map(_finite, column), np.float64, count=len(column))
+    if np.isnan(values).any():
+        i = int(np.argmax(np.isnan(values)))
+        raise UserError(f"{path}:{i + 1}: score {column[i].decode()} is not a finite number")
     return values
 
 
-def _number(text: bytes) -> float:
+def _finite(text: bytes) -> float:
+    """Number that a text stands for; NaN for any other. Python alone reads 1_000 as a number."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return math.nan
+    return value if math.isfinite(value) and b"_" not in text else math.nan
 
 
 def _keys(pairs: Trials | Scores) -> Int64:
@@ -248,20 +266,12 @@ def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
     )
 
 
-def _shared_keys(trials: Trials, scores: Scores) -> tuple[Int64, Int64]:
-    """Pair keys of trials and of scores in one numbering; -1 for a scored pair of unknown ids."""
-    enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
-    e = _recode(Ids.of(scores.enrol), enrol.names)
-    t = _recode(Ids.of(scores.trial), trial.names)
-    given = np.where((e < 0) | (t < 0), -1, e * len(trial.names) + t)
-    return _keys(trials), given
-
-
-def _recode(column: Ids, names: list[str]) -> Int64:
-    """Codes of a column in another list of names, -1 for a name that is not in it."""
-    code = {name: i for i, name in enumerate(names)}
-    table = np.array([code.get(name, -1) for name in column.names], np.int64)
-    return table[column.codes]
+def _in_one_numbering(one: Sequence[str], other: Sequence[str]) -> tuple[Int64, Int64, int]:
+    """Codes of two columns of ids in one list of names, and its length."""
+    first, second = Ids.of(one), Ids.of(other)
+    shared = Ids.of([*first.names, *second.names])
+    of_first, of_second = np.split(shared.codes, [len(first.names)])
+    return of_first[first.codes], of_second[second.codes], len(shared.names)
 
 
 # ---- Trials and scores in the formats of other toolkits.
@@ -282,11 +292,13 @@ COLUMNS = {  # possible names in a header
     "label": "label target key same is_target",
     "score": "score similarity llr",
 }
-FORMATS: dict[str, tuple[tuple[str, ...], ...]] = {  # meaning of each column in a line
-    "kaldi": (("enrol", "trial", "label"), ("enrol", "trial", "score")),
-    "speechbrain": (("enrol", "trial", "label", "score"),),
-    "voxceleb": (("label", "enrol", "trial"), ("label", "enrol", "trial", "score")),
-}
+_SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (  # of lines: format, and meaning of each column
+    ("kaldi", ("enrol", "trial", "label")),
+    ("kaldi", ("enrol", "trial", "score")),
+    ("speechbrain", ("enrol", "trial", "label", "score")),
+    ("voxceleb", ("label", "enrol", "trial")),
+    ("voxceleb", ("label", "enrol", "trial", "score")),
+)
 EXAMPLES = {
     "kaldi": "ann ann-01 target",
     "speechbrain": "ann ann-01 1 0.73",
@@ -296,13 +308,6 @@ EXAMPLES = {
 Row = dict[str, str]
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return np.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
 def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
     """Columns of a line, if it has that shape."""
     if len(shape) != len(values):
@@ -310,23 +315,16 @@ def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
     row = dict(zip(shape, values, strict=True))
     label = row.get("label", "target").lower()
     known = label in (("target", "nontarget") if kind == "kaldi" else LABELS)
-    right = known and ("score" not in row or _is_number(row["score"]))
+    right = known and not math.isnan(_finite(row.get("score", "0").encode()))
     return row if right and row["enrol"] and row["trial"] else None
 
 
-def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
+def _find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
     """Common format of all lines; UserError for none, and for more than one."""
-    if not lines:
-        raise UserError(f"{path}:1: the file is empty")
     if len(_header(lines[0][1])) > 1:
         return "csv"
     rows = [line.split() for _, line in lines]
-    found = [
-        name
-        for name, shapes in FORMATS.items()
-        for shape in shapes
-        if all(_fits(name, shape, row) for row in rows)
-    ]
+    found = [kind for kind, shape in _SHAPES if all(_fits(kind, shape, row) for row in rows)]
     if len(found) != 1:
         known = "; ".join(f"{name}: {EXAMPLES[name]}" for name in EXAMPLES)
         what = f"may be {' or '.join(found)}" if found else "is in no format that is known"
@@ -337,19 +335,19 @@ def find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
 def _header(line: str) -> dict[int, str]:
     """Positions of the columns that a header names."""
     known = {alias: name for name, aliases in COLUMNS.items() for alias in aliases.split()}
+    names = [name.strip().lower() for name in next(_split_csv([line]), [])]
+    return {i: known[name] for i, name in enumerate(names) if name in known}
+
+
+def _split_csv(lines: Sequence[str]) -> Iterator[list[str]]:
     import csv  # one format of many needs it
 
-    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
-    return {i: known[n.strip().lower()] for i, n in enumerate(names) if n.strip().lower() in known}
+    return csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))
 
 
-def _delimiter(line: str) -> str:
-    return max(",;\t", key=line.count)
-
-
-def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
+def _rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
     """Columns of all lines. UserError names the first line of another format."""
-    shapes = FORMATS.get(kind, ())
+    shapes = [shape for name, shape in _SHAPES if name == kind]
     if kind == "csv":
         header = _header(lines[0][1])
         if not {"enrol", "trial"} <= set(header.values()) or len(header) < 3:
@@ -358,13 +356,9 @@ def read_rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterat
                 f"{path}:{lines[0][0]}: the header names no enrol, trial and label or score; "
                 f"known names: {known}"
             )
-        text = "\n".join(line for _, line in lines)
-        import csv
-
-        found = csv.reader(io.StringIO(text), delimiter=_delimiter(lines[0][1]))
-        next(found)
+        _, *found = _split_csv([line for _, line in lines])
         fields = [[row[i] if i < len(row) else "" for i in header] for row in found]
-        shapes, lines = (tuple(header.values()),), lines[1:]
+        shapes, lines = [tuple(header.values())], lines[1:]
     else:
         fields = [line.split() for _, line in lines]
     shape = next((s for s in shapes if fields and _fits(kind, s, fields[0])), shapes[0])
@@ -381,16 +375,19 @@ def guess_format(path: Path) -> str:
     report the fault (`utils.trials`)."""
     try:
         lines = _lines(path)
-        fields = lines[0][1].split() if lines else []
-        if any(_fits("kaldi", shape, fields) for shape in FORMATS["kaldi"]):
+        first = lines[0][1].split()
+        if any(_fits(kind, shape, first) for kind, shape in _SHAPES if kind == "kaldi"):
             return "kaldi"
-        return find_format(path, lines)
+        return _find_format(path, lines)
     except UserError:
         return "kaldi"
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
-    return [(number, line.rstrip("\n")) for number, line in read_lines(path) if line.strip()]
+    lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+    if not lines:
+        raise UserError(f"{path}:1: the file is empty")
+    return lines
 
 
 def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores | None]:
@@ -400,8 +397,8 @@ def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores
     duplicate pair.
     """
     lines = _lines(path)
-    kind = find_format(path, lines) if kind == "auto" else kind
-    rows = list(read_rows(path, lines, kind))
+    kind = _find_format(path, lines) if kind == "auto" else kind
+    rows = list(_rows(path, lines, kind))
     enrol, trial = ([row[name] for row in rows] for name in ("enrol", "trial"))
     trials = scores = None
     if all("label" in row for row in rows):

@@ -17,31 +17,23 @@ from utils.cli import run_program
 from utils.commands import program
 from utils.datachecks import FILES, Problem, validate_data_dir
 
-ALWAYS = ("utt2spk", "spk2utt")
 
-
-def report(problems: Sequence[Problem], most: int) -> list[str]:
-    """One line a problem, errors first; of a kind in one file at most `most` and how many more."""
+def tell(data: str, problems: Sequence[Problem], most: int) -> bool:
+    """Tell what is wrong with one, errors first, and whether it is valid; of a kind in one file at
+    most `most` lines, and how many more."""
     groups: dict[tuple[bool, Path, str], list[Problem]] = {}
     for problem in sorted(problems, key=lambda problem: not problem.fatal):
         groups.setdefault((problem.fatal, problem.path, problem.kind), []).append(problem)
-    lines: list[str] = []
-    for (fatal, _, kind), alike in groups.items():
+    for (fatal, path, kind), alike in groups.items():
         word = "error" if fatal else "warning"
-        lines += [f"{word}: {problem}" for problem in alike[:most]]
+        for problem in alike[:most]:
+            print(f"{word}: {problem}", file=sys.stderr)
         if len(alike) > most:
-            lines.append(f"{word}: {alike[0].path}: {len(alike) - most} more of this kind ({kind})")
-    return lines
-
-
-def tell(data: str, problems: Sequence[Problem], most: int) -> bool:
-    """Tell what is wrong with one; whether it is valid."""
-    for line in report(problems, most):
-        print(line, file=sys.stderr)
+            more = f"{len(alike) - most} more of this kind ({kind})"
+            print(f"{word}: {path}: {more}", file=sys.stderr)
     n_errors = sum(problem.fatal for problem in problems)
-    n_warnings = len(problems) - n_errors
     state = "valid" if n_errors == 0 else "not valid"
-    print(f"{data}: {state}: {n_errors} errors, {n_warnings} warnings")
+    print(f"{data}: {state}: {n_errors} errors, {len(problems) - n_errors} warnings")
     return n_errors == 0
 
 
@@ -53,7 +45,7 @@ def main(
     no_audio: Annotated[bool, "Do not open the audio files"] = False,
     need: Annotated[
         Sequence[str], "A further file that must be there, such as text, spk2gender or trials; may "
-        "be given again", "FILE", (*FILES, "trials"),
+        "be given again", "FILE", (*FILES,),
     ] = (),
     models: Annotated[
         str | None, "The data directory of the speakers whom trials may name (left out: "
@@ -61,12 +53,10 @@ def main(
     ] = None,
     most: Annotated[int, "The number of faults of a kind that are shown of a file", "N"] = 20,
 ) -> int:  # fmt: skip
-    wav = () if no_wav else ("wav.scp",)
+    wanted = (*(() if no_wav else ("wav.scp",)), "utt2spk", "spk2utt", *need)
     valid = True
     for path in data:
-        problems = validate_data_dir(
-            path, need=(*wav, *ALWAYS, *need), audio=not no_audio, models=models
-        )  # fmt: skip
+        problems = validate_data_dir(path, need=wanted, audio=not no_audio, models=models)
         valid = tell(path, problems, most) and valid
     return 0 if valid else 2
 

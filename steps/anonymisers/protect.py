@@ -16,7 +16,7 @@ from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
 
 # Tables that stay true of protected speech; features and voice activity of the original do not.
-KEPT = ("utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls")
+KEPT = ["utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls", "trials"]
 
 
 _ROUNDED = 0.02  # seconds of rounding allowed in utt2dur
@@ -113,12 +113,12 @@ def write_protected(
         (out / name).unlink(missing_ok=True)
         if table:
             write_map(out / name, table)
-    tables, trials = select(data, result.files.keys())
+    tables = select(data, result.files.keys())
     kept = {name: dict(table) for name, table in tables.items() if name in KEPT}
     for utt, told in kept.get("utt2dur", {}).items():  # unchanged, unless its length differs
         if abs(float(told) - result.seconds[utt]) > _ROUNDED:
             kept["utt2dur"][utt] = f"{result.seconds[utt]:.4f}"
-    write_data_dir(out, {**kept, "wav.scp": result.files}, trials)
+    write_data_dir(out, {**kept, "wav.scp": result.files})
 
 
 def write_pseudo(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:

@@ -23,11 +23,9 @@ from steps.speaker.vectors import (
 )
 from utils.archives import (
     read_counts,
-    read_matrix_file,
-    read_vector_file,
+    read_object,
     read_vectors,
-    write_matrix_file,
-    write_vector_file,
+    write_object,
 )
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
@@ -233,8 +231,8 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
     (folder / "plda").unlink(missing_ok=True)
     dim = len(backend.mean)
     offset = backend.transform[:, dim:].sum(axis=1, keepdims=True)
-    write_vector_file(folder / "mean.vec", backend.mean)
-    write_matrix_file(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
+    write_object(folder / "mean.vec", backend.mean)
+    write_object(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
     write_plda(folder / "plda", backend.plda)
 
 
@@ -288,8 +286,8 @@ def read_backend(name: str) -> PldaBackend:
                 f"{name}: no {part} there; a back end is a folder that steps/train_backend.py "
                 "wrote, or cosine"
             )
-    mean = read_vector_file(folder / "mean.vec")
-    transform = read_matrix_file(folder / "transform.mat")
+    mean = read_object(folder / "mean.vec", 1)
+    transform = read_object(folder / "transform.mat", 2)
     plda = read_plda(folder / "plda")
     if transform.shape[1] not in (len(mean), len(mean) + 1) or len(transform) != len(plda.mean):
         raise UserError(
