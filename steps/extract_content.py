@@ -24,13 +24,12 @@ from utils.options import DataFolder, OutFolder, Seed
 def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu"
 ) -> None:
-    from steps.synthesis.registry import find_content_structure
+    from steps.synthesis.base import find_structure
     from steps.training.settings import read_config
     from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.registry import load
 
-    config = read_config(load(find_content_structure(conf).config), conf)
+    config = read_config(find_structure(conf, on_content=True).settings, conf)
     data = load_data_dir(data_dir)
 
     from steps.synthesis.content import Finder, write_contents

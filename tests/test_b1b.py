@@ -27,16 +27,20 @@ from steps.synthesis.b1b import (
     sinc_filters,
     upsample,
 )
-from steps.synthesis.gan import (
+from steps.synthesis.base import load_synthesiser
+from steps.synthesis.training import (
+    B1bTrainer,
+    CropMaker,
     Discriminators,
+    Judgement,
     LogPowerLoss,
-    Verdict,
+    PoolVoices,
+    TrainingSpeech,
     adversarial_loss,
     discriminator_loss,
     feature_loss,
+    train_synthesiser,
 )
-from steps.synthesis.registry import load_synthesiser
-from steps.synthesis.training import B1bTrainer, BatchMaker, Voices, train_b1b
 from steps.synthesis.world import analyse
 from steps.train_synthesiser import main
 from steps.training.settings import read_config
@@ -220,9 +224,9 @@ def test_shapes_of_verdicts() -> None:
 
 
 def test_adversarial_losses_by_hand() -> None:
-    def verdict(*scores: float) -> list[Verdict]:
+    def verdict(*scores: float) -> list[Judgement]:
         values = torch.tensor([scores], dtype=torch.float32)
-        return [Verdict(values, (values * 2, values)), Verdict(values, (values,))]
+        return [Judgement(values, (values * 2, values)), Judgement(values, (values,))]
 
     assert float(discriminator_loss(verdict(1, 1), verdict(0, 0))) == 0
     assert float(discriminator_loss(verdict(0, 1), verdict(2, 0))) == pytest.approx(2 * (0.5 + 2))
@@ -239,20 +243,20 @@ def test_the_spectral_loss_is_of_log_power() -> None:
     assert np.isfinite(float(loss(torch.zeros_like(right), right)))
 
 
-def make_trainer(pool: Path) -> tuple[B1bTrainer, BatchMaker]:
-    config = settings()
+def make_trainer(pool: Path) -> tuple[B1bTrainer, CropMaker]:
     audio = audio_of(pool)
-    voices = Voices.load(pool, audio)
+    speech = TrainingSpeech(audio, PoolVoices.load(pool, audio), settings(), 0)
+    trainer = B1bTrainer(speech, audio.speakers, [])
     ones = np.ones(8 + N_XVECTOR + 1)
-    make = BatchMaker(audio, voices, config, 0)
-    return B1bTrainer(config, 0, "cpu", make, None, N_XVECTOR, (0 * ones, ones)), make
+    trainer.network.set_statistics(0 * ones, ones)
+    return trainer, trainer.make
 
 
 @pytest.mark.slow
 def test_every_parameter_has_a_finite_gradient(pool: Path) -> None:
     trainer, make = make_trainer(pool)
     batch = make(0)
-    right = torch.from_numpy(batch.right)
+    right = batch["right"]
     made = trainer.say(batch, "test")
     assert made.shape == right.shape == (2, 16 * 160)
     judge = trainer.discriminators.eval()  # else each look changes the spectral norms a little
@@ -278,7 +282,7 @@ def test_training_lowers_the_spectral_loss(pool: Path) -> None:
     for group in trainer.optimiser.param_groups:
         group["lr"] = 1e-2
     batch = make(0)
-    right = torch.from_numpy(batch.right)
+    right = batch["right"]
     losses = []
     for step in range(12):
         losses.append(float(trainer.generator_loss(trainer.say(batch, "x"), right)[1].detach()))
@@ -336,9 +340,10 @@ def test_a_resumed_training_ends_with_the_same_bits(
     (out / "checkpoints/step-00000002.pt").unlink()  # as if killed after step 1
     (out / "final.pt").unlink()
     audio = audio_of(pool)
-    train_b1b(settings(), audio, pool, out, seed=0)
+    train_synthesiser(B1bSynthesiser, settings(), audio, pool, out, seed=0)
     assert_same_network(trained, out)
-    refuses("other settings, seed or data", train_b1b, settings(), audio, pool, out, seed=1)
+    again = (B1bSynthesiser, settings(), audio, pool, out)
+    refuses("other settings, seed or data", train_synthesiser, *again, seed=1)
 
 
 @pytest.mark.parametrize("n_samples", [1600, 4801, 7999])

@@ -28,7 +28,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck, bottleneck_training
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target
+from steps.synthesis.base import Target, load_synthesiser
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -45,7 +45,7 @@ from steps.synthesis.f0 import (
     transform_quantised,
     write_f0_stats,
 )
-from steps.synthesis.registry import load_synthesiser
+from steps.synthesis.training import train_synthesiser
 from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from steps.training.settings import read_config
@@ -88,7 +88,8 @@ def settings(steps: int = 12) -> BnConfig:
 
 
 def train(pool: Path, out: Path, config: BnConfig, seed: int = 0, onto: Path | None = None) -> None:
-    bottleneck_training.train_bn(config, audio_of(pool), pool, out, seed=seed, onto=onto)
+    given = {"onto": onto} if onto else {}
+    train_synthesiser(BnSynthesiser, config, audio_of(pool), pool, out, seed=seed, **given)
 
 
 @pytest.fixture(scope="module")

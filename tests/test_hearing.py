@@ -11,9 +11,9 @@ from test_nsf import pool
 
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
 from steps.content.units import load_ear, read_weights
-from steps.synthesis import bottleneck_hearing, bottleneck_training
+from steps.synthesis import bottleneck_training
 from steps.synthesis.bottleneck import BnConfig, BnHearing
-from steps.synthesis.bottleneck_hearing import WorldVoice, metric_of
+from steps.synthesis.bottleneck_training import WorldVoice, metric_of
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from tests.making import assert_same_network, stopped_at, voice
@@ -40,7 +40,7 @@ def heard(steps: int = 12, weight: float = 3.0) -> BnConfig:
 
 @pytest.fixture(autouse=True)
 def no_ear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bottleneck_hearing, "load_ear", lambda name, device: BandsEar())
+    monkeypatch.setattr(bottleneck_training, "load_ear", lambda name, device: BandsEar())
 
 
 @needs_wheel

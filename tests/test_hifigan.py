@@ -10,17 +10,16 @@ from test_bn import Bands, no_recogniser, target
 from test_nsf import N_XVECTOR, pool
 
 from steps.content.units import UnitSettings
-from steps.synthesis import bottleneck_training, hifigan
+from steps.synthesis import bottleneck, training
 from steps.synthesis.b1b import DiscriminatorConfig
-from steps.synthesis.hifigan import (
+from steps.synthesis.base import load_synthesiser
+from steps.synthesis.bottleneck import (
     Hifigan,
     HifiganConfig,
     HifiganNetwork,
     HifiganSynthesiser,
     HifiganTraining,
-    train_hifigan,
 )
-from steps.synthesis.registry import load_synthesiser
 from steps.training.audio import hold_out
 from steps.training.settings import read_config
 from tests.making import audio_of, voice
@@ -44,8 +43,10 @@ def settings(steps: int) -> HifiganConfig:
 
 @pytest.fixture
 def trained(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(bottleneck_training, "hold_out", partial(hold_out, share=0.4))
-    train_hifigan(settings(12), audio_of(pool), pool, tmp_path, seed=0)
+    monkeypatch.setattr(training, "hold_out", partial(hold_out, share=0.4))
+    training.train_synthesiser(
+        HifiganSynthesiser, settings(12), audio_of(pool), pool, tmp_path, seed=0
+    )
     return tmp_path
 
 
@@ -62,10 +63,10 @@ def test_the_published_sizes() -> None:
 def test_blocks_have_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     network = Hifigan(settings(1), Bands.width, N_XVECTOR)
-    synthesiser = HifiganSynthesiser(network, Bands())
+    synthesiser = HifiganSynthesiser(settings(1), network)
     wave = voice(2.0, 120, 550)
     whole = synthesiser.convert(wave, target(), lambda f0: f0)
-    monkeypatch.setattr(hifigan, "BLOCK", 30)
+    monkeypatch.setattr(bottleneck, "BLOCK", 30)
     apart = synthesiser.convert(wave, target(), lambda f0: f0)
     assert len(whole) == len(wave)
     assert np.abs(whole - apart).max() < 1e-4 * np.abs(whole).max()

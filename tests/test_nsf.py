@@ -19,19 +19,25 @@ from steps.synthesis.content import (
     extract_content,
     warp_matrix,
 )
-from steps.synthesis.gan import SpectralLoss
 from steps.synthesis.trained import (
-    AugmentConfig,
-    NetworkConfig,
+    NsfAugmentation,
     NsfConfig,
+    NsfLayers,
     NsfNetwork,
     NsfSynthesiser,
-    TrainingConfig,
+    NsfTraining,
     apply_filters,
     filter_basis,
     pulse_train,
 )
-from steps.synthesis.training import Adversary, BatchMaker, NsfTrainer, Voices, train_nsf
+from steps.synthesis.training import (
+    Adversary,
+    NsfTrainer,
+    PoolVoices,
+    SpectralLoss,
+    TrainingSpeech,
+    train_synthesiser,
+)
 from steps.synthesis.world import analyse, extract_f0
 from steps.training.audio import load_training_audio
 from steps.training.settings import read_config
@@ -48,7 +54,7 @@ some_target = partial(making.some_target, N_XVECTOR)
 
 
 def settings(bottleneck: int = 0, adversary: float = 0.0) -> NsfConfig:
-    small = NetworkConfig(
+    small = NsfLayers(
         channels=24,
         dilations=(1, 2),
         condition=8,
@@ -57,9 +63,9 @@ def settings(bottleneck: int = 0, adversary: float = 0.0) -> NsfConfig:
         bottleneck=bottleneck,
         encoder_channels=16,
     )
-    plan = TrainingConfig(steps=30, batch=4, crop_seconds=0.5, learning_rate=1e-2, valid_every=15)
+    plan = NsfTraining(steps=30, batch=4, crop_seconds=0.5, learning_rate=1e-2, valid_every=15)
     plan = replace(plan, checkpoint_every=10)
-    return NsfConfig("nsf", plan, network=small, augmentation=AugmentConfig(adversary=adversary))
+    return NsfConfig("nsf", plan, network=small, augmentation=NsfAugmentation(adversary=adversary))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +76,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(pool: Path, out: Path, config: NsfConfig, seed: int = 0) -> None:
-    train_nsf(config, audio_of(pool), pool, out, seed=seed)
+    train_synthesiser(NsfSynthesiser, config, audio_of(pool), pool, out, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +183,10 @@ def test_the_adversary_learns_and_what_it_looks_at_is_driven_away() -> None:
 @pytest.mark.slow
 def test_training_lowers_the_loss(pool: Path) -> None:
     audio = audio_of(pool)
-    voices, config = Voices.load(pool, audio), settings()
-    make = BatchMaker(audio, voices, config, 0)
-    trainer = NsfTrainer(config, 0, "cpu", make, make(1000))
+    speech = TrainingSpeech(audio, PoolVoices.load(pool, audio), settings(), 0)
+    trainer = NsfTrainer(speech, audio.speakers, [])
+    make = trainer.make
+    trainer.valid = make(1000)
     before = trainer.validate()["valid_log_mel"]
     for step in range(30):
         trainer.update(step, make(step))
@@ -286,7 +293,7 @@ def test_foreign_xvectors_are_refused(trained: Path) -> None:
 def test_missing_and_foreign_folders_are_refused(trained: Path, tmp_path: Path) -> None:
     refuses(r"no synthesiser\.yaml there", NsfSynthesiser.load, tmp_path)
     (tmp_path / "synthesiser.yaml").write_text((trained / "synthesiser.yaml").read_text())
-    torch.save(NsfNetwork(NetworkConfig(), 20, 4).state_dict(), tmp_path / "final.pt")
+    torch.save(NsfNetwork(NsfLayers(), 20, 4).state_dict(), tmp_path / "final.pt")
     refuses("not the weights", NsfSynthesiser.load, tmp_path)
 
 
@@ -297,7 +304,7 @@ def test_a_pool_of_other_data_is_refused(pool: Path, tmp_path: Path) -> None:
     audio = load_training_audio(
         wav, {"s0-9": "s0", "s1-1": "s1"}, cache_gb=1.0, minimum_seconds=0.5
     )
-    refuses("s0-9 is not in it", Voices.load, pool, audio)
+    refuses("s0-9 is not in it", PoolVoices.load, pool, audio)
 
 
 @pytest.mark.parametrize(
