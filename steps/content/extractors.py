@@ -17,8 +17,8 @@ from utils.registry import find
 
 # Values for <...>, and the device, are arguments.
 EXTRACTORS = {
-    "moonshine": "steps.content.extractors:Moonshine",
-    "hub:<model>:<layer>": "steps.content.extractors:Hub",
+    "moonshine": "steps.content.extractors:MoonshineContent",
+    "hub:<model>:<layer>": "steps.content.extractors:HubContent",
     "cepstra": "steps.synthesis.content:Cepstra",
 }
 LONGEST = 20.0  # seconds given to an encoder at once
@@ -26,21 +26,17 @@ _OVERLAP = 2.0  # seconds of context on either side of longer speech
 _HUB_HOP, _HUB_FIELD = 320, 400  # samples of the convolutions of HuBERT, WavLM and wav2vec 2.0
 
 
-class Frames(Protocol):
+class ContentLayout(Protocol):
     """Layout of content. width: values a frame. hop, first: samples (16 kHz) between the middles of
     two frames, and before that of the first. digest: of the weights that made it."""
 
-    @property
-    def width(self) -> int: ...
-    @property
-    def hop(self) -> int: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
+    width: int
+    hop: int
+    first: int
+    digest: str
 
 
-class ContentExtractor(Frames, Protocol):
+class ContentExtractor(ContentLayout, Protocol):
     """Encoder of content."""
 
     def __call__(self, wave: Float64) -> Float32:
@@ -48,7 +44,7 @@ class ContentExtractor(Frames, Protocol):
         ...
 
 
-class Moonshine:
+class MoonshineContent:
     """Last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
 
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
@@ -70,7 +66,7 @@ class Moonshine:
         return self._encode(wave)
 
 
-class Hub:
+class HubContent:
     """Hidden layer (0: output of the convolutions) of a model of the Hugging Face hub, or of a
     folder of one."""
 
@@ -130,7 +126,7 @@ def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
     return extractor
 
 
-def at_frames(content: Float32, of: Frames, n_frames: int, hop: int) -> Float32:
+def at_frames(content: Float32, of: ContentLayout, n_frames: int, hop: int) -> Float32:
     """Interpolate content (T, d) to frames whose middles are at hop t samples: (n_frames, d).
 
     It is constant before the first and after the last; without any frame it is 0.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from steps.content.extractors import Hub
+from steps.content.extractors import HubContent
 from steps.training.weights import fill_network
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -34,7 +34,7 @@ class UnitSettings:
     levels: Annotated[int, Number(least=3, most=255, odd=True)] = 5
 
 
-class Units(nn.Module):
+class PlainUnits(nn.Module):
     """Content (B, d, T) unchanged. width: output values of a frame."""
 
     def __init__(self, width: int) -> None:
@@ -49,7 +49,7 @@ class Units(nn.Module):
         """Fit to frames (M, d) the part that the network does not train; here nothing."""
 
 
-class KMeansUnits(Units):
+class KMeansUnits(PlainUnits):
     """Nearest of n centres in place of each frame."""
 
     centres: Tensor
@@ -74,7 +74,7 @@ class KMeansUnits(Units):
         self.centres.copy_(torch.from_numpy(found.fit(frames).cluster_centers_))
 
 
-class ScalarUnits(Units):
+class ScalarUnits(PlainUnits):
     """Values of a projection, bounded and rounded; the gradient passes."""
 
     def __init__(self, n_content: int, values: int, levels: int) -> None:
@@ -97,14 +97,14 @@ def quantise(values: Tensor, n_levels: int) -> Tensor:
     return bounded + (torch.round(bounded * half) / half - bounded).detach()
 
 
-def make_units(settings: UnitSettings, n_content: int) -> Units:
+def make_units(settings: UnitSettings, n_content: int) -> PlainUnits:
     """Make units for content of n_content values a frame."""
     match settings.kind:
         case "kmeans":
             return KMeansUnits(n_content, settings.n)
         case "scalar":
             return ScalarUnits(n_content, settings.values, settings.levels)
-    return Units(n_content)
+    return PlainUnits(n_content)
 
 
 # ---- Encoders of content with a gradient, for training by ear.
@@ -124,7 +124,7 @@ _GROUPNORM = {"/groupnorm/Mul_output_0": "weight", "/groupnorm/Add_output_0": "b
 
 
 class MoonshineEar(nn.Module):
-    """Encoder of `extractors.Moonshine`, whose weights are frozen."""
+    """Encoder of `extractors.MoonshineContent`, whose weights are frozen."""
 
     def __init__(self, device: str = "cpu") -> None:
         """Raise a UserError if the recogniser is not installed, or has another structure."""
@@ -146,12 +146,12 @@ class MoonshineEar(nn.Module):
 
 
 class HubEar(nn.Module):
-    """Encoder of `extractors.Hub`, whose weights are frozen."""
+    """Encoder of `extractors.HubContent`, whose weights are frozen."""
 
     def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
-        """Raise a UserError as `extractors.Hub` does."""
+        """Raise a UserError as `extractors.HubContent` does."""
         super().__init__()
-        found = Hub(model, layer, device)
+        found = HubContent(model, layer, device)
         self._model, self._layer = found.model, found.layer
         self.eval().requires_grad_(False)
 

@@ -1,7 +1,7 @@
 """Speech from a recogniser's content, F0 and an x-vector, by way of WORLD or by HiFi-GAN."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -551,22 +551,24 @@ _ENDS = 7  # samples of the first and the last convolution
 
 
 class ResidualBlock(nn.Module):
-    """Residual block on (B, C, n): for each dilation a convolution with it and one without."""
+    """Residual block on (B, C, n): for each dilation a convolution with it and one without.
+
+    names: of the two lists of layers. norm: of their weights.
+    """
+
+    names = ("dilated", "plain")
+    norm: Callable[[nn.Module], nn.Module] = staticmethod(weight_norm)
 
     def __init__(self, channels: int, kernel: int, dilations: Sequence[int]) -> None:
         super().__init__()
-        self.dilated, self.plain = (
-            nn.ModuleList(
-                weight_norm(nn.Conv1d(channels, channels, kernel, dilation=d, padding="same"))
-                for d in of
-            )
-            for of in (dilations, [1] * len(dilations))
-        )
+        for name, of in zip(self.names, (dilations, [1] * len(dilations)), strict=True):
+            layers = [nn.Conv1d(channels, channels, kernel, dilation=d, padding="same") for d in of]
+            setattr(self, name, nn.ModuleList(map(self.norm, layers)))
 
     def forward(self, x: Tensor) -> Tensor:
-        for dilated, plain in zip(self.dilated, self.plain, strict=True):
-            hidden = dilated(functional.leaky_relu(x, _SLOPE))
-            x = x + plain(functional.leaky_relu(hidden, _SLOPE))
+        for first, second in zip(*(getattr(self, name) for name in self.names), strict=True):
+            hidden = first(functional.leaky_relu(x, _SLOPE))
+            x = x + second(functional.leaky_relu(hidden, _SLOPE))
         return x
 
 

@@ -29,7 +29,7 @@ from steps.synthesis.bottleneck import (
     mean_level,
     shaped,
 )
-from steps.synthesis.content import Contents, open_contents
+from steps.synthesis.content import Finder, SpeechContents, Stored, wanted_content
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.training import (
@@ -70,7 +70,7 @@ _LOUD_ABOVE_SILENCE = 8.0  # log power; below it there is no speech
 class ContentSpeech(TrainingSpeech):
     """Utterances with their content and frames of 5 ms."""
 
-    contents: Contents
+    contents: SpeechContents
 
     def content(self, utt: str, n_frames: int, *, warped: bool) -> Float32:
         """Content (n_frames, d) at the frames of WORLD."""
@@ -407,7 +407,12 @@ class ContentTrainer(SynthesiserTrainer):
 
     def prepare(self) -> None:
         voices, audio, config = self.speech.voices, self.speech.audio, self.config
-        contents = open_contents(self.content, audio, config, self.seed, self.device)
+        wanted = wanted_content(config, self.seed)
+        contents = (
+            Finder(audio, wanted, self.device, self.plan.cache_gb)
+            if self.content is None
+            else Stored(self.content, wanted, audio.lengths)
+        )
         speech = ContentSpeech(**vars(self.speech), contents=contents)
         digest, n_xvector = contents.of.digest, voices.matrix(self.speakers).shape[1]
         self.draw_weights("bn-weights")

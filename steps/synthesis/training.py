@@ -27,6 +27,7 @@ from steps.synthesis.trained import (
     render,
     unit_length,
 )
+from steps.synthesis.voices import check_files
 from steps.synthesis.world import HOP, WorldFrames, unpack
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
@@ -59,16 +60,16 @@ class PoolVoices:
     @classmethod
     def load(cls, folder: StrPath, audio: TrainingAudio) -> "PoolVoices":
         """Voices of a pool; UserError where it lacks a speaker or an utterance of the audio."""
-        path = Path(folder) / "world.scp"
-        if not path.is_file():
-            raise UserError(f"{path}: is missing; make it with steps/make_voice_pool.py")
-        frames = ObjectReader(path)
+        check_files(Path(folder), ("world.scp",), "make_voice_pool.py")
+        frames = ObjectReader(Path(folder) / "world.scp")
         xvectors = read_xvectors(folder, "spk_xvector")
         for speaker, utts in audio.spk2utt.items():
             if speaker not in xvectors:
                 raise UserError(f"{Path(folder) / 'spk_xvector.scp'}: {speaker} is not in it")
             if missing := [utt for utt in utts if utt not in frames]:
-                raise UserError(f"{path}: {missing[0]} is not in it; make the pool of this data")
+                raise UserError(
+                    f"{frames.path}: {missing[0]} is not in it; make the pool of this data"
+                )
         unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
         return cls(frames, unit)
 
