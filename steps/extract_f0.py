@@ -25,7 +25,9 @@ def main(
     from steps.synthesis.world import extract_f0
 
     limits = f0_limits(f0_floor, f0_ceiling)
-    measure(data, out / "f0", limits, allow_loss, "contours", extract_f0)
+    measure(
+        data, out / "f0", allow_loss, "contours, {} frames", lambda wave: extract_f0(wave, limits)
+    )
 
 
 if __name__ == "__main__":

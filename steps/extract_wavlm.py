@@ -18,7 +18,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Device
+from steps.options import Device, measure
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
@@ -30,10 +30,10 @@ def main(
     wavlm: Annotated[str | None, "The file of WavLM's weights (wavlm_large.pth)", "FILE"] = None,
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
+    from steps.synthesis.voices import write_speakers
     from utils.archives import ObjectReader
-    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.tables import atomic_write, invert, is_there, write_id_lists, write_map
+    from utils.tables import atomic_write, is_there
 
     data = load_data_dir(data_dir)
     if data.spk2gender is None:
@@ -41,29 +41,19 @@ def main(
     if is_there(out / "world.scp"):
         raise UserError(f"{out}: holds a pool of WORLD frames; take another folder")
     from steps.synthesis.wavlm import WAVLM_URL, WEIGHTS, WavLMFeatures, fetch, trim
-    from steps.synthesis.world import measure_all
     from steps.training.weights import check_device
 
     check_device(device)
     file = fetch("--wavlm", wavlm, WAVLM_URL, None)
-    features = WavLMFeatures.load(file.path, device)
-    result = measure_all(
-        data.wav,
-        lambda wave: features.extract(trim(wave)).astype(float),
-        out / "wavlm",
-        allow_loss,
-        progress("extract_wavlm"),
+    extract = WavLMFeatures.load(file.path, device).extract
+    measure(
+        data_dir, out / "wavlm", allow_loss, "matrices, {} frames", lambda wave: extract(trim(wave))
     )
     written = ObjectReader(out / "wavlm.scp")
-    utt2spk = {utt: spk for utt, spk in data.utt2spk.items() if utt in written}
-    write_map(out / "utt2spk", utt2spk)
-    write_map(out / "spk2gender", {s: data.spk2gender[s] for s in set(utt2spk.values())})
-    write_id_lists(out / "spk2utt", invert(utt2spk))
+    write_speakers(out, {utt: data.utt2spk[utt] for utt in written}, data.spk2gender)
     with atomic_write(out / WEIGHTS) as stream:
-        json.dump({"wavlm": file.sha256}, stream)
-        stream.write("\n")
+        stream.write(json.dumps({"wavlm": file.sha256}) + "\n")
     print(f"{file.path}: SHA-256 {file.sha256}")
-    print(result.summary("matrices"))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,11 @@ def main(
 
     limits = f0_limits(f0_floor, f0_ceiling)
     measure(
-        data, out / "world", limits, allow_loss, "matrices", lambda *given: pack(analyse(*given))
+        data,
+        out / "world",
+        allow_loss,
+        "matrices, {} frames",
+        lambda wave: pack(analyse(wave, limits)),
     )
 
 

@@ -55,19 +55,15 @@ def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
 
 
 def measure(
-    data: Path, stem: Path, limits: tuple[float, float], allow_loss: int, things: str,
-    make: "Callable[[Float64, tuple[float, float]], Any]",
-) -> None:  # fmt: skip
-    """Write what `make` gives of every wave of a set, and of the range of F0, to <stem>.scp."""
+    data: Path, stem: Path, allow_loss: int, things: str, make: "Callable[[Float64], Any]"
+) -> None:
+    """Write what `make` gives of every wave of a set to <stem>.scp; things: its name."""
     from steps.synthesis.world import measure_all
     from utils.cli import progress
     from utils.datadir import load_data_dir
 
-    wav = load_data_dir(data).wav
-    result = measure_all(
-        wav, lambda wave: make(wave, limits), stem, allow_loss, progress(f"extract_{stem.name}")
-    )
-    print(result.summary(things))
+    wav, show = load_data_dir(data).wav, progress(f"extract_{stem.name}")
+    print(measure_all(wav, make, stem, allow_loss, things, show))
 
 
 def load_sampler(

@@ -201,11 +201,10 @@ def write_packed(
 ) -> None:
     """Write x-vectors, F0 statistics and genders of voices to one file, in half precision."""
     names = sort_ids(xvectors)
-    statistics = [[f0[name].n, f0[name].mean, f0[name].sd, *f0[name].quantiles] for name in names]
     told = {"names": "\n".join(names), "genders": "\n".join(genders.get(n, "") for n in names)}
     arrays: dict[str, npt.NDArray[Any]] = {
         "xvectors": np.stack([xvectors[name] for name in names]).astype(np.float16),
-        "f0": np.array(statistics).astype(np.float32),
+        "f0": np.stack([f0[name].vector for name in names]).astype(np.float32),
     }
     with replacing(path) as beside:
         save_file(arrays, beside, told)
@@ -220,18 +219,14 @@ def _unpack(
         with safe_open(path, "numpy") as stream:
             told = stream.metadata()
             xvectors = stream.get_tensor("xvectors").astype(np.float64)
-            rows = stream.get_tensor("f0").astype(np.float64)
+            rows = stream.get_tensor("f0")
         names, genders = told["names"].split("\n"), told["genders"].split("\n")
-        found = zip(names, genders, rows, xvectors, strict=True)
-        f0 = {
-            name: F0Stats(int(row[0]), float(row[1]), float(row[2]), row[3:])
-            for name, _, row, _ in found
-        }
+        f0 = {name: F0Stats.of(row) for name, row, _ in zip(names, rows, xvectors, strict=True)}
+        known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
+        order = [names.index(name) for name in sort_ids(names)]
+        return {name: [] for name in names}, xvectors[order], f0, known
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: holds no voices ({error}); make it again") from error
-    known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
-    order = [names.index(name) for name in sort_ids(names)]
-    return {name: [] for name in names}, xvectors[order], f0, known
 
 
 def match_vectors(envelope: Float64) -> Float64:
