@@ -6,7 +6,7 @@ WavLM or wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepst
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from steps.audio import SAMPLE_RATE
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.registry import find
+
+if TYPE_CHECKING:
+    import torch
 
 # Values for <...>, and the device, are arguments.
 EXTRACTORS = {
@@ -87,15 +90,21 @@ class HubContent:
     def __call__(self, wave: Float64) -> Float32:
         return in_windows(self._frames, wave, self.hop)
 
+    def hidden(self, signals: "torch.Tensor") -> "torch.Tensor":
+        """Frames (B, T, width) of signals (B, n)."""
+        found: torch.Tensor = self.model(signals, output_hidden_states=True).hidden_states[
+            self.layer
+        ]
+        return found
+
     def _frames(self, wave: Float64) -> Float32:
         import torch
 
         if len(wave) < _HUB_FIELD:
             return np.zeros((0, self.width), np.float32)
-        values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self.device)
         with torch.no_grad():
-            found = self.model(values, output_hidden_states=True).hidden_states[self.layer]
-        frames: Float32 = found[0].cpu().numpy()
+            values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self.device)
+            frames: Float32 = self.hidden(values)[0].cpu().numpy()
         return frames
 
 
