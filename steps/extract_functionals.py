@@ -19,9 +19,7 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 
 @program
 def main(data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
-    from steps.emotion.functionals import functionals
-
-    measure(data_dir, out / "functionals", allow_loss, "vectors", functionals)
+    measure("functionals", data_dir, out, allow_loss)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ The weights are torchaudio's WAVLM_LARGE, 1.3 GB: the file of --wavlm, or that i
 folder, or downloaded to it.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -30,29 +29,21 @@ def main(
     wavlm: Annotated[str | None, "The file of WavLM's weights (wavlm_large.pth)", "FILE"] = None,
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.synthesis.voices import write_speakers
-    from utils.archives import ObjectReader
     from utils.datadir import load_data_dir
-    from utils.tables import atomic_write, is_there
+    from utils.tables import is_there
 
     data = load_data_dir(data_dir)
     if data.spk2gender is None:
         raise UserError(f"{data_dir / 'spk2gender'}: is missing; targets are drawn by gender")
     if is_there(out / "world.scp"):
         raise UserError(f"{out}: holds a pool of WORLD frames; take another folder")
-    from steps.synthesis.wavlm import WAVLM_URL, WEIGHTS, WavLMFeatures, fetch, trim
+    from steps.synthesis.wavlm import WAVLM_URL, WavLMFeatures, fetch, finish_pool
     from steps.training.weights import check_device
 
     check_device(device)
     file = fetch("--wavlm", wavlm, WAVLM_URL, None)
-    extract = WavLMFeatures.load(file.path, device).extract
-    measure(
-        data_dir, out / "wavlm", allow_loss, "matrices, {} frames", lambda wave: extract(trim(wave))
-    )
-    written = ObjectReader(out / "wavlm.scp")
-    write_speakers(out, {utt: data.utt2spk[utt] for utt in written}, data.spk2gender)
-    with atomic_write(out / WEIGHTS) as stream:
-        stream.write(json.dumps({"wavlm": file.sha256}) + "\n")
+    measure("wavlm", data_dir, out, allow_loss, WavLMFeatures.load(file.path, device))
+    finish_pool(out, data.utt2spk, data.spk2gender, file)
     print(f"{file.path}: SHA-256 {file.sha256}")
 
 

@@ -361,7 +361,7 @@ def mean_level(power: Float64) -> float:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SourceFeatures:
     """Features kept from the source, T frames; energy and aperiodicity only where they are kept.
 
     energy_range: factor of the deviation of log power, where the network predicts that deviation.
@@ -450,7 +450,7 @@ class BnSynthesiser(TrainedSynthesiser):
 
     @torch.no_grad()
     def _say(
-        self, inputs: Tensor, unit: Tensor, contour: Float64, source: Kept, n_samples: int
+        self, inputs: Tensor, unit: Tensor, contour: Float64, source: SourceFeatures, n_samples: int
     ) -> Float64:
         """Speech (n_samples,) from inputs (1, n_content + 4, T), of any power. unit: x-vector (1,
         d). contour: wanted F0 (T,)."""
@@ -480,7 +480,7 @@ class BnSynthesiser(TrainedSynthesiser):
         log_f0 = target.mean + target.sd * shape
         return np.where(voiced, np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ), 0.0)
 
-    def _analyse(self, wave: Float64) -> Kept:
+    def _analyse(self, wave: Float64) -> SourceFeatures:
         energy = aperiodicity = None
         if self.keep:
             frames = analyse(wave)
@@ -491,7 +491,7 @@ class BnSynthesiser(TrainedSynthesiser):
                 aperiodicity = frames.aperiodicity
         else:
             contour = extract_f0(wave)
-        return Kept(contour, sounding(wave, len(contour)), energy, aperiodicity)
+        return SourceFeatures(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
 
 def finely(values: Float64) -> Float64:
@@ -643,7 +643,7 @@ class HifiganSynthesiser(BnSynthesiser):
         inputs: Tensor,
         unit: Tensor,
         contour: Float64,  # noqa: ARG002
-        source: Kept,
+        source: SourceFeatures,
         n_samples: int,
     ) -> Float64:
         n_frames, reach = inputs.shape[2], self.network.reach

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import ArchiveWriter, ObjectReader, read_vectors
 from utils.arrays import Float64
-from utils.cli import UserError
+from utils.cli import LossError, UserError
+from utils.datadir import DataDir
 from utils.seeds import make_rng
 from utils.tables import StrPath, sort_ids
 
@@ -72,6 +73,27 @@ def compute_f0_stats(contours: Sequence[npt.NDArray[np.floating]]) -> F0Stats:
         return NO_F0
     quantiles = np.quantile(log_f0, QUANTILES)
     return F0Stats(len(log_f0), float(log_f0.mean()), float(log_f0.std()), quantiles)
+
+
+def open_utterances(
+    scp: Path, made_by: str, data: DataDir, allow_loss: int
+) -> tuple[ObjectReader, dict[str, list[str]], int]:
+    """Open an archive of a data directory's utterances: the reader, those that are in it by
+    speaker, and how many are not.
+
+    UserError where there is no archive, LossError for more losses than allowed, or nothing else.
+    """
+    if not scp.is_file():
+        raise UserError(f"{scp}: is missing; make it with steps/{made_by}")
+    reader = ObjectReader(scp)
+    lost = [utt for utt in data.utt2spk if utt not in reader]
+    if len(lost) > allow_loss or len(lost) == len(data.utt2spk):
+        raise LossError(
+            f"{scp}: {len(lost)} of {len(data.utt2spk)} utterances of {data.path} are not in it "
+            f"(the first: {lost[0]}); --allow-loss is {allow_loss}"
+        )
+    present = {spk: [u for u in utts if u in reader] for spk, utts in data.spk2utt.items()}
+    return reader, present, len(lost)
 
 
 def speaker_f0_stats(

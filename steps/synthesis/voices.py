@@ -15,12 +15,18 @@ from safetensors.numpy import save_file
 from steps.content.extractors import at_frames
 from steps.speaker.vectors import read_xvectors
 from steps.synthesis.content import Finder, Stored, write_contents
-from steps.synthesis.f0 import F0Stats, read_f0_stats, speaker_f0_stats, write_f0_stats
+from steps.synthesis.f0 import (
+    F0Stats,
+    open_utterances,
+    read_f0_stats,
+    speaker_f0_stats,
+    write_f0_stats,
+)
 from steps.synthesis.world import HOP, silent_frames, unpack
 from steps.training.audio import load_training_audio
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Float64
-from utils.cli import LossError, UserError, progress
+from utils.cli import UserError, progress
 from utils.datadir import DataDir
 from utils.tables import (
     StrPath,
@@ -266,16 +272,8 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
     an x-vector or with silent frames only, and where no speaker is left.
     """
     scp = world / "world.scp"
-    if not scp.is_file():
-        raise UserError(f"{scp}: is missing; make it with steps/extract_world.py")
-    frames, n_loud = ObjectReader(scp), Counter[str]()
-    lost = [utt for utt in data.utt2spk if utt not in frames]
-    if len(lost) > allow_loss or len(lost) == len(data.utt2spk):
-        raise LossError(
-            f"{scp}: {len(lost)} of {len(data.utt2spk)} utterances of {data.path} are not in it "
-            f"(the first: {lost[0]}); --allow-loss is {allow_loss}"
-        )
-    present = {spk: [u for u in utts if u in frames] for spk, utts in data.spk2utt.items()}
+    frames, present, n_lost = open_utterances(scp, "extract_world.py", data, allow_loss)
+    n_loud = Counter[str]()
     spk2utt = {spk: utts for spk, utts in present.items() if utts}
     vectors = read_xvectors(xvectors, "spk_xvector")
     if missing := [spk for spk in spk2utt if spk not in vectors]:
@@ -305,8 +303,8 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
         write_map(out / "world.scp", {u: entries[u] for utts in spk2utt.values() for u in utts})
     write_speakers(out, {u: spk for spk, utts in spk2utt.items() for u in utts}, data.spk2gender)
     return (
-        f"read {len(data.utt2spk) - len(lost)} utterances / written {len(spk2utt)} voices, "
-        f"{n_loud.total()} frames that are not quiet / skipped {len(lost)} utterances, "
+        f"read {len(data.utt2spk) - n_lost} utterances / written {len(spk2utt)} voices, "
+        f"{n_loud.total()} frames that are not quiet / skipped {n_lost} utterances, "
         f"{len(present) - len(spk2utt)} voices"
     )
 

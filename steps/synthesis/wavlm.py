@@ -7,7 +7,8 @@ for features: wavlm, from a path that it gives, or from torch.hub's folder, or d
 """
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from steps.audio import SAMPLE_RATE
 from steps.synthesis.bottleneck import ResidualBlock
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import Groups, NearestConverter, average
-from steps.synthesis.voices import PoolFrames, SpeakerPool, check_files
+from steps.synthesis.voices import PoolFrames, SpeakerPool, check_files, write_speakers
 from steps.training.weights import check_device, fill_network, load_state
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
@@ -229,6 +230,20 @@ def trim(wave: Float64) -> Float64:
     if signal.shape[1] < HOP:
         raise UserError("no speech was found in it (SoX's detector, trigger level 7)")
     return np.asarray(signal[0].numpy().astype(np.float64))
+
+
+def speech_features(wave: Float64, features: WavLMFeatures) -> Float32:
+    """Features of a signal (n,) without its ends; see `trim`."""
+    return features.extract(trim(wave))
+
+
+def finish_pool(
+    out: Path, utt2spk: Mapping[str, str], genders: Mapping[str, str], weights: Weights
+) -> None:
+    """Write the rest of a pool with wavlm.{ark,scp}: speakers, and the digest of the weights."""
+    write_speakers(out, {utt: utt2spk[utt] for utt in ObjectReader(out / "wavlm.scp")}, genders)
+    with atomic_write(out / WEIGHTS) as stream:
+        stream.write(json.dumps({"wavlm": weights.sha256}) + "\n")
 
 
 class WavLMPool(SpeakerPool):

@@ -151,6 +151,11 @@ def pack(frames: WorldFrames) -> Float64:
     return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
 
 
+def analyse_packed(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
+    """Frames of a signal as one matrix; see `analyse`, `pack`."""
+    return pack(analyse(wave, f0_range))
+
+
 def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> WorldFrames:
     """Frames from a matrix of `pack`, as float64; UserError for another number of columns."""
     expected = 1 + _N_BANDS + CODE_DIM
