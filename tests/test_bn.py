@@ -12,7 +12,7 @@ import pytest
 import soundfile
 import torch
 from conftest import MakeDataDir, RunProgram
-from test_nsf import N_XVECTOR, pool
+from test_source_filter import N_XVECTOR, pool
 
 from steps.anonymise import main as anonymise
 from steps.anonymisers import voice_conversion

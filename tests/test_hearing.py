@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from test_bn import needs_wheel, no_recogniser, settings, train
-from test_nsf import pool
+from test_source_filter import pool
 
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
 from steps.content.units import load_ear, read_weights

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from test_bn import Bands, no_recogniser, target
-from test_nsf import N_XVECTOR, pool
+from test_source_filter import N_XVECTOR, pool
 
 from steps.content.units import UnitSettings
 from steps.synthesis import bottleneck, training
