@@ -48,14 +48,13 @@ from steps.synthesis.training import (
     B1bTrainer,
     Discriminators,
     Judgement,
-    LogPowerLoss,
     NsfTrainer,
-    PoolVoices,
     SpectralLoss,
     TrainingSpeech,
     adversarial_loss,
     discriminator_loss,
     feature_loss,
+    log_power_loss,
     train_synthesiser,
 )
 from steps.synthesis.world import analyse, extract_f0
@@ -106,7 +105,7 @@ def train(pool: Path, out: Path, kind: str, config: Any, seed: int = 0) -> None:
 
 def trainer_of(kind: type[NsfTrainer | B1bTrainer], pool: Path, config: Any) -> Any:
     audio = audio_of(pool)
-    return kind(TrainingSpeech(audio, PoolVoices.load(pool, audio), config, 0), audio.speakers, [])
+    return kind(TrainingSpeech.load(pool, audio, config, 0), audio.speakers, [])
 
 
 @pytest.fixture(scope="module")
@@ -371,7 +370,7 @@ def test_adversarial_losses_by_hand() -> None:
 
 def test_the_spectral_loss_is_of_log_power() -> None:
     right = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 5120)))
-    loss = LogPowerLoss()
+    loss = log_power_loss
     assert float(loss(right, right)) == 0.0
     assert float(loss(-right, right)) == 0.0
     assert float(loss(2 * right, right)) == pytest.approx(3 * np.log(4), rel=1e-3)
@@ -597,7 +596,7 @@ def test_a_pool_of_other_data_is_refused(pool: Path, tmp_path: Path) -> None:
     wav = {"s0-9": str(tmp_path / "a.wav"), "s1-1": f"{pool}/s1.wav"}
     utt2spk = {"s0-9": "s0", "s1-1": "s1"}
     audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
-    refuses("s0-9 is not in it", PoolVoices.load, pool, audio)
+    refuses("s0-9 is not in it", TrainingSpeech.load, pool, audio, NSF, 0)
 
 
 @pytest.mark.parametrize(

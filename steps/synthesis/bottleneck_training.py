@@ -1,7 +1,6 @@
 """Training of synthesisers on a recogniser's content: on everybody's own voice, and by ear."""
 
 import copy
-import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -111,7 +110,7 @@ class ContentCrops(CropMaker):
         inputs = self.network.inputs_of(
             content[part], frames.f0[part], energy[part] if given else None
         )
-        xvector = self.speech.voices.xvectors[speaker]
+        xvector = self.speech.xvectors[speaker]
         if augmented:
             n_content = content.shape[1]
             inputs[:, :n_content] += augment.content_noise * rng.standard_normal(
@@ -322,7 +321,7 @@ class OthersCrops:
         content = speech.content(utt, len(frames), warped=False)[part]
         inputs = self.network.inputs_of(content, wanted, None)
         f0, n_samples = filled(wanted, n_frames), n_frames * HOP
-        xvector = speech.voices.xvectors[other]
+        xvector = speech.xvectors[other]
         noise = speech.config.augmentation.xvector_noise * rng.standard_normal(len(xvector))
         return {
             "inputs": filled(inputs, n_frames).T,
@@ -403,10 +402,10 @@ class ContentTrainer(SynthesiserTrainer):
 
     kind: ClassVar[type[ContentNetwork]]
     signals: ClassVar[bool] = False
-    best_by = "valid_loss"
+    distance_name = best_by = "valid_loss"
 
     def prepare(self) -> None:
-        voices, audio, config = self.speech.voices, self.speech.audio, self.config
+        audio, config = self.speech.audio, self.config
         wanted = wanted_content(config, self.seed)
         contents = (
             Finder(audio, wanted, self.device, self.plan.cache_gb)
@@ -414,7 +413,7 @@ class ContentTrainer(SynthesiserTrainer):
             else Stored(self.content, wanted, audio.lengths)
         )
         speech = ContentSpeech(**vars(self.speech), contents=contents)
-        digest, n_xvector = contents.of.digest, voices.matrix(self.speakers).shape[1]
+        digest, n_xvector = contents.of.digest, self.speech.matrix(self.speakers).shape[1]
         self.draw_weights("bn-weights")
         self.network = self.kind(config, contents.of.width, n_xvector)
         self.parts, self.known = [digest], {"content_digest": digest}
@@ -432,10 +431,6 @@ class ContentTrainer(SynthesiserTrainer):
     def prepare_losses(self, speech: ContentSpeech) -> None:
         """Make optimisers, and other state beside the network."""
 
-    @abstractmethod
-    def distance_on(self, batch: Crops) -> Tensor:
-        """Loss between output and target of a batch."""
-
     def off_melody(self, batch: Crops) -> Tensor:
         """Mean distance of F0 on voiced frames, in deviations."""
         x = self.on_device(batch)
@@ -446,14 +441,10 @@ class ContentTrainer(SynthesiserTrainer):
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """The distance on held-out speakers."""
-        if self.valid is None:
-            return {}
-        self.network.eval()
-        figures = {"valid_loss": float(self.distance_on(self.valid))}
-        if self.network.melody is not None:
+        """See SynthesiserTrainer: also the distance of F0."""
+        figures = super().validate()
+        if self.valid is not None and self.network.melody is not None:
             figures["valid_melody"] = float(self.off_melody(self.valid))
-        logging.info("validation distance %.4f", figures["valid_loss"])
         return figures
 
 

@@ -37,10 +37,6 @@ class FrameIndex:
 
     def __init__(self, frames: Frames, metric: str = "euclidean") -> None:
         """metric: euclidean, or cosine (1 - cos; a frame of zeros is equally far from all)."""
-        if frames.ndim != 2 or not len(frames):
-            raise ValueError(f"frames {frames.shape}; (M, d) with M > 0 is expected")
-        if metric not in METRICS:
-            raise ValueError(f"metric {metric!r}; known: {', '.join(METRICS)}")
         self.metric = metric
         self._frames = _unit(frames) if metric == "cosine" else frames
         self._size = len(frames)

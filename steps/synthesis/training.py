@@ -47,49 +47,45 @@ Crops = dict[str, Tensor]
 """Batch of B crops, by name; each tensor is (B, ...)."""
 Array = npt.NDArray[Any]
 
+STEM = "spk_xvector"
 _VALID_CROPS = 2  # crops of a held-out speaker
 
 
 @dataclass(frozen=True)
-class PoolVoices:
-    """Speaker data of a pool: WORLD frames by utterance, unit x-vectors by speaker."""
+class TrainingSpeech:
+    """Utterances, their WORLD frames, and the speakers' unit x-vectors, for a training with these
+    settings and this seed."""
 
-    frames: ObjectReader
+    audio: TrainingAudio
+    world: ObjectReader
     xvectors: dict[str, Float32]
+    config: Any
+    seed: int
 
     @classmethod
-    def load(cls, folder: StrPath, audio: TrainingAudio) -> "PoolVoices":
-        """Voices of a pool; UserError where it lacks a speaker or an utterance of the audio."""
+    def load(
+        cls, folder: StrPath, audio: TrainingAudio, config: Any, seed: int
+    ) -> "TrainingSpeech":
+        """Open a pool; UserError where it lacks a speaker or an utterance of the audio."""
         check_files(Path(folder), ("world.scp",), "make_voice_pool.py")
-        frames = ObjectReader(Path(folder) / "world.scp")
-        xvectors = read_xvectors(folder, "spk_xvector")
+        world, xvectors = ObjectReader(Path(folder) / "world.scp"), read_xvectors(folder, STEM)
         for speaker, utts in audio.spk2utt.items():
             if speaker not in xvectors:
-                raise UserError(f"{Path(folder) / 'spk_xvector.scp'}: {speaker} is not in it")
-            if missing := [utt for utt in utts if utt not in frames]:
+                raise UserError(f"{Path(folder) / STEM}.scp: {speaker} is not in it")
+            if missing := [utt for utt in utts if utt not in world]:
                 raise UserError(
-                    f"{frames.path}: {missing[0]} is not in it; make the pool of this data"
+                    f"{world.path}: {missing[0]} is not in it; make the pool of this data"
                 )
         unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
-        return cls(frames, unit)
+        return cls(audio, world, unit, config, seed)
 
     def matrix(self, speakers: Sequence[str]) -> Float32:
         """Unit x-vectors (S, d) of some speakers."""
         return np.stack([self.xvectors[speaker] for speaker in speakers])
 
-
-@dataclass(frozen=True)
-class TrainingSpeech:
-    """Utterances and their data in a pool, for a training with these settings and this seed."""
-
-    audio: TrainingAudio
-    voices: PoolVoices
-    config: Any
-    seed: int
-
     def frames(self, utt: str) -> WorldFrames:
         """Frames of an utterance, from the pool."""
-        return unpack(self.voices.frames.matrix(utt))
+        return unpack(self.world.matrix(utt))
 
     def draw(self, rng: np.random.Generator, speaker: str) -> tuple[str, WorldFrames]:
         """Draw one of a speaker's utterances; returns its frames, too."""
@@ -174,7 +170,8 @@ class SynthesiserTrainer(Trainer):
 
     content, onto: for networks on a recogniser's content. The network has n_xvector, the values of
     its x-vectors; `make` makes crops. parts: what beside settings, seed, audio and x-vectors
-    determines the network; known: what else synthesiser.yaml says of the training.
+    determines the network; known: what else synthesiser.yaml says of the training. distance_name:
+    of the distance in training.tsv; log-mel distances are in nepers.
     """
 
     speech: TrainingSpeech
@@ -184,6 +181,8 @@ class SynthesiserTrainer(Trainer):
     content: Path | None = None
     onto: Path | None = None
     make: Any = field(init=False)  # CropMaker
+    distance_name: ClassVar[str] = "valid_log_mel"
+    best_by = "valid_log_mel"
 
     def __post_init__(self) -> None:
         self.config, self.seed = self.speech.config, self.speech.seed
@@ -202,9 +201,23 @@ class SynthesiserTrainer(Trainer):
         """Seed the weights of the networks that are made from now on."""
         torch.manual_seed(derive_seed(self.seed, purpose) % 2**63)
 
+    @abstractmethod
+    def distance_on(self, batch: Crops) -> Tensor:
+        """Distance between the network's output and the target of a batch."""
+
     def batch(self, step: int) -> Crops:
         crops: Crops = self.make(step)
         return crops
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """The distance on held-out speakers."""
+        if self.valid is None:
+            return {}
+        self.network.eval()
+        distance = float(self.distance_on(self.valid))
+        logging.info("validation distance %.4f", distance)
+        return {self.distance_name: distance}
 
     def on_device(self, batch: Crops) -> Crops:
         """The same batch where the network is."""
@@ -229,12 +242,11 @@ def train_synthesiser(
     """
     torch.set_num_threads(1)
     check_device(device)
-    voices = PoolVoices.load(pool, audio)
+    speech = TrainingSpeech.load(pool, audio, config, seed)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
-    speech = TrainingSpeech(audio, voices, config, seed)
     trainer = load(kind.trainer)(speech, training.speakers, held, device, **given)
     settings = to_plain(config)
-    xvectors = voices.matrix(audio.speakers).tobytes()
+    xvectors = speech.matrix(audio.speakers).tobytes()
     digest = identity(settings, seed, audio.spk2utt, audio.lengths, xvectors, *trainer.parts)
     train(trainer, out, digest).finish(
         "synthesiser.yaml",
@@ -308,23 +320,19 @@ class SpectralLoss(nn.Module):
         return mel
 
 
-class LogPowerLoss(nn.Module):
-    """L1 distance of log power spectra, a sum over three resolutions; the loss of B1.b.
-
-    Signals (B, n) are continued by zeros.
-    """
-
-    def forward(self, signals: Tensor, right: Tensor) -> Tensor:
-        """Distance as a number, in nepers of power."""
-        distances = [
-            (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
-            for sizes in POWER_RESOLUTIONS
-        ]
-        return torch.stack(distances).sum()
+def log_power_loss(signals: Tensor, right: Tensor) -> Tensor:
+    """L1 distance of log power spectra of signals (B, n), a sum over three resolutions; the loss of
+    B1.b, in nepers of power."""
+    distances = [
+        (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
+        for sizes in POWER_RESOLUTIONS
+    ]
+    return torch.stack(distances).sum()
 
 
 def log_power(signals: Tensor, hop: int, length: int, n_fft: int) -> Tensor:
-    """(B, n) -> log(|X|^2 + 1e-5), (B, n_fft // 2 + 1, 1 + n // hop); Hann windows of `length`."""
+    """Signals (B, n), continued by zeros -> log(|X|^2 + 1e-5), (B, n_fft // 2 + 1, 1 + n // hop);
+    Hann windows of `length`."""
     window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
     spectrum = torch.stft(
         signals, n_fft, hop, length, window, pad_mode="constant", return_complex=True
@@ -558,7 +566,7 @@ class SourceCrops(CropMaker):
         return {
             "content": filled(content.features[part], n_frames),
             "f0": f0.astype(np.float32),
-            "xvectors": self.speech.voices.xvectors[speaker],
+            "xvectors": self.speech.xvectors[speaker],
             "pulses": pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi)).astype(np.float32),
             "noise": rng.standard_normal(n_samples, dtype=np.float32),
             "gate": filled(content.gate[part], n_frames),
@@ -566,26 +574,7 @@ class SourceCrops(CropMaker):
         }
 
 
-class SourceFilterTrainer(SynthesiserTrainer):
-    """Training on the content of WORLD's envelope."""
-
-    best_by = "valid_log_mel"
-
-    @abstractmethod
-    def distance_on(self, batch: Crops) -> Tensor:
-        """Log-mel distance between the network's output and the target of a batch, in nepers."""
-
-    @torch.no_grad()
-    def validate(self) -> dict[str, float]:
-        if self.valid is None:
-            return {}
-        self.network.eval()
-        distance = float(self.distance_on(self.valid))
-        logging.info("validation log-mel distance %.3f", distance)
-        return {"valid_log_mel": distance}
-
-
-class NsfTrainer(SourceFilterTrainer):
+class NsfTrainer(SynthesiserTrainer):
     """Training of the small source-filter."""
 
     saved = ("network", "adversary", "optimiser")
@@ -593,7 +582,7 @@ class NsfTrainer(SourceFilterTrainer):
     def prepare(self) -> None:
         self.make = SourceCrops(self.speech, self.speakers)
         self.draw_weights("nsf-weights")
-        xvectors, training = self.speech.voices.matrix(self.speakers), self.plan
+        xvectors, training = self.speech.matrix(self.speakers), self.plan
         config, n_xvector = self.config, xvectors.shape[1]
         self.network = NsfNetwork(config.network, config.cepstra, n_xvector)
         self.network.set_speakers(xvectors)
@@ -639,14 +628,14 @@ class NsfTrainer(SourceFilterTrainer):
 # ---- Training of B1.b's structure against discriminators, on the crops of the small source-filter.
 
 
-class B1bTrainer(Adversarial, SourceFilterTrainer):
+class B1bTrainer(Adversarial, SynthesiserTrainer):
     """B1.b's structure under training."""
 
     def prepare(self) -> None:
         self.make = SourceCrops(self.speech, self.speakers)
         config, rate = self.config, self.plan.learning_rate
         statistics = input_statistics(training_frames(self.speech, self.speakers))
-        n_xvector = self.speech.voices.matrix(self.speakers).shape[1]
+        n_xvector = self.speech.matrix(self.speakers).shape[1]
         self.draw_weights("b1b-weights")
         self.network = B1bNetwork(config.network, 1 + config.cepstra, n_xvector)
         self.network.set_statistics(*statistics)
@@ -654,7 +643,7 @@ class B1bTrainer(Adversarial, SourceFilterTrainer):
         self.discriminators = Discriminators(config.discriminators).to(self.device)
         self.optimiser = torch.optim.Adam(self.network.parameters(), rate)
         self.opponent = torch.optim.Adam(self.discriminators.parameters(), rate)
-        self.spectral = LogPowerLoss()
+        self.spectral = log_power_loss
         self.distance = SpectralLoss().to(self.device)
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
@@ -688,4 +677,4 @@ def training_frames(
         for utt in speech.audio.spk2utt[speaker]:
             frames = speech.frames(utt)
             content = extract_content(frames.envelope, speech.config.cepstra)
-            yield content.features, frames.f0.astype(np.float32), speech.voices.xvectors[speaker]
+            yield content.features, frames.f0.astype(np.float32), speech.xvectors[speaker]

@@ -309,11 +309,9 @@ def load_converter(
     check_device(device)
     voices = WavLMPool(pool)  # the cheap part first
     name, digest = vocoder
+    public = VOCODERS.get(name)
     vocoder_file = fetch(
-        "vocoder",
-        None if name in VOCODERS else name,
-        VOCODERS.get(name, VOCODERS["prematched"]),
-        digest,
+        "vocoder", None if public else name, public or VOCODERS["prematched"], digest
     )
     wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
     made_with = voices.weights.get("wavlm", wavlm_file.sha256)

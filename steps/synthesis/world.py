@@ -206,17 +206,11 @@ def _checked(wave: Float64) -> Float64:
 
 
 def _check_frames(frames: WorldFrames) -> None:
-    n = len(frames.f0)
-    if (
-        not n
-        or frames.envelope.shape != (n, CODE_DIM)
-        or frames.aperiodicity.shape != (n, _N_BANDS)
-    ):
-        raise ValueError(
-            f"f0 {frames.f0.shape}, envelope {frames.envelope.shape}, aperiodicity "
-            f"{frames.aperiodicity.shape} are no WORLD frames"
-        )
-    if not all(np.isfinite(x).all() for x in (frames.f0, frames.envelope, frames.aperiodicity)):
+    n, parts = len(frames.f0), (frames.f0, frames.envelope, frames.aperiodicity)
+    shapes = [part.shape for part in parts]
+    if not n or shapes != [(n,), (n, CODE_DIM), (n, _N_BANDS)]:
+        raise ValueError(f"F0, envelope, aperiodicity of {shapes} are no WORLD frames")
+    if not all(np.isfinite(part).all() for part in parts):
         raise UserError("WORLD frames hold a value that is not a finite number")
 
 
