@@ -142,13 +142,18 @@ def test_words_that_others_say_are_heard_better(
 
 
 @pytest.mark.slow
-def test_a_stopped_training_by_ear_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
-    train(pool, tmp_path / "whole", heard())
+@pytest.mark.parametrize(
+    ("config", "other", "seed"),
+    [(settings(12), settings(12), 1), (heard(), heard(weight=0.0), 0)],
+)
+def test_a_stopped_training_ends_with_the_same_network(
+    pool: Path, tmp_path: Path, config: BnConfig, other: BnConfig, seed: int
+) -> None:
+    train(pool, tmp_path / "whole", config)
     with stopped_at(8, bottleneck_training.BnTrainer):
-        train(pool, tmp_path / "stopped", heard())
-    train(pool, tmp_path / "stopped", heard())
+        train(pool, tmp_path / "stopped", config)
+    train(pool, tmp_path / "stopped", config)
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")
-    one = torch.load(tmp_path / "whole/final.pt")
-    train(pool, tmp_path / "deaf", heard(weight=0.0))
-    deaf = torch.load(tmp_path / "deaf/final.pt")
-    assert not torch.equal(deaf["last.weight"], one["last.weight"])
+    train(pool, tmp_path / "other", other, seed)
+    one, two = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "other"))
+    assert not torch.equal(one["last.weight"], two["last.weight"])
