@@ -602,11 +602,12 @@ class Hifigan(ContentNetwork):
         self.speaker = nn.Linear(n_xvector, network.condition)
         n_in = self.n_inputs + network.condition
         self.first = weight_norm(nn.Conv1d(n_in, width, _ENDS, padding="same"))
-        self.stages = nn.ModuleList()
-        for rate in network.rates:
-            self.stages.append(Upsampling(width, rate, network))
-            width //= 2
-        self.last = weight_norm(nn.Conv1d(width, 1, _ENDS, padding="same"))
+        self.stages = nn.ModuleList(
+            Upsampling(width // 2**i, rate, network) for i, rate in enumerate(network.rates)
+        )
+        self.last = weight_norm(
+            nn.Conv1d(width // 2 ** len(network.rates), 1, _ENDS, padding="same")
+        )
 
     @property
     def reach(self) -> int:

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyworld
 
-from steps.audio import SAMPLE_RATE
 from steps.content.extractors import ContentLayout, load_extractor
 from steps.synthesis.f0 import HIGHEST_HZ
 from steps.synthesis.world import (
@@ -22,6 +20,7 @@ from steps.synthesis.world import (
     HOP,
     WorldFrames,
     analyse_finely,
+    envelope_code,
     extract_f0,
     pack,
     silent_frames,
@@ -44,7 +43,6 @@ from utils.tables import atomic_write, read_json_object
 # network has to find the voice elsewhere (after vocal-tract-length perturbation, Jaitly and Hinton
 # 2013).
 
-_FFT_SIZE = 1024  # CheapTrick's, as in world.py: the same codes
 _DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are not speech
 _ENERGY_UNIT = 3.0  # of log power; brings the energy to about variance 1
 _LARGEST = 4.0  # normalised values are clipped to +-4
@@ -72,9 +70,8 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
     """
     f0 = extract_f0(wave)
     samples = np.ascontiguousarray(wave, dtype=np.float64)
-    times = np.arange(len(f0)) * FRAME_SHIFT
-    spectrum = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
-    return f0, pyworld.code_spectral_envelope(spectrum, SAMPLE_RATE, CODE_DIM)
+    times: Float64 = np.arange(len(f0)) * FRAME_SHIFT
+    return f0, envelope_code(samples, f0, times)
 
 
 def speech_frames(envelope: Float64) -> Bool:

@@ -257,7 +257,7 @@ class WorldConverter(NearestConverter):
             for group, weight in zip(voices, weights, strict=True)
             for speaker in group
         ]
-        return mix_f0_stats([stats for stats, _ in shares], [share for _, share in shares])
+        return mix_f0_stats(*zip(*shares, strict=True))
 
 
 def match_envelope(

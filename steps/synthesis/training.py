@@ -364,15 +364,12 @@ class PeriodDiscriminator(nn.Module):
 
     def __init__(self, period: int, channels: Sequence[int]) -> None:
         super().__init__()
-        self.period = period
-        self.layers = nn.ModuleList()
-        n_in = 1
-        for place, n_out in enumerate(channels):
-            stride = 3 if place < len(channels) - 1 else 1
-            layer = nn.Conv2d(n_in, n_out, (5, 1), (stride, 1), padding=(2, 0))
-            self.layers.append(weight_norm(layer))
-            n_in = n_out
-        self.last = weight_norm(nn.Conv2d(n_in, 1, (3, 1), padding=(1, 0)))
+        self.period, strides = period, [3] * (len(channels) - 1) + [1]
+        self.layers = nn.ModuleList(
+            weight_norm(nn.Conv2d(n_in, n_out, (5, 1), (stride, 1), padding=(2, 0)))
+            for n_in, n_out, stride in zip((1, *channels), channels, strides, strict=False)
+        )
+        self.last = weight_norm(nn.Conv2d(channels[-1], 1, (3, 1), padding=(1, 0)))
 
     def forward(self, signals: Tensor) -> Judgement:
         """Scores (B, about n / 81)."""
@@ -391,15 +388,13 @@ class ScaleDiscriminator(nn.Module):
     def __init__(self, channels: Sequence[int], *, spectral: bool) -> None:
         super().__init__()
         normalise = spectral_norm if spectral else weight_norm
-        self.layers = nn.ModuleList()
-        n_in = 1
-        for n_out, kernel, stride, groups in zip(
-            channels, _KERNELS, _STRIDES, _GROUPS, strict=True
-        ):
-            layer = nn.Conv1d(n_in, n_out, kernel, stride, kernel // 2, groups=groups)
-            self.layers.append(normalise(layer))
-            n_in = n_out
-        self.last = normalise(nn.Conv1d(n_in, 1, 3, padding=1))
+        self.layers = nn.ModuleList(
+            normalise(nn.Conv1d(n_in, n_out, kernel, stride, kernel // 2, groups=groups))
+            for n_in, n_out, kernel, stride, groups in zip(
+                (1, *channels), channels, _KERNELS, _STRIDES, _GROUPS, strict=False
+            )
+        )
+        self.last = normalise(nn.Conv1d(channels[-1], 1, 3, padding=1))
 
     def forward(self, signals: Tensor) -> Judgement:
         """Scores (B, about n / 64)."""

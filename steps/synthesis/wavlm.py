@@ -8,10 +8,10 @@ for features: wavlm, from a path that it gives, or from torch.hub's folder, or d
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -114,6 +114,15 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+@contextmanager
+def _loading(path: Path, what: str, url: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # of many kinds: archives, pickles, names and shapes of weights
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
+        raise UserError(f"{path}: no {what} ({why}); take the file of {url}") from error
+
+
 class WavLMFeatures:
     """Frames of layer 6. The signal is not scaled first, as the vocoder was trained."""
 
@@ -127,13 +136,8 @@ class WavLMFeatures:
     def load(cls, path: Path, device: str = "cpu") -> "WavLMFeatures":
         """torchaudio's WAVLM_LARGE from its checkpoint; UserError for another file."""
         where = {"model_dir": str(path.parent), "file_name": path.name, "weights_only": True}
-        try:
+        with _loading(path, "weights of torchaudio's WAVLM_LARGE", WAVLM_URL):
             wrapped = torchaudio.pipelines.WAVLM_LARGE.get_model(dl_kwargs=where)
-        except Exception as error:  # of many kinds: archives, pickles, names and shapes of weights
-            raise UserError(
-                f"{path}: no weights of torchaudio's WAVLM_LARGE ({_first_line(error)}); "
-                f"they are at {WAVLM_URL}"
-            ) from error
         return cls(wrapped.model, device=device)
 
     @torch.inference_mode()
@@ -181,14 +185,9 @@ class Vocoder(nn.Module):
     @classmethod
     def load(cls, path: Path, device: str = "cpu") -> "Vocoder":
         """Load a checkpoint of kNN-VC; UserError for another file."""
-        try:
+        with _loading(path, "vocoder of kNN-VC", VOCODERS["prematched"]):
             vocoder = cls()
             fill_network(vocoder, fold_weight_norm(load_state(path)["generator"]), path)
-        except Exception as error:  # of many kinds, as above
-            raise UserError(
-                f"{path}: no vocoder of kNN-VC ({_first_line(error)}); it is at "
-                f"{VOCODERS['prematched']}"
-            ) from error
         return vocoder.eval().to(device)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
@@ -331,8 +330,3 @@ def load_converter(
         if given is None:
             converter.note += f"; {setting}_sha256 was not given: it is {file.sha256}"
     return converter
-
-
-def _first_line(error: Exception) -> str:
-    text: Any = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:150]}"

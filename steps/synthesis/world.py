@@ -137,6 +137,12 @@ def spectrum_code(power: Float64) -> Float64:
     return codes
 
 
+def envelope_code(samples: Float64, f0: Float64, times: Float64) -> Float64:
+    """Codes (T, 40) of a signal (n,) with F0 (T,) at these seconds."""
+    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    return spectrum_code(power)
+
+
 def silent_frames(envelope: Float64) -> Bool:
     """Mask (T,) of the frames of codes (T, 40) that are digital silence.
 
@@ -178,10 +184,10 @@ def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
 def _analyse(
     samples: Float64, f0: Float64, times: Float64, threshold: float, shift: float
 ) -> WorldFrames:
-    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    envelope = envelope_code(samples, f0, times)
     noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, threshold, _FFT_SIZE)
     bands = pyworld.code_aperiodicity(noise, SAMPLE_RATE)
-    return WorldFrames(f0, spectrum_code(power), bands, shift)
+    return WorldFrames(f0, envelope, bands, shift)
 
 
 def _without_hum(samples: Float64) -> Float64:

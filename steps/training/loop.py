@@ -64,13 +64,13 @@ def save_atomically(path: Path, state: object) -> None:
         stream.write(buffer.getbuffer())
 
 
+@dataclass(frozen=True)
 class Checkpoints:
     """Files step-<number>.pt in a folder; `identity` says to which training they belong."""
 
-    def __init__(self, folder: Path, identity: str, keep: int) -> None:
-        self.folder = folder
-        self.identity = identity
-        self.keep = keep
+    folder: Path
+    identity: str
+    keep: int
 
     def _steps(self) -> list[Path]:
         return sorted(self.folder.glob("step-*.pt"))
@@ -87,14 +87,12 @@ class Checkpoints:
         if not (paths := self._steps()):
             return None
         state = load_state(paths[-1])
-        why = ""
+        if (state.get("format"), state.get("identity")) == (FORMAT, self.identity):
+            return state
+        why = "of a training with other settings, seed or data"
         if state.get("format") != FORMAT:
             why = "written by another version of this program"
-        elif state.get("identity") != self.identity:
-            why = "of a training with other settings, seed or data"
-        if why:
-            raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
-        return state
+        raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
 
 
 # ---- One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
@@ -244,15 +242,14 @@ class Training:
 
     def _is_hopeless(self) -> bool:
         """Whether no validation was better for as long as `patience` allows."""
-        patience: int = self.trainer.plan.patience
+        patience, of = self.trainer.plan.patience, self.trainer.best_by
         if not patience or self.best is None:
             return False
-        of = self.trainer.best_by
         best: int = self.best["step"]
         since = sum(of in row and row["step"] > best for row in self.rows)
         if since >= patience:
             logging.info("no better validation since step %d: ends early", best)
-        return since >= patience
+        return bool(since >= patience)
 
     def finish(self, name: str, settings: dict[str, Any], **known: object) -> None:
         """Write the settings with data of the training to the file `name`, then final.pt.
