@@ -70,7 +70,7 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
     """
     f0 = extract_f0(wave)
     samples = np.ascontiguousarray(wave, dtype=np.float64)
-    times: Float64 = np.arange(len(f0)) * FRAME_SHIFT
+    times = np.arange(len(f0), dtype=np.float64) * FRAME_SHIFT
     return f0, envelope_code(samples, f0, times)
 
 
