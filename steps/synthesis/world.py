@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
@@ -300,20 +299,11 @@ def measure_all(
 FLOOR, CEILING, STEP = 75.0, 500.0, 0.01  # Hz, Hz, s: the challenge's
 
 
-def find_praat() -> ModuleType | None:
-    """Package parselmouth; None where it is not installed."""
-    try:
-        import parselmouth
-    except ImportError:
-        return None
-    found: ModuleType = parselmouth
-    return found
-
-
 def pitch_correlation(original: Float64, protected: Float64, rate: int = 16000) -> float:
     """Pitch correlation of signals (n,), full scale 1; NaN without Praat or for too short ones."""
-    praat = find_praat()
-    if praat is None:
+    try:
+        import parselmouth as praat
+    except ImportError:
         return math.nan
     contours = []
     for wave in (original, protected):
