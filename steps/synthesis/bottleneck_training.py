@@ -32,11 +32,10 @@ from steps.synthesis.content import Finder, SpeechContents, Stored, wanted_conte
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.training import (
-    Adversarial,
+    AdversarialTrainer,
     Array,
     CropMaker,
     Crops,
-    Discriminators,
     SpectralLoss,
     SynthesiserTrainer,
     TrainingSpeech,
@@ -507,7 +506,7 @@ class BnTrainer(ContentTrainer):
         return total
 
 
-class HifiganTrainer(Adversarial, ContentTrainer):
+class HifiganTrainer(AdversarialTrainer, ContentTrainer):
     """Training of HiFi-GAN with discriminators; see `loop.Trainer`. loss: log-mel, nepers."""
 
     kind = Hifigan
@@ -516,17 +515,9 @@ class HifiganTrainer(Adversarial, ContentTrainer):
     def prepare_losses(self, speech: ContentSpeech) -> None:  # noqa: ARG002
         self.gradient_norm = self.plan.gradient_norm
         self.draw_weights("hifigan-weights")
-        self.discriminators = Discriminators(self.config.discriminators).to(self.device)
         self.spectral = SpectralLoss().to(self.device).log_mel_distance
-        self.optimiser, self.opponent = (
-            torch.optim.AdamW(
-                network.parameters(),
-                self.plan.learning_rate,
-                betas=(0.8, 0.99),
-                weight_decay=self.plan.weight_decay,
-            )
-            for network in (self.network, self.discriminators)
-        )
+        rate, decay = self.plan.learning_rate, self.plan.weight_decay
+        self.oppose(lambda x: torch.optim.AdamW(x, rate, betas=(0.8, 0.99), weight_decay=decay))
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
         self.network.train()

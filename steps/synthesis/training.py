@@ -466,21 +466,22 @@ def feature_loss(of_speech: list[Judgement], of_made: list[Judgement]) -> Tensor
 # 2020).
 
 
-class Adversarial:
-    """Adversarial part of a trainer, in addition to what `loop.Trainer` asks for.
+class AdversarialTrainer(SynthesiserTrainer):
+    """Training of a network that makes signals, against discriminators.
 
-    plan: has feature_weight and spectral_weight. spectral: distance between signals (B, n) and the
-    targets.
+    The settings have feature_weight and spectral_weight. spectral: distance between signals (B, n)
+    and the targets. gradient_norm: gradients of the network that are longer are clipped to it.
     """
 
-    plan: Any
-    network: Any
-    optimiser: torch.optim.Optimizer
-    discriminators: Discriminators
-    opponent: torch.optim.Optimizer
-    gradient_norm = math.inf  # gradients of the network that are longer are clipped to it
     spectral: Callable[[Tensor, Tensor], Tensor]
-    saved: tuple[str, ...] = ("network", "discriminators", "optimiser", "opponent")
+    gradient_norm = math.inf
+    saved = ("network", "discriminators", "optimiser", "opponent")
+
+    def oppose(self, optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]) -> None:
+        """Make the discriminators, and the optimisers of both sides."""
+        self.discriminators = Discriminators(self.config.discriminators).to(self.device)
+        sides = (self.network, self.discriminators)
+        self.optimiser, self.opponent = (optimiser(side.parameters()) for side in sides)
 
     def play(self, made: Tensor, right: Tensor, more: Tensor | float = 0.0) -> dict[str, float]:
         """Take one step of the discriminators, then one of the network that made the signals (B,
@@ -623,21 +624,19 @@ class NsfTrainer(SynthesiserTrainer):
 # ---- Training of B1.b's structure against discriminators, on the crops of the small source-filter.
 
 
-class B1bTrainer(Adversarial, SynthesiserTrainer):
+class B1bTrainer(AdversarialTrainer):
     """B1.b's structure under training."""
 
     def prepare(self) -> None:
         self.make = SourceCrops(self.speech, self.speakers)
-        config, rate = self.config, self.plan.learning_rate
+        config = self.config
         statistics = input_statistics(training_frames(self.speech, self.speakers))
         n_xvector = self.speech.matrix(self.speakers).shape[1]
         self.draw_weights("b1b-weights")
         self.network = B1bNetwork(config.network, 1 + config.cepstra, n_xvector)
         self.network.set_statistics(*statistics)
         self.network.to(self.device)
-        self.discriminators = Discriminators(config.discriminators).to(self.device)
-        self.optimiser = torch.optim.Adam(self.network.parameters(), rate)
-        self.opponent = torch.optim.Adam(self.discriminators.parameters(), rate)
+        self.oppose(lambda parameters: torch.optim.Adam(parameters, self.plan.learning_rate))
         self.spectral = log_power_loss
         self.distance = SpectralLoss().to(self.device)
 
