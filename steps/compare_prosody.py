@@ -27,20 +27,14 @@ def main(
     out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.synthesis.prosody import compare_all, write_prosody
+    from steps.synthesis.world import compare_all
     from utils.cli import progress
     from utils.datadir import load_data_dir
 
     limits = f0_limits(f0_floor, f0_ceiling)
     original, protected = load_data_dir(data), load_data_dir(protected_data)
-    compared = compare_all(
-        original.wav, protected.wav, limits, allow_loss, progress("compare_prosody")
-    )
-    write_prosody(out, compared)
-    print(
-        f"read {len(original.wav)} utterances / written {len(compared.prosody)} comparisons / "
-        f"skipped {len(compared.skipped)}"
-    )
+    show = progress("compare_prosody")
+    print(compare_all(original.wav, protected.wav, out, limits, allow_loss, show))
 
 
 if __name__ == "__main__":

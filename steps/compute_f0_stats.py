@@ -13,7 +13,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, run_program
+from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -23,30 +23,19 @@ def main(
     f0_dir: Annotated[Path, "The folder of extract_f0.py"],
     data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.synthesis.f0 import speaker_f0_stats, write_f0_stats
-    from utils.archives import ObjectReader
+    from steps.synthesis.f0 import open_utterances, speaker_f0_stats, write_f0_stats
     from utils.datadir import load_data_dir
 
-    data = load_data_dir(data_dir, need=("utt2spk",))
-    path = f0_dir / "f0.scp"
-    if not path.is_file():
-        raise UserError(f"{path}: is missing; make it with steps/extract_f0.py")
-    contours = ObjectReader(path)
-    missing = [utt for utt in data.utt2spk if utt not in contours]
-    if len(missing) > allow_loss:
-        raise LossError(
-            f"{path}: {len(missing)} of {len(data.utt2spk)} utterances are not in it (the first: "
-            f"{missing[0]}); --allow-loss is {allow_loss}"
-        )
-    present = {spk: [utt for utt in utts if utt in contours] for spk, utts in data.spk2utt.items()}
+    data, path = load_data_dir(data_dir, need=("utt2spk",)), f0_dir / "f0.scp"
+    contours, present, n_lost = open_utterances(path, "extract_f0.py", data, allow_loss)
     if lost := [spk for spk, utts in present.items() if not utts]:
         raise UserError(f"{path}: no utterance of speaker {lost[0]} is in it")
     stats = speaker_f0_stats(present, contours.vector)
     write_f0_stats(out, stats)
     n_unvoiced = sum(not s.n for s in stats.values())
     print(
-        f"read {len(data.utt2spk) - len(missing)} contours / written {len(stats)} speakers "
-        f"({n_unvoiced} without a voiced frame) / skipped {len(missing)}"
+        f"read {len(data.utt2spk) - n_lost} contours / written {len(stats)} speakers "
+        f"({n_unvoiced} without a voiced frame) / skipped {n_lost}"
     )
 
 

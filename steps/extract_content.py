@@ -24,23 +24,22 @@ from utils.options import DataFolder, OutFolder, Seed
 def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu"
 ) -> None:
-    from steps.synthesis.registry import find_content_structure
+    from steps.synthesis.base import find_structure
     from steps.training.settings import read_config
     from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.registry import load
 
-    config = read_config(load(find_content_structure(conf).config), conf)
+    config = read_config(find_structure(conf, on_content=True).settings, conf)
     data = load_data_dir(data_dir)
 
-    from steps.synthesis.content import Finder, write_contents
+    from steps.synthesis.content import Finder, wanted_content, write_contents
     from steps.training.audio import load_training_audio
     from steps.training.weights import check_device
 
     check_device(device)
     audio = load_training_audio(data.wav, data.utt2spk, cache_gb=0.0, minimum_seconds=0.5)
-    finder = Finder(audio, config, seed, device)
-    write_contents(finder, audio.lengths, out, config, seed, progress("extract_content"))
+    finder = Finder(audio, wanted_content(config, seed), device)
+    write_contents(finder, out, progress("extract_content")(audio.lengths))
     print(f"{out}: content of {len(audio.lengths)} utterances")
 
 

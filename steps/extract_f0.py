@@ -22,10 +22,7 @@ def main(
     data: DataFolder, out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.synthesis.world import extract_f0
-
-    limits = f0_limits(f0_floor, f0_ceiling)
-    measure(data, out / "f0", limits, allow_loss, "contours", extract_f0)
+    measure("f0", data, out, allow_loss, f0_limits(f0_floor, f0_ceiling))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import measure
 from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
@@ -18,20 +19,7 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 
 @program
 def main(data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
-    from steps.emotion.functionals import functionals
-    from steps.synthesis.world import measure_all
-    from utils.cli import progress
-    from utils.datadir import load_data_dir
-
-    data = load_data_dir(data_dir)
-    result = measure_all(
-        data.wav, functionals, out / "functionals", allow_loss,
-        progress("extract_functionals"),
-    )  # fmt: skip
-    print(
-        f"read {result.n_written + len(result.skipped)} utterances / written {result.n_written} "
-        f"vectors / skipped {len(result.skipped)}"
-    )
+    measure("functionals", data_dir, out, allow_loss)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ The weights are torchaudio's WAVLM_LARGE, 1.3 GB: the file of --wavlm, or that i
 folder, or downloaded to it.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Device
+from steps.options import Device, measure
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
@@ -30,40 +29,22 @@ def main(
     wavlm: Annotated[str | None, "The file of WavLM's weights (wavlm_large.pth)", "FILE"] = None,
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from utils.archives import ObjectReader
-    from utils.cli import progress
     from utils.datadir import load_data_dir
-    from utils.tables import atomic_write, invert, is_there, write_id_lists, write_map
+    from utils.tables import is_there
 
     data = load_data_dir(data_dir)
     if data.spk2gender is None:
         raise UserError(f"{data_dir / 'spk2gender'}: is missing; targets are drawn by gender")
     if is_there(out / "world.scp"):
         raise UserError(f"{out}: holds a pool of WORLD frames; take another folder")
-    from steps.synthesis.wavlm import WAVLM_URL, WEIGHTS, WavLMFeatures, fetch, trim
-    from steps.synthesis.world import measure_all
+    from steps.synthesis.wavlm import WAVLM_URL, WavLMFeatures, fetch, finish_pool
     from steps.training.weights import check_device
 
     check_device(device)
     file = fetch("--wavlm", wavlm, WAVLM_URL, None)
-    features = WavLMFeatures.load(file.path, device)
-    result = measure_all(
-        data.wav,
-        lambda wave: features.extract(trim(wave)).astype(float),
-        out / "wavlm",
-        allow_loss,
-        progress("extract_wavlm"),
-    )
-    written = ObjectReader(out / "wavlm.scp")
-    utt2spk = {utt: spk for utt, spk in data.utt2spk.items() if utt in written}
-    write_map(out / "utt2spk", utt2spk)
-    write_map(out / "spk2gender", {s: data.spk2gender[s] for s in set(utt2spk.values())})
-    write_id_lists(out / "spk2utt", invert(utt2spk))
-    with atomic_write(out / WEIGHTS) as stream:
-        json.dump({"wavlm": file.sha256}, stream)
-        stream.write("\n")
+    measure("wavlm", data_dir, out, allow_loss, WavLMFeatures.load(file.path, device))
+    finish_pool(out, data.utt2spk, data.spk2gender, file)
     print(f"{file.path}: SHA-256 {file.sha256}")
-    print(result.summary("matrices"))
 
 
 if __name__ == "__main__":

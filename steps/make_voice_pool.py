@@ -46,7 +46,7 @@ def main(
     made = make_voice_pool(world_dir, data, xvectors, out, allow_loss)
     if add_content:
         add(data, out, add_content, device)
-    print(made.summary())
+    print(made)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What several programs are asked; without what they compute with, so that --help is quick."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,7 +8,6 @@ from utils.cli import COMMON
 
 if TYPE_CHECKING:
     from steps.generators.sampling import Sampler
-    from utils.arrays import Float64
 
 Settings = Annotated[Path, "The YAML file of settings", "CONF"]
 Xvectors = Annotated[Path, "The folder of x-vectors", "XVECTORS"]
@@ -54,20 +53,29 @@ def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
     return floor, ceiling
 
 
-def measure(
-    data: Path, stem: Path, limits: tuple[float, float], allow_loss: int, things: str,
-    make: "Callable[[Float64, tuple[float, float]], Any]",
-) -> None:  # fmt: skip
-    """Write what `make` gives of every wave of a set, and of the range of F0, to <stem>.scp."""
+MEASURES = {  # archive -> what makes it of a wave, and the names of its parts in the counts
+    "f0": ("steps.synthesis.world:extract_f0", "contours, {} frames"),
+    "world": ("steps.synthesis.world:analyse_packed", "matrices, {} frames"),
+    "functionals": ("steps.emotion.functionals:functionals", "vectors"),
+    "wavlm": ("steps.synthesis.wavlm:speech_features", "matrices, {} frames"),
+}
+
+
+def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> None:
+    """Write a measure of every wave of a set to <out>/<name>.scp; given: what it takes besides."""
     from steps.synthesis.world import measure_all
     from utils.cli import progress
     from utils.datadir import load_data_dir
+    from utils.registry import load
 
-    wav = load_data_dir(data).wav
-    result = measure_all(
-        wav, lambda wave: make(wave, limits), stem, allow_loss, progress(f"extract_{stem.name}")
-    )
-    print(result.summary(things))
+    target, parts = MEASURES[name]
+    make, wav = load(target), load_data_dir(data).wav
+    print(
+        measure_all(
+            wav, lambda wave: make(wave, *given), out / name, allow_loss, parts,
+            progress(f"extract_{name}"),
+        )
+    )  # fmt: skip
 
 
 def load_sampler(

@@ -43,30 +43,29 @@ def main(
     ] = None,
     not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.synthesis.registry import STRUCTURES, find_content_structure, find_structure
+    from steps.synthesis.base import find_structure
     from steps.training.settings import read_config
     from utils.cli import keep_freed_memory
     from utils.datadir import check_unseen, load_data_dir, write_training_speakers
-    from utils.registry import load
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     asked = {"content": content, "onto": onto}
     given = {name: path for name, path in asked.items() if path}
-    structure = find_content_structure(conf) if given else find_structure(conf)
-    if onto and structure != STRUCTURES["bn"]:
+    structure = find_structure(conf, on_content=bool(given))
+    config = read_config(structure.settings, conf)
+    if onto and config.synthesiser != "bn":
         raise UserError(f"{conf}: synthesiser: --onto is of bn alone; leave it out")
-    config = read_config(load(structure.config), conf)
     data = load_data_dir(data_dir)
     check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
+    from steps.synthesis.training import train_synthesiser
     from steps.training.audio import load_training_audio
 
     audio = load_training_audio(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
-    train = load(structure.train)
-    train(config, audio, pool, out, seed=seed, device=device, **given)
+    train_synthesiser(structure, config, audio, pool, out, seed=seed, device=device, **given)
     write_training_speakers(out, data.utt2spk.values())
 
 

@@ -40,7 +40,7 @@ from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker import backends, config, encoders
 from steps.speaker.config import EncoderConfig
 from steps.speaker.network import EncoderNetwork
-from steps.synthesis import registry as synthesisers
+from steps.synthesis import base as synthesisers
 from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
@@ -224,9 +224,7 @@ def test_a_trained_generator_is_a_class_a_line_and_a_yaml(
 def test_a_synthesiser_is_a_class_a_line_and_a_yaml(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = f"{__name__}:ToySynthesiser"
-    toy = synthesisers.Structure(target, target, target)
-    monkeypatch.setitem(synthesisers.STRUCTURES, "toy", toy)
+    monkeypatch.setitem(synthesisers.STRUCTURES, "toy", f"{__name__}:ToySynthesiser")
     (tmp_path / "final.pt").touch()
     (tmp_path / "synthesiser.yaml").write_text(yaml.safe_dump({"synthesiser": "toy"}))
     assert type(synthesisers.load_synthesiser(tmp_path)).__name__ == "ToySynthesiser"

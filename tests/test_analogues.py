@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_bn import no_recogniser, settings, target, train
-from test_nsf import pool
+from test_source_filter import pool
 
 from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.anonymisers.vocoder import Articulation, log_areas, reflections, smoothed, tube_power

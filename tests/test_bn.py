@@ -12,7 +12,7 @@ import pytest
 import soundfile
 import torch
 from conftest import MakeDataDir, RunProgram
-from test_nsf import N_XVECTOR, pool
+from test_source_filter import N_XVECTOR, pool
 
 from steps.anonymise import main as anonymise
 from steps.anonymisers import voice_conversion
@@ -26,9 +26,9 @@ from steps.generators.training import TrainingVectors, train_generator
 from steps.protect_folder import main as protect_folder
 from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
-from steps.synthesis import bottleneck, bottleneck_training
+from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target
+from steps.synthesis.base import Target, find_structure, load_synthesiser
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -45,11 +45,11 @@ from steps.synthesis.f0 import (
     transform_quantised,
     write_f0_stats,
 )
-from steps.synthesis.registry import load_synthesiser
+from steps.synthesis.training import train_synthesiser
 from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from steps.training.settings import read_config
-from tests.making import RATE, assert_same_network, audio_of, stopped_at, voice
+from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
@@ -88,7 +88,8 @@ def settings(steps: int = 12) -> BnConfig:
 
 
 def train(pool: Path, out: Path, config: BnConfig, seed: int = 0, onto: Path | None = None) -> None:
-    bottleneck_training.train_bn(config, audio_of(pool), pool, out, seed=seed, onto=onto)
+    given = {"onto": onto} if onto else {}
+    train_synthesiser(BnSynthesiser, config, audio_of(pool), pool, out, seed=seed, **given)
 
 
 @pytest.fixture(scope="module")
@@ -161,39 +162,27 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     refuses("no content; known: moonshine, hub:", load_extractor, "vowels")
 
 
-@pytest.mark.slow
-def test_a_stopped_training_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
-    train(pool, tmp_path / "whole", settings())
-    with stopped_at(8, bottleneck_training.BnTrainer):
-        train(pool, tmp_path / "stopped", settings())
-    train(pool, tmp_path / "stopped", settings())
-    assert_same_network(tmp_path / "whole", tmp_path / "stopped")
-    one = torch.load(tmp_path / "whole/final.pt")
-    other_seed = tmp_path / "seed"
-    train(pool, other_seed, settings(), seed=1)
-    assert not torch.equal(torch.load(other_seed / "final.pt")["last.weight"], one["last.weight"])
-
-
 def test_content_that_was_found_once_makes_the_same_network(
-    pool: Path, trained: Path, tmp_path: Path, run_program: RunProgram
+    pool: Path, tmp_path: Path, run_program: RunProgram
 ) -> None:
     conf, small = tmp_path / "bn.yaml", "{channels: 8, dilations: [1], condition: 4}"
     plan = "{steps: 2, batch: 2, crop_seconds: 0.3}"
-    conf.write_text(f"synthesiser: bn\ncontent: cepstra\nnetwork: {small}\ntraining: {plan}\n")
-    done = run_program("steps/extract_content.py", conf, pool, tmp_path / "content", status=0)
+    plain = f"synthesiser: bn\ncontent: cepstra\nnetwork: {small}\ntraining: {plan}\n"
+    conf.write_text(plain)
+    run_program("steps/extract_content.py", conf, pool, tmp_path / "content", status=0)
     program, given = "steps/train_synthesiser.py", ("--content", tmp_path / "content")
     for more, out in (((), "found"), (given, "given")):
         run_program(program, *more, conf, pool, pool, tmp_path / out, status=0)
     assert_same_network(tmp_path / "found", tmp_path / "given")
     assert (tmp_path / "found/spklist").read_text().split() == [f"s{i}" for i in range(6)]
-    done = run_program(program, "--not-speakers-of", pool, conf, pool, pool, tmp_path / "out")
-    assert (done.returncode, "must not be in training" in done.stderr) == (2, True), done.stderr
-    conf.write_text(conf.read_text() + "augmentation: {pitch: 0.1}\n")
-    done = run_program(program, *given, conf, pool, pool, tmp_path / "out")
-    assert (done.returncode, "content.json: is of {'bend'" in done.stderr) == (2, True), done.stderr
-    conf.write_text("synthesiser: nsf\ntraining: {steps: 2}\n")
-    done = run_program(program, *given, conf, pool, pool, tmp_path / "out")
-    assert (done.returncode, "takes no content" in done.stderr) == (2, True), done.stderr
+    for options, text, why in (
+        (("--not-speakers-of", pool), plain, "must not be in training"),
+        (given, f"{plain}augmentation: {{pitch: 0.1}}\n", "content.json: is of {'bend'"),
+        (given, "synthesiser: nsf\ntraining: {steps: 2}\n", "takes no content"),
+    ):
+        conf.write_text(text)
+        done = run_program(program, *options, conf, pool, pool, tmp_path / "out")
+        assert (done.returncode, why in done.stderr) == (2, True), done.stderr
 
 
 def test_it_learns(trained: Path) -> None:
@@ -365,8 +354,7 @@ def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(
         raise AssertionError("the source's contour was asked for")
 
     assert synthesiser.convert(wave, replace(target(), f0=wanted), never).any()
-    with pytest.raises(UserError, match=r"f0: predicted: it was trained without network.melody"):
-        load_synthesiser(trained, own_f0=True)
+    refuses("it was trained without network.melody", load_synthesiser, trained, own_f0=True)
 
 
 def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
@@ -391,14 +379,16 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(
     assert told["training"]["steps"] == 6
     assert told["trained"]["onto"] == base
     assert base["training"]["steps"] == base["trained"]["step"] == 60
-    with pytest.raises(UserError, match="onto a network without one"):
-        train(pool, tmp_path / "twice", config, onto=tmp_path / "more")
-    with pytest.raises(UserError, match="does not hold the weights"):
-        wide = replace(config, network=replace(config.network, channels=8))
-        train(pool, tmp_path / "wide", wide, onto=trained)
-    with pytest.raises(UserError, match=r"emphasis=1.0.*must be the same"):
-        sharp = replace(config, shaping=replace(config.shaping, emphasis=1.2))
-        train(pool, tmp_path / "sharp", sharp, onto=trained)
+    for onto, other, why in (
+        (tmp_path / "more", config, "onto a network without one"),
+        (trained, replace(config, network=replace(config.network, channels=8)), "does not hold"),
+        (
+            trained,
+            replace(config, shaping=BnShaping(emphasis=1.2)),
+            "emphasis=1.0.*must be",
+        ),
+    ):
+        refuses(why, train, pool, tmp_path / "refused", other, onto=onto)
 
 
 def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
@@ -457,15 +447,15 @@ def test_the_settings_of_the_recipes_are_read(name: str) -> None:
         ("training: {steps: 5, crop_seconds: 60}", "crop_seconds"),
         ("training: {steps: 5, final_rate: 1}", "final_rate"),
         ("trainig: {steps: 5}", "trainig"),
+        ("synthesiser: bn_hifigan\nnetwork: {rates: [5, 4]}", "rates: 20 together; 160"),
+        ("synthesiser: bn_hifigan\nnetwork: {channels: 24}", "channels: 24; 4 times"),
     ],
 )
 def test_bad_settings_name_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "bn.yaml"
     body = text if "training:" in text else f"{text}\ntraining: {{steps: 5}}"
-    path.write_text(f"synthesiser: bn\n{body}\n")
-    with pytest.raises(UserError, match=said) as error:
-        read_config(BnConfig, path)
-    assert str(path) in str(error.value)
+    path.write_text(body if "synthesiser:" in text else f"synthesiser: bn\n{body}\n")
+    assert str(path) in refuses(said, read_config, find_structure(path).settings, path)
 
 
 def test_content_of_other_weights_is_refused(

@@ -39,7 +39,7 @@ from steps.speaker.training import (
     margin,
 )
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
-from steps.training.loop import Prefetcher, count_parameters, learning_rate
+from steps.training.loop import batches_ahead, count_parameters, learning_rate
 from steps.training.settings import read_config
 from tests.making import assert_same_network, stopped_at
 from tests.refusals import refuses
@@ -311,9 +311,8 @@ def test_a_batch_is_a_function_of_seed_and_step(conf):
     np.testing.assert_array_equal(batches[3].features, again.features)
     np.testing.assert_array_equal(batches[3].classes, again.classes)
     assert not np.array_equal(batches[3].features[0], BatchMaker(audio, config, 8)(3).features[0])
-    with Prefetcher(make, range(3, 6), n_workers=2) as ahead:
-        for step in (3, 4, 5):
-            np.testing.assert_array_equal(ahead.get(step).features, make(step).features)
+    for step, ahead in enumerate(batches_ahead(make, range(3, 6), n_workers=2), 3):
+        np.testing.assert_array_equal(ahead.features, make(step).features)
 
 
 def test_every_class_comes_once_a_round(conf):
@@ -328,8 +327,8 @@ def test_a_failing_worker_is_an_error_not_a_wait(conf):
         def __call__(self, step):
             raise ValueError(f"step {step} is broken")
 
-    with Prefetcher(Broken(), range(3)) as ahead, pytest.raises(RuntimeError, match="0 is broken"):
-        ahead.get(0)
+    with pytest.raises(ValueError, match="0 is broken"):
+        next(batches_ahead(Broken(), range(3)))
 
 
 def test_audio_beyond_the_memory_limit_is_read_from_disk(data):

@@ -27,7 +27,7 @@ from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.matching import (
     METRICS,
     FrameIndex,
-    Voice,
+    IndexedVoice,
     WorldConverter,
     average,
     match_envelope,
@@ -160,7 +160,7 @@ class TestAcceptance11:
         rng = np.random.default_rng(0)
         other = rng.standard_normal((500, 72))
         codes = np.concatenate([rng.standard_normal((500, 40)), envelope])
-        voice = Voice(FrameIndex(np.concatenate([other, match])), codes)
+        voice = IndexedVoice(FrameIndex(np.concatenate([other, match])), codes)
         out = match_envelope(envelope, [voice], (1.0,), k=1)
         assert np.array_equal(out[:, 1:], envelope[:, 1:])
         rise = out[:, 0] - envelope[:, 0]  # the energy contour stays, its mean is the voice's
@@ -173,7 +173,7 @@ class TestAcceptance11:
         envelope, target = random_frames(1, 200).envelope, random_frames(2, 2000).envelope
         match, order = match_vectors(target), np.random.default_rng(0).permutation(2000)
         one, other = (
-            match_envelope(envelope, [Voice(FrameIndex(m), codes)], (1.0,), k=4)
+            match_envelope(envelope, [IndexedVoice(FrameIndex(m), codes)], (1.0,), k=4)
             for m, codes in ((match, target), (match[order], target[order]))
         )
         assert np.array_equal(one[:, 1:], other[:, 1:])
@@ -195,10 +195,12 @@ class TestSourceShare:
     """What of the source's own frames comes along, moved to the voice's mean and deviation."""
 
     @staticmethod
-    def convert(share: float, envelope: np.ndarray | None = None) -> tuple[np.ndarray, Voice]:
+    def convert(
+        share: float, envelope: np.ndarray | None = None
+    ) -> tuple[np.ndarray, IndexedVoice]:
         source = random_frames(1, 200).envelope if envelope is None else envelope
         codes = 3 * random_frames(2, 400).envelope + 1
-        voice = Voice(FrameIndex(match_vectors(codes)), codes)
+        voice = IndexedVoice(FrameIndex(match_vectors(codes)), codes)
         return match_envelope(source, [voice], (1.0,), 4, share), voice
 
     def test_alone_it_has_the_voices_mean_and_deviation(self) -> None:
@@ -392,7 +394,7 @@ class TestSound:
         envelope = source.envelope.copy()
         envelope[:30, 0] = -36.5
         envelope[30:, 0] -= 10
-        voice = Voice(FrameIndex(match_vectors(target.envelope)), target.envelope)
+        voice = IndexedVoice(FrameIndex(match_vectors(target.envelope)), target.envelope)
         out = match_envelope(envelope, [voice], (1.0,), 4)
         assert np.array_equal(out[:30, 0], envelope[:30, 0])
         assert (out[30:, 0] - envelope[30:, 0]).min() > 5

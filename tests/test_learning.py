@@ -114,7 +114,7 @@ def test_checkpoints_of_others_are_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no such utterance"):
+    with pytest.raises(ValueError, match="no such utterance"):
         run(tmp_path, Line(fail_at=5), n_workers=1)
 
 

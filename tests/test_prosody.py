@@ -11,7 +11,7 @@ from local.compute_prosody import main as compute_prosody
 from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
-from steps.synthesis.prosody import (
+from steps.synthesis.world import (
     COLUMNS,
     compare,
     compare_contours,

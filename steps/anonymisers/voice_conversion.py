@@ -29,10 +29,10 @@ from steps.synthesis.base import (
     Ranges,
     Synthesiser,
     Target,
+    load_synthesiser,
 )
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.matching import WorldSynthesiser
-from steps.synthesis.registry import load_synthesiser
 from steps.synthesis.voices import VoicePool
 from utils.arrays import Float64
 from utils.cli import UserError

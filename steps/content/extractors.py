@@ -6,7 +6,7 @@ WavLM or wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepst
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.registry import find
 
+if TYPE_CHECKING:
+    import torch
+
 # Values for <...>, and the device, are arguments.
 EXTRACTORS = {
-    "moonshine": "steps.content.extractors:Moonshine",
-    "hub:<model>:<layer>": "steps.content.extractors:Hub",
+    "moonshine": "steps.content.extractors:MoonshineContent",
+    "hub:<model>:<layer>": "steps.content.extractors:HubContent",
     "cepstra": "steps.synthesis.content:Cepstra",
 }
 LONGEST = 20.0  # seconds given to an encoder at once
@@ -26,21 +29,17 @@ _OVERLAP = 2.0  # seconds of context on either side of longer speech
 _HUB_HOP, _HUB_FIELD = 320, 400  # samples of the convolutions of HuBERT, WavLM and wav2vec 2.0
 
 
-class Frames(Protocol):
+class ContentLayout(Protocol):
     """Layout of content. width: values a frame. hop, first: samples (16 kHz) between the middles of
     two frames, and before that of the first. digest: of the weights that made it."""
 
-    @property
-    def width(self) -> int: ...
-    @property
-    def hop(self) -> int: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
+    width: int
+    hop: int
+    first: int
+    digest: str
 
 
-class ContentExtractor(Frames, Protocol):
+class ContentExtractor(ContentLayout, Protocol):
     """Encoder of content."""
 
     def __call__(self, wave: Float64) -> Float32:
@@ -48,7 +47,7 @@ class ContentExtractor(Frames, Protocol):
         ...
 
 
-class Moonshine:
+class MoonshineContent:
     """Last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
 
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
@@ -70,7 +69,7 @@ class Moonshine:
         return self._encode(wave)
 
 
-class Hub:
+class HubContent:
     """Hidden layer (0: output of the convolutions) of a model of the Hugging Face hub, or of a
     folder of one."""
 
@@ -91,15 +90,21 @@ class Hub:
     def __call__(self, wave: Float64) -> Float32:
         return in_windows(self._frames, wave, self.hop)
 
+    def hidden(self, signals: "torch.Tensor") -> "torch.Tensor":
+        """Frames (B, T, width) of signals (B, n)."""
+        found: torch.Tensor = self.model(signals, output_hidden_states=True).hidden_states[
+            self.layer
+        ]
+        return found
+
     def _frames(self, wave: Float64) -> Float32:
         import torch
 
         if len(wave) < _HUB_FIELD:
             return np.zeros((0, self.width), np.float32)
-        values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self.device)
         with torch.no_grad():
-            found = self.model(values, output_hidden_states=True).hidden_states[self.layer]
-        frames: Float32 = found[0].cpu().numpy()
+            values = torch.from_numpy(np.asarray(wave, np.float32))[None].to(self.device)
+            frames: Float32 = self.hidden(values)[0].cpu().numpy()
         return frames
 
 
@@ -130,7 +135,7 @@ def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
     return extractor
 
 
-def at_frames(content: Float32, of: Frames, n_frames: int, hop: int) -> Float32:
+def at_frames(content: Float32, of: ContentLayout, n_frames: int, hop: int) -> Float32:
     """Interpolate content (T, d) to frames whose middles are at hop t samples: (n_frames, d).
 
     It is constant before the first and after the last; without any frame it is 0.

@@ -1,6 +1,7 @@
 """Content as hard units, and encoders of content that a gradient passes."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from steps.content.extractors import Hub
+from steps.content.extractors import HubContent
 from steps.training.weights import fill_network
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -34,7 +35,7 @@ class UnitSettings:
     levels: Annotated[int, Number(least=3, most=255, odd=True)] = 5
 
 
-class Units(nn.Module):
+class PlainUnits(nn.Module):
     """Content (B, d, T) unchanged. width: output values of a frame."""
 
     def __init__(self, width: int) -> None:
@@ -49,7 +50,7 @@ class Units(nn.Module):
         """Fit to frames (M, d) the part that the network does not train; here nothing."""
 
 
-class KMeansUnits(Units):
+class KMeansUnits(PlainUnits):
     """Nearest of n centres in place of each frame."""
 
     centres: Tensor
@@ -74,7 +75,7 @@ class KMeansUnits(Units):
         self.centres.copy_(torch.from_numpy(found.fit(frames).cluster_centers_))
 
 
-class ScalarUnits(Units):
+class ScalarUnits(PlainUnits):
     """Values of a projection, bounded and rounded; the gradient passes."""
 
     def __init__(self, n_content: int, values: int, levels: int) -> None:
@@ -97,14 +98,14 @@ def quantise(values: Tensor, n_levels: int) -> Tensor:
     return bounded + (torch.round(bounded * half) / half - bounded).detach()
 
 
-def make_units(settings: UnitSettings, n_content: int) -> Units:
+def make_units(settings: UnitSettings, n_content: int) -> PlainUnits:
     """Make units for content of n_content values a frame."""
     match settings.kind:
         case "kmeans":
             return KMeansUnits(n_content, settings.n)
         case "scalar":
             return ScalarUnits(n_content, settings.values, settings.levels)
-    return Units(n_content)
+    return PlainUnits(n_content)
 
 
 # ---- Encoders of content with a gradient, for training by ear.
@@ -114,8 +115,8 @@ def make_units(settings: UnitSettings, n_content: int) -> Units:
 # frames of LibriSpeech correlate by 0.9995. `hub:<model>:<layer>`: the model itself.
 
 EARS = {
-    "moonshine": "steps.content.units:MoonshineEar",
-    "hub:<model>:<layer>": "steps.content.units:HubEar",
+    "moonshine": "steps.content.units:moonshine_ear",
+    "hub:<model>:<layer>": "steps.content.units:hub_ear",
 }
 _KINDS: dict[int, npt.DTypeLike] = {1: np.float32, 2: np.uint8}  # of the values of a tensor
 _PLAIN = re.compile(r"((?:layers\.\d+\.|layer_norm|conv\d)\S*?)(?:_add_tensor)?")
@@ -123,49 +124,38 @@ _LAYER = re.compile(r"/layers\.(\d+)/(self_attn/[qkvo]_proj|mlp/fc[12])/")
 _GROUPNORM = {"/groupnorm/Mul_output_0": "weight", "/groupnorm/Add_output_0": "bias"}
 
 
-class MoonshineEar(nn.Module):
-    """Encoder of `extractors.Moonshine`, whose weights are frozen."""
-
-    def __init__(self, device: str = "cpu") -> None:
-        """Raise a UserError if the recogniser is not installed, or has another structure."""
-        from transformers import MoonshineConfig
-        from transformers.models.moonshine.modeling_moonshine import MoonshineEncoder
-
-        from steps.asr.engines import ENCODER, find_model  # not every training needs onnxruntime
-
-        super().__init__()
-        path = find_model().paths[ENCODER]
-        self._encode = MoonshineEncoder(MoonshineConfig())
-        fill_network(self._encode, read_weights(path), path)
-        self.eval().requires_grad_(False).to(device)
-
-    def forward(self, signals: Tensor) -> Tensor:
-        """Frames (B, T, 288) of signals (B, n) at 16 kHz; see `engines.MoonshineEncoder`."""
-        frames: Tensor = self._encode(signals).last_hidden_state
-        return frames
+EarOf = Callable[[Tensor], Tensor]
+"""Frames (B, T, d) of signals (B, n) at 16 kHz, with a gradient; the weights are frozen."""
 
 
-class HubEar(nn.Module):
-    """Encoder of `extractors.Hub`, whose weights are frozen."""
+def moonshine_ear(device: str = "cpu") -> EarOf:
+    """Encoder of `extractors.MoonshineContent`.
 
-    def __init__(self, model: str, layer: str, device: str = "cpu") -> None:
-        """Raise a UserError as `extractors.Hub` does."""
-        super().__init__()
-        found = Hub(model, layer, device)
-        self._model, self._layer = found.model, found.layer
-        self.eval().requires_grad_(False)
+    UserError if the recogniser is not installed, or has another structure.
+    """
+    from transformers import MoonshineConfig
+    from transformers.models.moonshine.modeling_moonshine import MoonshineEncoder
 
-    def forward(self, signals: Tensor) -> Tensor:
-        """Frames (B, T, d) of signals (B, n) at 16 kHz."""
-        heard = self._model(signals, output_hidden_states=True)
-        frames: Tensor = heard.hidden_states[self._layer]
-        return frames
+    from steps.asr.engines import ENCODER, find_model  # not every training needs onnxruntime
+
+    path = find_model().paths[ENCODER]
+    encode: Any = MoonshineEncoder(MoonshineConfig())
+    fill_network(encode, read_weights(path), path)
+    encode.eval().requires_grad_(False).to(device)
+    return lambda signals: encode(signals).last_hidden_state
 
 
-def load_ear(name: str, device: str = "cpu") -> nn.Module:
+def hub_ear(model: str, layer: str, device: str = "cpu") -> EarOf:
+    """Encoder of `extractors.HubContent`; UserError as there."""
+    content = HubContent(model, layer, device)
+    content.model.requires_grad_(False)
+    return content.hidden
+
+
+def load_ear(name: str, device: str = "cpu") -> EarOf:
     """Load the encoder of a name in extractors.EXTRACTORS; UserError if unknown or unavailable."""
     kind, found = find(EARS, name, "content with an ear")
-    ear: nn.Module = kind(*found, device)
+    ear: EarOf = kind(*found, device)
     return ear
 
 

@@ -11,8 +11,8 @@ from steps.anonymisers.voice_conversion import CONF, TEMPERATURE, R, nearest_voi
 from steps.generators.base import Wanted, load_generator, units
 from steps.generators.training import load_trained
 from steps.sources import Resources, SystemRun, VoiceKey
+from steps.synthesis.base import trained_files
 from steps.synthesis.f0 import F0Stats, mix_f0_stats
-from steps.synthesis.trained import trained_files
 from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.training.weights import load_state, save_half
 from utils.arrays import Float64

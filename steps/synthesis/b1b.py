@@ -13,13 +13,12 @@ from torch import Tensor, nn
 from steps.audio import SAMPLE_RATE
 from steps.synthesis.content import Content
 from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.trained import Bend, TrainedSynthesiser
+from steps.synthesis.trained import BendConfig, SourceFilterSynthesiser, in_blocks
 from steps.synthesis.world import CODE_DIM, HOP
-from steps.training.settings import AudioSettings, read_config
+from steps.training.settings import AudioSettings
 from utils.arrays import Float32, Float64
 from utils.seeds import make_rng
 from utils.settings import LARGEST, Count, Long, Natural, NotNegative, Number, OneOf, Positive, Size
-from utils.tables import StrPath
 
 # ---- Checked settings of B1.b (conf/synthesisers/nsf_b1b.yaml).
 
@@ -57,14 +56,6 @@ class DiscriminatorConfig:
     scale_channels: Annotated[tuple[Sixteens, ...], Long(exactly=7)] = (
         *(128, 128, 256, 512, 1024, 1024, 1024),
     )
-
-
-@dataclass(frozen=True)
-class BendConfig:
-    """Bending of the content's frequency axis in training; see content.draw_warp."""
-
-    scale: Bend = 0.12
-    bend: Bend = 0.06
 
 
 @dataclass(frozen=True)
@@ -296,43 +287,33 @@ def input_statistics(
     return mean, np.sqrt(np.maximum(squares / n - np.square(mean), 0.0))
 
 
-class B1bSynthesiser(TrainedSynthesiser[B1bConfig, B1bNetwork]):
-    """B1.b's structure; see `TrainedSynthesiser`. Noise and phases are random."""
+class B1bSynthesiser(SourceFilterSynthesiser):
+    """B1.b's structure. Noise and phases are random."""
 
-    @staticmethod
-    def read(path: StrPath) -> B1bConfig:
-        return read_config(B1bConfig, path)
+    settings = B1bConfig
+    trainer = "steps.synthesis.training:B1bTrainer"
 
-    @staticmethod
-    def make(config: B1bConfig, state: dict[str, Tensor]) -> B1bNetwork:
+    @classmethod
+    def make(cls, config: B1bConfig, state: dict[str, Tensor]) -> B1bNetwork:
         return B1bNetwork(config.network, 1 + config.cepstra, state["of_xvectors"].shape[1])
 
+    @torch.inference_mode()
     def say(
         self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
     ) -> Float64:
-        out = self._render(content, f0, unit, seed)[:n_samples]
-        out *= np.interp(np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate)
-        return out
-
-    @torch.inference_mode()
-    def _render(self, content: Content, f0: Float64, unit: Tensor, seed: str) -> Float64:
-        """Signal (160 T,), made block by block: a long signal's layers would fill the memory."""
-        n_frames = len(content.features)
-        rng = make_rng(0, "b1b source", seed)
-        made = make_sources(f0, self.config.network.harmonics, rng)
+        made = make_sources(f0, self.config.network.harmonics, make_rng(0, "b1b source", seed))
         excitation, noise = (torch.from_numpy(part)[None] for part in made)
         features = torch.from_numpy(content.features)[None]
         pitch = torch.from_numpy(f0.astype(np.float32))[None]
         frames = self.network.condition(features, pitch, unit)
-        before, after = self.network.reach
-        out = np.zeros(n_frames * HOP)
-        for start in range(0, n_frames, BLOCK):
-            stop = min(start + BLOCK, n_frames)
-            seen = slice(max(start - before, 0), min(stop + after, n_frames))
+
+        def render(seen: slice) -> Tensor:
             heard = slice(seen.start * HOP, seen.stop * HOP)
-            signal = self.network.render(
-                frames[:, :, seen], pitch[:, seen], excitation[:, :, heard], noise[:, heard]
-            )
-            own = slice((start - seen.start) * HOP, (stop - seen.start) * HOP)
-            out[start * HOP : stop * HOP] = signal[0, own].numpy()
-        return out
+            given = frames[:, :, seen], pitch[:, seen], excitation[:, :, heard], noise[:, heard]
+            signal: Tensor = self.network.render(*given)
+            return signal
+
+        out = in_blocks(len(content.features), BLOCK, self.network.reach, render)[:n_samples]
+        return out * np.interp(
+            np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate
+        )

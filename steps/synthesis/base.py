@@ -1,17 +1,21 @@
-"""What every synthesiser does, and what it may change of content, pitch and energy."""
+"""Synthesisers: their interface, what they may change of speech, and the trained ones by name."""
 
 import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from pathlib import Path
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
 from steps.synthesis.f0 import F0Stats
 from utils.arrays import Float64
+from utils.cli import UserError
+from utils.registry import choose, load
 from utils.seeds import Draws
-from utils.settings import Ascending, Number, OneOf, Positive
+from utils.settings import Ascending, Number, OneOf, Positive, read_settings
+from utils.tables import StrPath
 
 # ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
 #
@@ -165,3 +169,50 @@ class Synthesiser(Protocol):
         Silence stays silence. Nothing is random: equal input gives equal bits.
         """
         ...
+
+
+# ---- Trained synthesisers, by name, and the folders of steps/train_synthesiser.py.
+
+# Classes with `load(folder)`, which may have options; see `trained.TrainedSynthesiser`.
+STRUCTURES = {
+    "nsf": "steps.synthesis.trained:NsfSynthesiser",
+    "b1b": "steps.synthesis.b1b:B1bSynthesiser",
+    "bn": "steps.synthesis.bottleneck:BnSynthesiser",
+    "bn_hifigan": "steps.synthesis.bottleneck:HifiganSynthesiser",
+}
+
+
+def find_structure(path: StrPath, *, on_content: bool = False) -> Any:
+    """Class of the `synthesiser` in a settings file; UserError for an unknown one.
+
+    on_content: UserError also for one that is not on a recogniser's content.
+    """
+    kind = load(choose(STRUCTURES, read_settings(path).get("synthesiser"), path, "synthesiser"))
+    if on_content and not kind.on_content:
+        raise UserError(f"{path}: synthesiser: this one takes no content of a recogniser")
+    return kind
+
+
+def trained_files(folder: Path) -> tuple[Path, Path]:
+    """synthesiser.yaml and the weights (final.pt, or final.safetensors of a model that is handed
+    on) of a folder; UserError where one is missing."""
+    packed = folder / "final.safetensors"
+    weights = packed if packed.is_file() else folder / "final.pt"
+    for path in (folder / "synthesiser.yaml", weights):
+        if not path.is_file():
+            raise UserError(
+                f"{folder}: no {path.name} there; a synthesiser is a folder that "
+                "steps/train_synthesiser.py finished"
+            )
+    return folder / "synthesiser.yaml", weights
+
+
+def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:
+    """Load the synthesiser of whatever structure synthesiser.yaml names; UserError for other
+    folders.
+
+    options: for that structure's `load`.
+    """
+    settings, _ = trained_files(Path(folder))
+    found: Synthesiser = find_structure(settings).load(folder, **options)
+    return found

@@ -1,21 +1,24 @@
-"""Speech from a recogniser's content, F0 and an x-vector, by way of WORLD."""
+"""Speech from a recogniser's content, F0 and an x-vector, by way of WORLD or by HiFi-GAN."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
 
-from steps.content.extractors import ContentExtractor, at_frames, load_extractor
+from steps.content.extractors import at_frames, load_extractor
 from steps.content.units import UnitSettings, make_units
-from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target
+from steps.synthesis.b1b import DiscriminatorConfig
+from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, trained_files
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
-from steps.synthesis.trained import limit_peak, load_weights, speaker_input, trained_files
+from steps.synthesis.trained import TrainedSynthesiser, in_blocks
 from steps.synthesis.world import (
     CODE_DIM,
     FINE,
@@ -27,7 +30,7 @@ from steps.synthesis.world import (
     extract_f0,
     synthesise,
 )
-from steps.training.settings import CropSeconds, RampSettings, read_config
+from steps.training.settings import CropSeconds, RampSettings
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 from utils.settings import (
@@ -98,7 +101,7 @@ class BnShaping:
 @dataclass(frozen=True)
 class BnHearing:
     """Learning by ear, in the last steps: others say the words, and the content's encoder measures
-    how much of them is left (bottleneck_hearing.py).
+    how much of them is left (bottleneck_training.py).
 
     weight: of that in the loss; 0: not used. steps: their number among training.steps. batch,
     crop_seconds: for the speech that others say.
@@ -145,6 +148,57 @@ class BnConfig:
             raise ValueError(f"hearing.steps: {self.hearing.steps} is above training.steps")
         if not self.augmentation.warped:
             raise ValueError("hearing.weight: it needs other voices (augmentation.warped above 0)")
+
+
+# ---- Settings of HiFi-GAN on a recogniser's content (conf/synthesisers/bn_hifigan.yaml).
+
+Rate = Annotated[int, Number(least=2, most=HOP)]
+
+
+@dataclass(frozen=True)
+class HifiganNetwork:
+    """Generator V1 of HiFi-GAN. channels: before the first upsampling; each halves them. rates: of
+    the upsamplings, 160 together. kernels, dilations: of the residual blocks after each. condition,
+    melody: see BnNetwork."""
+
+    channels: Channels = 512
+    rates: Annotated[tuple[Rate, ...], Long()] = (5, 4, 4, 2)
+    kernels: Annotated[tuple[OddSize, ...], Long()] = (3, 7, 11)
+    dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 3, 5)
+    condition: Channels = 128
+    melody: Annotated[int, Number(least=0, most=4096)] = 0
+
+    def __post_init__(self) -> None:
+        if math.prod(self.rates) != HOP:
+            raise ValueError(f"rates: {math.prod(self.rates)} together; {HOP} are needed")
+        if self.channels % 2 ** len(self.rates):
+            raise ValueError(f"channels: {self.channels}; {len(self.rates)} times it is halved")
+
+
+@dataclass(frozen=True)
+class HifiganTraining(BnTraining):
+    """Training settings; weights are those of the generator's loss (Kong et al. 2020)."""
+
+    batch: Channels = 16
+    crop_seconds: CropSeconds = 0.5
+    learning_rate: Positive = 2e-4
+    final_rate: Positive = 2e-5
+    gradient_norm: Positive = 1e3  # of losses that are weighted by 45; the original has no limit
+    feature_weight: NotNegative = 2.0
+    spectral_weight: NotNegative = 45.0
+
+
+@dataclass(frozen=True)
+class HifiganConfig:
+    """All settings; see BnConfig."""
+
+    synthesiser: str
+    training: HifiganTraining
+    content: str = "moonshine"
+    units: UnitSettings = field(default_factory=UnitSettings)
+    network: HifiganNetwork = field(default_factory=HifiganNetwork)
+    discriminators: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
+    augmentation: BnAugmentation = field(default_factory=BnAugmentation)
 
 
 # ---- Speech from a recogniser's content, F0 and an x-vector by way of WORLD.
@@ -307,7 +361,7 @@ def mean_level(power: Float64) -> float:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFeatures:
     """Features kept from the source, T frames; energy and aperiodicity only where they are kept.
 
     energy_range: factor of the deviation of log power, where the network predicts that deviation.
@@ -320,61 +374,56 @@ class Source:
     energy_range: float = 1.0
 
 
-class BnSynthesiser:
-    """Synthesiser of a trained network; see `base.Synthesiser`. Open it with `load`."""
+class BnSynthesiser(TrainedSynthesiser):
+    """Synthesiser on a recogniser's content."""
 
-    needs = ("synthesiser",)
-    config: type[Any] = BnConfig
-    network_kind: type[ContentNetwork] = BnEnvelope
-    keeps: tuple[str, ...] = REMAINS
+    settings: ClassVar[type[Any]] = BnConfig
+    trainer = "steps.synthesis.bottleneck_training:BnTrainer"
+    on_content = True
+    network_kind: ClassVar[type[ContentNetwork]] = BnEnvelope
+    keeps: ClassVar[tuple[str, ...]] = REMAINS
 
     def __init__(
         self,
+        config: Any,
         network: Any,
-        extractor: ContentExtractor,
         where: StrPath = "synthesiser",
         keep: Sequence[str] = (),
         *,
         own_f0: bool = False,
     ) -> None:
         """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
-        the target's range. where: the folder, for messages. UserError where the network has no F0
-        of its own."""
-        torch.set_num_threads(1)
+        the target's range. UserError where the network has no F0 of its own."""
+        super().__init__(config, network, where)
         for name in keep:
             if name not in self.keeps:
                 raise UserError(f"{where}: keep: {name}: this synthesiser makes its own")
         if own_f0 and network.melody is None:
             raise UserError(f"{where}: f0: predicted: it was trained without network.melody")
-        self._own_f0 = own_f0
-        self.network, self.extractor = network.eval(), extractor
-        self.keep, self.where = tuple(keep), where
+        self.extractor = load_extractor(config.content)
+        self.keep, self._own_f0 = tuple(keep), own_f0
 
     @classmethod
-    def load(
-        cls, folder: StrPath, keep: Sequence[str] = (), *, own_f0: bool = False
-    ) -> "BnSynthesiser":
-        """Open a folder of steps/train_synthesiser.py; UserError where it is not one, or was
-        trained on content of other weights."""
-        settings, weights = trained_files(Path(folder))
-        config = read_config(cls.config, settings)
-        trained = read_settings(settings).get("trained")
-        extractor = load_extractor(config.content)
-        known = trained.get("content_digest") if isinstance(trained, dict) else None
-        if known != extractor.digest:
+    def load(cls, folder: StrPath, **options: Any) -> Self:
+        """Open as others; UserError also where it was trained on content of other weights."""
+        made = super().load(folder, **options)
+        known, digest = content_digest(trained_files(Path(folder))[0]), made.extractor.digest
+        if known != digest:
             raise UserError(
-                f"{folder}: was trained on content of {config.content} with other weights "
-                f"({known}) than are here ({extractor.digest}); train it again"
+                f"{folder}: was trained on content of {made.config.content} with other weights "
+                f"({known}) than are here ({digest}); train it again"
             )
-        return cls(
-            load_weights(weights, lambda state: make_network(cls.network_kind, config, state)),
-            extractor, folder, keep, own_f0=own_f0,
-        )  # fmt: skip
+        return made
+
+    @classmethod
+    def make(cls, config: Any, state: dict[str, Tensor]) -> ContentNetwork:
+        n_content, n_xvector = len(state["content_mean"]), state["speaker.weight"].shape[1]
+        return cls.network_kind(config, n_content, n_xvector)
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Only the target's x-vector counts, and its F0 if the network makes F0;
         the mean power stays."""
-        unit = speaker_input(target.xvector, self.network.n_xvector, self.where)
+        unit = self.speaker(target)
         source = replace(self._analyse(wave), energy_range=target.energy)
         if not source.sounds.any():
             return np.zeros(len(wave))
@@ -391,7 +440,7 @@ class BnSynthesiser:
         power = float(np.mean(out**2))
         if power > 0:
             out *= np.sqrt(float(np.mean(wave**2)) / power)
-        return limit_peak(out, self.where)
+        return self.limited(out)
 
     def _changed(self, heard: Float32, change: ContentMap) -> Float32:
         """Content (T, d) after a change that works on deviations from the mean."""
@@ -401,7 +450,7 @@ class BnSynthesiser:
 
     @torch.no_grad()
     def _say(
-        self, inputs: Tensor, unit: Tensor, contour: Float64, source: Source, n_samples: int
+        self, inputs: Tensor, unit: Tensor, contour: Float64, source: SourceFeatures, n_samples: int
     ) -> Float64:
         """Speech (n_samples,) from inputs (1, n_content + 4, T), of any power. unit: x-vector (1,
         d). contour: wanted F0 (T,)."""
@@ -431,7 +480,7 @@ class BnSynthesiser:
         log_f0 = target.mean + target.sd * shape
         return np.where(voiced, np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ), 0.0)
 
-    def _analyse(self, wave: Float64) -> Source:
+    def _analyse(self, wave: Float64) -> SourceFeatures:
         energy = aperiodicity = None
         if self.keep:
             frames = analyse(wave)
@@ -442,7 +491,7 @@ class BnSynthesiser:
                 aperiodicity = frames.aperiodicity
         else:
             contour = extract_f0(wave)
-        return Source(contour, sounding(wave, len(contour)), energy, aperiodicity)
+        return SourceFeatures(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
 
 def finely(values: Float64) -> Float64:
@@ -485,8 +534,122 @@ def shaped(made: Tensor, wanted: Tensor, sounds: Tensor, how: BnShaping) -> Tens
     return (mean + (made - mean) * factor) * emphasis
 
 
-def make_network(
-    kind: type[ContentNetwork], config: Any, state: dict[str, Tensor]
-) -> ContentNetwork:
-    """Network of the sizes of saved weights."""
-    return kind(config, len(state["content_mean"]), state["speaker.weight"].shape[1])
+def content_digest(settings: Path) -> object:
+    """Digest of the weights whose content a network was trained on, in its synthesiser.yaml."""
+    trained = read_settings(settings).get("trained")
+    return trained.get("content_digest") if isinstance(trained, dict) else None
+
+
+# ---- Waveform from a recogniser's content, F0 and an x-vector by HiFi-GAN.
+#
+# Source: the generator V1 of HiFi-GAN (Kong et al. 2020), written anew; its frames are those of
+# `ContentNetwork`, each with the x-vector. So have Champion et al. 2021 and Liu et al. 2025.
+
+BLOCK = 200  # frames rendered at a time
+_SLOPE = 0.1  # of the leaky ReLU
+_ENDS = 7  # samples of the first and the last convolution
+
+
+class ResidualBlock(nn.Module):
+    """Residual block on (B, C, n): for each dilation a convolution with it and one without.
+
+    names: of the two lists of layers. norm: of their weights.
+    """
+
+    names = ("dilated", "plain")
+    norm: Callable[[nn.Module], nn.Module] = staticmethod(weight_norm)
+
+    def __init__(self, channels: int, kernel: int, dilations: Sequence[int]) -> None:
+        super().__init__()
+        for name, of in zip(self.names, (dilations, [1] * len(dilations)), strict=True):
+            layers = [nn.Conv1d(channels, channels, kernel, dilation=d, padding="same") for d in of]
+            setattr(self, name, nn.ModuleList(map(self.norm, layers)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for first, second in zip(*(getattr(self, name) for name in self.names), strict=True):
+            hidden = first(functional.leaky_relu(x, _SLOPE))
+            x = x + second(functional.leaky_relu(hidden, _SLOPE))
+        return x
+
+
+class Upsampling(nn.Module):
+    """Stage (B, C, T) -> (B, C / 2, rate T): an upsampling, and the mean of residual blocks."""
+
+    def __init__(self, channels: int, rate: int, network: HifiganNetwork) -> None:
+        super().__init__()
+        half = channels // 2
+        self.upsample = weight_norm(
+            nn.ConvTranspose1d(
+                channels, half, 2 * rate, rate, padding=(rate + 1) // 2, output_padding=rate % 2
+            )
+        )
+        self.blocks = nn.ModuleList(
+            ResidualBlock(half, kernel, network.dilations) for kernel in network.kernels
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.upsample(functional.leaky_relu(x, _SLOPE))
+        return torch.stack([block(x) for block in self.blocks]).mean(dim=0)
+
+
+class Hifigan(ContentNetwork):
+    """Network from content, F0, energy and x-vector to signals of 160 samples a frame."""
+
+    def __init__(self, config: HifiganConfig, n_content: int, n_xvector: int) -> None:
+        super().__init__(config, n_content, n_xvector)
+        self.settings = network = config.network
+        width = network.channels
+        self.speaker = nn.Linear(n_xvector, network.condition)
+        n_in = self.n_inputs + network.condition
+        self.first = weight_norm(nn.Conv1d(n_in, width, _ENDS, padding="same"))
+        self.stages = nn.ModuleList(
+            Upsampling(width // 2**i, rate, network) for i, rate in enumerate(network.rates)
+        )
+        self.last = weight_norm(
+            nn.Conv1d(width // 2 ** len(network.rates), 1, _ENDS, padding="same")
+        )
+
+    @property
+    def reach(self) -> int:
+        """Frames before and after a frame on which its samples depend, or a few more."""
+        kernel, frames, rate = max(self.settings.kernels) // 2, _ENDS // 2 + 2.0, 1
+        for by in self.settings.rates:
+            rate *= by
+            frames += 2 / rate * by + kernel * sum(d + 1 for d in self.settings.dilations) / rate
+        return math.ceil(frames)
+
+    def forward(self, inputs: Tensor, speaker: Tensor) -> Tensor:
+        """Signals (B, 160 T) within -1 ... 1, from inputs (B, n_content + 4, T) of `inputs_of` and
+        speaker (B, n_xvector) of length 1."""
+        who = torch.tanh(4 * self.speaker(speaker))
+        everywhere = who[:, :, None].expand(-1, -1, inputs.shape[2])
+        x = self.first(torch.cat((self.unify(inputs), everywhere), dim=1))
+        for stage in self.stages:
+            x = stage(x)
+        signals: Tensor = torch.tanh(self.last(functional.leaky_relu(x, _SLOPE)))[:, 0]
+        return signals
+
+
+class HifiganSynthesiser(BnSynthesiser):
+    """Synthesiser of a trained HiFi-GAN. Nothing in it is random."""
+
+    settings = HifiganConfig
+    trainer = "steps.synthesis.bottleneck_training:HifiganTrainer"
+    network_kind = Hifigan
+    keeps = ("energy",)
+
+    @torch.no_grad()
+    def _say(
+        self,
+        inputs: Tensor,
+        unit: Tensor,
+        contour: Float64,  # noqa: ARG002
+        source: SourceFeatures,
+        n_samples: int,
+    ) -> Float64:
+        n_frames, reach = inputs.shape[2], self.network.reach
+        out = in_blocks(
+            n_frames, BLOCK, (reach, reach), lambda seen: self.network(inputs[:, :, seen], unit)
+        )
+        gate = np.interp(np.arange(n_samples) / HOP, np.arange(n_frames), source.sounds)
+        return out[:n_samples] * gate

@@ -1,39 +1,62 @@
-"""Training of the synthesiser on a recogniser's content: every utterance in its own voice."""
+"""Training of synthesisers on a recogniser's content: on everybody's own voice, and by ear."""
 
 import copy
-import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyworld
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
+from steps.audio import SAMPLE_RATE
 from steps.content.extractors import at_frames
-from steps.synthesis.bottleneck import N_OUT, BnConfig, BnEnvelope, ContentNetwork, mean_level
-from steps.synthesis.bottleneck_hearing import Ear, HeardMaker
-from steps.synthesis.content import Contents, open_contents
-from steps.synthesis.f0 import VOICED_HZ
-from steps.synthesis.trained import FULL_LEVEL, trained_files
-from steps.synthesis.training import Voices, speakers_in_turn
-from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, WorldFrames, unpack
-from steps.training.audio import TrainingAudio, hold_out
-from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
-from steps.training.settings import identity, read_config
-from steps.training.weights import check_device, fill_network, load_state
+from steps.content.units import load_ear
+from steps.synthesis.base import trained_files
+from steps.synthesis.bottleneck import (
+    BnConfig,
+    BnEnvelope,
+    ContentNetwork,
+    Hifigan,
+    content_digest,
+    fine_f0,
+    mean_level,
+    shaped,
+)
+from steps.synthesis.content import Finder, SpeechContents, Stored, wanted_content
+from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
+from steps.synthesis.trained import pulse_train
+from steps.synthesis.training import (
+    AdversarialTrainer,
+    Array,
+    CropMaker,
+    Crops,
+    SpectralLoss,
+    SynthesiserTrainer,
+    TrainingSpeech,
+    draw_part,
+    filled,
+    stack,
+)
+from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, WorldFrames, spectrum
+from steps.training.loop import descend, learning_rate, set_rate
+from steps.training.settings import read_config
+from steps.training.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import read_settings, to_plain
-from utils.tables import StrPath
+from utils.settings import read_settings
+
+# ---- Crops of speech with its content.
 
 WEIGHTS = np.ones(CODE_DIM + 1, np.float32)  # weight among the outputs in the loss
 WEIGHTS[1:14] = 2.0
 _VARIANCE_WEIGHT = 0.1
-_VALID_CROPS = 2  # crops of a held-out speaker
 _SMALLEST_VARIANCE = 1e-3
 _SMALLEST_SD = 1e-2  # of log F0
 MELODY_WEIGHT = 0.2
@@ -42,49 +65,14 @@ _LOUD_ABOVE_SILENCE = 8.0  # log power; below it there is no speech
 
 
 @dataclass(frozen=True)
-class Crops:
-    """B crops of T frames: inputs (B, d + 4, T), x-vectors (B, n), sounds (B, T) 0 in silence, else
-    1, melody (B, T) log F0 in the utterance's deviations from its mean (NaN: unvoiced); and the
-    requested targets: outputs (B, 2 T, 41) normalised and log variances (B, 41) of whole
-    utterances, or signals (B, 160 T) at FULL_LEVEL; empty if not."""
+class ContentSpeech(TrainingSpeech):
+    """Utterances with their content and frames of 5 ms."""
 
-    inputs: Tensor
-    xvectors: Tensor
-    outputs: Tensor
-    sounds: Tensor
-    melody: Tensor
-    variances: Tensor
-    signals: Tensor
-
-
-@dataclass(frozen=True)
-class Material:
-    """Utterances, their data in a pool, their content and frames of 5 ms."""
-
-    audio: TrainingAudio
-    voices: Voices
-    contents: Contents
-    config: Any
-    seed: int
-
-    def frames(self, utt: str) -> WorldFrames:
-        """Frames of an utterance, from the pool."""
-        return unpack(self.voices.frames.matrix(utt))
+    contents: SpeechContents
 
     def content(self, utt: str, n_frames: int, *, warped: bool) -> Float32:
         """Content (n_frames, d) at the frames of WORLD."""
         return at_frames(self.contents(utt, warped=warped), self.contents.of, n_frames, HOP)
-
-    def draw(self, rng: np.random.Generator, speaker: str) -> str:
-        """Draw one of a speaker's utterances."""
-        utts = self.audio.spk2utt[speaker]
-        return utts[int(rng.integers(len(utts)))]
-
-    def samples(self, utt: str, start: int, n_frames: int) -> Float32:
-        """Samples of n_frames frames of 10 ms from `start`; silence after the utterance's end."""
-        begin, n = start * HOP, n_frames * HOP
-        known = max(0, min(n, self.audio.lengths[utt] - begin))
-        return np.pad(self.audio.read(utt, begin, known), (0, n - known))
 
     def utterances(self, speakers: Sequence[str]) -> Iterator[tuple[WorldFrames, Float32]]:
         """Frames and content of every utterance of some speakers, in turn."""
@@ -93,41 +81,35 @@ class Material:
             yield frames, self.content(utt, len(frames), warped=False)
 
 
-class CropMaker:
-    """Maker of crops of some speakers, each in turn, from a random place in a random utterance.
+class ContentCrops(CropMaker):
+    """Crops of T frames for networks on content, with frames or signals as targets.
 
-    signals: make signals as targets, not frames.
+    inputs (B, d + 4, T); xvectors (B, n); sounds (B, T), 0 in silence, else 1; melody (B, T), log
+    F0 in the utterance's deviations from its mean, NaN where unvoiced. Then outputs (B, 2 T, 41),
+    normalised, and variances (B, 41), the logarithms of those of whole utterances; or signals
+    (B, 160 T) at FULL_LEVEL.
     """
 
+    purpose = "bn"
+
     def __init__(
-        self, material: Material, network: ContentNetwork, speakers: Sequence[str], signals: bool
+        self, speech: ContentSpeech, network: ContentNetwork, speakers: Sequence[str], signals: bool
     ) -> None:
-        self.material, self.network, self.speakers = material, network, speakers
-        self.signals = signals
-        self.n_frames = round(material.config.training.crop_seconds * 100)
+        super().__init__(speech, speakers)
+        self.network, self.signals = network, signals
 
-    def __call__(self, step: int) -> Crops:
-        """Batch of step 0, 1, ..."""
-        seed, n = self.material.seed, self.material.config.training.batch
-        rng = make_rng(seed, "bn-batch", str(step))
-        turn = speakers_in_turn(self.speakers, n, step, seed, "bn-round")
-        return stack([self.crop(rng, speaker, augmented=True) for speaker in turn])
-
-    def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> Crops:
-        """One crop (B = 1), filled up with silence after the utterance's end."""
-        material, augment = self.material, self.material.config.augmentation
-        utt = material.draw(rng, speaker)
-        frames = material.frames(utt)
+    def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
+        augment, n_frames = self.config.augmentation, self.n_frames
+        utt, frames = self.speech.draw(rng, speaker)
         warped = augmented and rng.random() < augment.warped
-        content = material.content(utt, len(frames), warped=warped)
-        start = int(rng.integers(max(1, len(frames) - self.n_frames + 1)))
-        part = slice(start, start + self.n_frames)
+        content = self.speech.content(utt, len(frames), warped=warped)
+        part = draw_part(rng, len(frames), n_frames)
         energy = self.network.energy_of(frames.envelope)
         given = not augmented or rng.random() >= augment.no_energy
         inputs = self.network.inputs_of(
             content[part], frames.f0[part], energy[part] if given else None
         )
-        xvector = material.voices.xvectors[speaker]
+        xvector = self.speech.xvectors[speaker]
         if augmented:
             n_content = content.shape[1]
             inputs[:, :n_content] += augment.content_noise * rng.standard_normal(
@@ -136,45 +118,30 @@ class CropMaker:
             xvector = xvector + augment.xvector_noise * rng.standard_normal(
                 len(xvector), dtype=np.float32
             )
-        outputs, variances = self.frames_of(utt, part)
-        sounds = (frames.envelope[part, 0] > SILENCE).astype(np.float32)
-        pad = self.n_frames - len(inputs)
-        return Crops(
-            torch.from_numpy(np.pad(inputs, ((0, pad), (0, 0))).T[None].copy()),
-            torch.from_numpy(xvector.astype(np.float32)[None]),
-            torch.from_numpy(outputs[None]),
-            torch.from_numpy(np.pad(sounds, (0, pad))[None]),
-            torch.from_numpy(np.pad(relative_f0(frames.f0)[part], (0, pad))[None]),
-            torch.from_numpy(variances[None]),
-            torch.from_numpy(self.signal(utt, frames, start)[None]),
-        )
+        power = frames.envelope[:, 0]
+        return {
+            "inputs": filled(inputs, n_frames).T,
+            "xvectors": xvector.astype(np.float32),
+            "sounds": filled((power[part] > SILENCE).astype(np.float32), n_frames),
+            "melody": filled(relative_f0(frames.f0)[part], n_frames),
+            **(
+                {"signals": self.speech.samples(utt, part.start, n_frames, mean_level(power))}
+                if self.signals
+                else self._targets(utt, part)
+            ),
+        }
 
-    def signal(self, utt: str, frames: WorldFrames, start: int) -> Float32:
-        """Samples of a crop; empty unless signals are requested."""
-        if not self.signals:
-            return np.zeros(0, np.float32)
-        out = self.material.samples(utt, start, self.n_frames)
-        return out * np.float32(FULL_LEVEL * np.exp(-mean_level(frames.envelope[:, 0]) / 2))
-
-    def frames_of(self, utt: str, part: slice) -> tuple[Float32, Float32]:
-        """Normalised target outputs (2 T, 41) of frames of 10 ms, 0 after the utterance's end, and
-        log variances (41,) of the whole utterance; both empty unless frames are requested."""
-        if self.signals:
-            return np.zeros((0, N_OUT), np.float32), np.zeros(0, np.float32)
-        frames = self.material.contents.fine(utt)
+    def _targets(self, utt: str, part: slice) -> dict[str, Array]:
+        frames = self.speech.contents.fine(utt)
         mean, sd = self.network.statistic("out_mean"), self.network.statistic("out_sd")
         scaled = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd
         scaled[:, 0] = self.network.energy_of(frames.envelope)
         outputs: Float32 = scaled.astype(np.float32)
         found = outputs[part.start * FINE : part.stop * FINE]
-        pad = self.n_frames * FINE - len(found)
-        return np.pad(found, ((0, pad), (0, 0))), log_variances(outputs, frames)
-
-
-def stack(crops: list[Crops]) -> Crops:
-    """Join several batches to one."""
-    parts = zip(*(vars(crop).values() for crop in crops), strict=True)
-    return Crops(*(torch.cat(part) for part in parts))
+        return {
+            "outputs": filled(found, self.n_frames * FINE),
+            "variances": log_variances(outputs, frames),
+        }
 
 
 def relative_f0(f0: Float64) -> Float32:
@@ -194,10 +161,10 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
     return variances
 
 
-def set_statistics(network: ContentNetwork, material: Material, speakers: Sequence[str]) -> None:
+def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Sequence[str]) -> None:
     """Means and deviations over the speech of the training speakers."""
     content, f0, out, levels = [], [], [], []
-    for frames, values in material.utterances(speakers):
+    for frames, values in speech.utterances(speakers):
         power = frames.envelope[:, 0]
         loud = power > SILENCE + _LOUD_ABOVE_SILENCE
         content.append(values[::7])
@@ -213,7 +180,7 @@ def set_statistics(network: ContentNetwork, material: Material, speakers: Sequen
     scaled = (np.concatenate(content) - network.statistic("content_mean")) / network.statistic(
         "content_sd"
     )
-    network.units.fit(scaled.astype(np.float32), derive_seed(material.seed, "bn-units"))
+    network.units.fit(scaled.astype(np.float32), derive_seed(speech.seed, "bn-units"))
     network.get_buffer("out_mean")[0] = 0.0
     network.get_buffer("level").fill_(float(np.mean(levels)))
 
@@ -225,8 +192,7 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
     where its class, its shapes or its content's digest differ from this one's.
     """
     conf, weights = trained_files(folder)
-    told = read_settings(conf).get("trained")
-    known = told.get("content_digest") if isinstance(told, dict) else None
+    known = content_digest(conf)
     state = load_state(weights)
     if network.melody is None or any(name.startswith(_MELODY) for name in state):
         raise UserError(f"{folder}: a melody is put onto a network without one, by network.melody")
@@ -241,58 +207,243 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
     return weights.read_bytes()
 
 
-@dataclass
-class ContentTrainer(Trainer):
-    """A network on content under training; see Trainer. held: the held-out speakers, valid: crops
-    of them.
+# ---- Synthesis of WORLD in PyTorch, so that a loss can have a gradient to the frames.
+#
+# Pulses and noise are filtered by the envelope at minimum phase, in frames of 20 ms every 5 ms. It
+# serves training, and `world.synthesise`, which places its pulses more exactly, serves listening.
 
-    kind: its class. signals: whether crops have signals.
+_SHIFT = HOP // FINE  # samples
+_WIDTH, _FFT = 4 * _SHIFT, 1024  # samples
+_LOWEST_GAIN = 1e-6  # of the pulses' power; a root has no gradient at 0
+
+
+class WorldVoice(nn.Module):
+    """Signals from frames, with a gradient. Buffers hold how WORLD decodes its codes."""
+
+    codes: Tensor
+    flat: Tensor
+    clear: Tensor
+    slope: Tensor
+    causal: Tensor
+    window: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Log power is linear in the codes, the aperiodicity in dB in its one band.
+        flat = np.log(spectrum(np.zeros((1, CODE_DIM))))
+        clear, full = (_bands(value) for value in (0.0, -1.0))
+        causal = np.zeros(_FFT)
+        causal[0] = causal[_FFT // 2] = 1.0
+        causal[1 : _FFT // 2] = 2.0
+        for name, values in (
+            ("codes", np.log(spectrum(np.eye(CODE_DIM))) - flat),
+            ("flat", flat[0]),
+            ("clear", clear),
+            ("slope", clear - full),
+            ("causal", causal),
+            ("window", np.hanning(_WIDTH + 1)[:-1]),
+        ):
+            self.register_buffer(name, torch.from_numpy(values.astype(np.float32)))
+
+    def excite(self, signals: Tensor) -> Tensor:
+        """Spectra (B, T, 513) of the frames in excitations (B, 80 T)."""
+        padded = functional.pad(signals, (_WIDTH // 2, _WIDTH // 2))
+        frames = padded.unfold(1, _WIDTH, _SHIFT)[:, : signals.shape[1] // _SHIFT]
+        spectra: Tensor = torch.fft.rfft(frames * self.window, _FFT)
+        return spectra
+
+    def forward(
+        self, envelope: Tensor, aperiodicity: Tensor, voiced: Tensor, pulses: Tensor, noise: Tensor
+    ) -> Tensor:
+        """Signals (B, 80 T) from codes (B, T, 40), aperiodicity in dB and voicing (B, T), and
+        spectra of `excite` (B, T, 513)."""
+        cepstra = torch.fft.irfft((envelope @ self.codes + self.flat) / 2, _FFT) * self.causal
+        response = torch.exp(torch.fft.rfft(cepstra, _FFT))
+        decibels = self.clear + self.slope * aperiodicity[..., None]
+        share = torch.where(voiced[..., None] > 0, 10 ** (decibels / 20), decibels.new_ones(()))
+        tone = torch.sqrt((1 - share.square()).clamp(min=_LOWEST_GAIN))
+        frames = torch.fft.irfft((pulses * tone + noise * share) * response, _FFT)
+        n = frames.shape[1] * _SHIFT
+        length = (frames.shape[1] - 1) * _SHIFT + _FFT
+        joined = functional.fold(frames.transpose(1, 2), (1, length), (1, _FFT), stride=(1, _SHIFT))
+        return joined[:, 0, 0, _WIDTH // 2 : _WIDTH // 2 + n] * (2 * _SHIFT / _WIDTH)
+
+
+def _bands(value: float) -> Float64:
+    """Aperiodicity (513,) in dB of a coded value."""
+    coded = np.array([[value]])
+    decoded: Float64 = pyworld.decode_aperiodicity(coded, SAMPLE_RATE, _FFT)[0]
+    return 20 * np.log10(decoded)
+
+
+# ---- Learning by ear: others say the words, and the content's encoder measures whether they are
+# left.
+#
+# Training on everybody's own voice never shows a network how one speaker's words sound in another's
+# voice, and an error that costs a word weighs no more than one that nobody hears. Here a training
+# speaker's words are said in the voice of another one, by a differentiable synthesis, and the
+# encoder's frames of them are compared with those of the source.
+#
+# The effect of a mere change of voice on the encoder's frames must not count, or the network would
+# learn to keep the source's voice: distances are measured in units of it (within-class covariance
+# normalisation, Hatch et al. 2006), estimated from the contents of warped speech.
+
+_SHRINK = 0.1  # share of the mean variance added to each variance of a covariance
+_EVERY = 3  # every so many frames of content one is used
+
+
+class OthersCrops:
+    """Maker of crops of some speakers for others to say, a function of the seed and a name.
+
+    B crops of T frames of 10 ms: inputs (B, d + 4, T) of the source's content and the other's F0,
+    xvectors (B, n) of the others, voiced and sounds (B, 2 T), pulses and noise (B, 160 T), and
+    signals (B, 160 T) of the source.
+    """
+
+    def __init__(
+        self, speech: ContentSpeech, network: ContentNetwork, speakers: Sequence[str]
+    ) -> None:
+        self.speech, self.network, self.speakers = speech, network, speakers
+        self._f0 = cache(self._f0_of)
+
+    def __call__(self, name: str, n: int) -> Crops:
+        """n crops."""
+        rng = make_rng(self.speech.seed, "bn-hearing", name)
+        return stack([self._crop(rng) for _ in range(n)])
+
+    def _crop(self, rng: np.random.Generator) -> dict[str, Array]:
+        speech, n_frames = self.speech, round(self.speech.config.hearing.crop_seconds * 100)
+        who, other = (self.speakers[int(i)] for i in rng.integers(len(self.speakers), size=2))
+        utt, frames = speech.draw(rng, who)
+        part = draw_part(rng, len(frames), n_frames)
+        wanted = transform_quantised(frames.f0[part], self._f0(who), self._f0(other))
+        content = speech.content(utt, len(frames), warped=False)[part]
+        inputs = self.network.inputs_of(content, wanted, None)
+        f0, n_samples = filled(wanted, n_frames), n_frames * HOP
+        xvector = speech.xvectors[other]
+        noise = speech.config.augmentation.xvector_noise * rng.standard_normal(len(xvector))
+        return {
+            "inputs": filled(inputs, n_frames).T,
+            "xvectors": (xvector + noise).astype(np.float32),
+            "voiced": fine_f0(f0) > VOICED_HZ,
+            "sounds": np.repeat(filled(frames.envelope[part, 0] > SILENCE, n_frames), FINE),
+            "pulses": pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi)).astype(np.float32),
+            "noise": rng.standard_normal(n_samples, dtype=np.float32),
+            "signals": speech.samples(utt, part.start, n_frames),
+        }
+
+    def _f0_of(self, speaker: str) -> F0Stats:
+        utts = self.speech.audio.spk2utt[speaker]
+        return compute_f0_stats([self.speech.frames(utt).f0 for utt in utts])
+
+
+class Ear(nn.Module):
+    """Share of the words that is lost: 0 none, 1 as if only the mean frame were heard."""
+
+    metric: Tensor
+
+    def __init__(self, speech: Any, speakers: Sequence[str], device: str) -> None:
+        """speech: ContentSpeech, with contents of warped speech."""
+        super().__init__()
+        self.encode = load_ear(speech.config.content, device)
+        self.voice = WorldVoice()
+        self.register_buffer("metric", torch.from_numpy(metric_of(speech, speakers)))
+        self.to(device)
+
+    def forward(self, network: BnEnvelope, crops: Crops) -> Tensor:
+        """Loss as a number, with a gradient to the network."""
+        device = self.metric.device
+        x = {name: part.to(device) for name, part in crops.items()}
+        unit = functional.normalize(x["xvectors"], dim=1)
+        made = network(x["inputs"], unit).transpose(1, 2)
+        made = shaped(made, network.variance(unit).detach(), x["sounds"], network.shaping)
+        sources = (self.voice.excite(x[name]) for name in ("pulses", "noise"))
+        said = self.voice(*network.decode(made, x["sounds"]), x["voiced"], *sources)
+        with torch.no_grad():
+            right = self.encode(x["signals"])
+        wanted, own = (part.square().mean(dim=1, keepdim=True) for part in (x["signals"], said))
+        heard = self.encode(said * (wanted / own.clamp(min=1e-12)).sqrt())
+        lost: Tensor = ((heard - right) @ self.metric).square().sum(dim=2).mean()
+        return lost
+
+
+def metric_of(speech: Any, speakers: Sequence[str]) -> Float32:
+    """Matrix (d, d) that maps a difference of frames to a vector whose squared length is their
+    distance.
+
+    The unit is the effect of a change of voice, and the distance of a frame from the mean is 1 on
+    average.
+    """
+    plain, change = [], []
+    for utt in (utt for speaker in speakers for utt in speech.audio.spk2utt[speaker]):
+        own, warped = (speech.contents(utt, warped=how)[::_EVERY] for how in (False, True))
+        plain.append(own)
+        change.append(own - warped)
+    frames, moved = (np.concatenate(x).astype(np.float64) for x in (plain, change))
+    within = moved.T @ moved / len(moved)
+    within += _SHRINK * np.trace(within) / len(within) * np.eye(len(within))
+    precision = np.linalg.inv(within)
+    away = frames - frames.mean(axis=0)
+    mean = float(np.einsum("td,de,te->", away, precision, away, optimize=True)) / len(away)
+    return np.linalg.cholesky(precision / mean).astype(np.float32)
+
+
+# ---- Training of the networks on content.
+
+
+class ContentTrainer(SynthesiserTrainer):
+    """Training of a network on content; see SynthesiserTrainer.
+
+    kind: its class. signals: whether crops have signals. content: a folder of
+    steps/extract_content.py; without it content is found while training. onto: see `take_over`;
+    its synthesiser.yaml becomes `trained: onto:` of the new one.
     """
 
     kind: ClassVar[type[ContentNetwork]]
     signals: ClassVar[bool] = False
-    config: Any
-    seed: int
-    device: str
-    network: Any
-    make: CropMaker
-    held: list[str]
-    valid: Crops | None
-    best_by = "valid_loss"
+    distance_name = best_by = "valid_loss"
 
-    def __post_init__(self) -> None:
-        self.plan = self.config.training
-        self.prepare()
-
-    @abstractmethod
     def prepare(self) -> None:
-        """Make optimisers, and other state beside the network."""
-
-    def batch(self, step: int) -> Crops:
-        return self.make(step)
+        audio, config = self.speech.audio, self.config
+        wanted = wanted_content(config, self.seed)
+        contents = (
+            Finder(audio, wanted, self.device, self.plan.cache_gb)
+            if self.content is None
+            else Stored(self.content, wanted, audio.lengths)
+        )
+        speech = ContentSpeech(**vars(self.speech), contents=contents)
+        digest, n_xvector = contents.of.digest, self.speech.matrix(self.speakers).shape[1]
+        self.draw_weights("bn-weights")
+        self.network = self.kind(config, contents.of.width, n_xvector)
+        self.parts, self.known = [digest], {"content_digest": digest}
+        if self.onto is None:
+            set_statistics(self.network, speech, self.speakers)
+        else:
+            self.parts.append(take_over(self.network, self.onto, digest))
+            self.known["onto"] = read_settings(trained_files(self.onto)[0])
+        # Crops are made on the processor, wherever the network is.
+        own = copy.deepcopy(self.network)
+        self.make = ContentCrops(speech, own, self.speakers, self.signals)
+        self.prepare_losses(speech)
 
     @abstractmethod
-    def distance_on(self, batch: Crops) -> Tensor:
-        """Loss between output and target of a batch."""
+    def prepare_losses(self, speech: ContentSpeech) -> None:
+        """Make optimisers, and other state beside the network."""
 
     def off_melody(self, batch: Crops) -> Tensor:
         """Mean distance of F0 on voiced frames, in deviations."""
-        right = batch.melody.to(self.device)
-        voiced = ~right.isnan() & (batch.sounds.to(self.device) > 0)
-        made = self.network.predict_f0(batch.inputs.to(self.device))
-        total: Tensor = ((made - right.nan_to_num()).abs() * voiced).sum()
+        x = self.on_device(batch)
+        voiced = ~x["melody"].isnan() & (x["sounds"] > 0)
+        made = self.network.predict_f0(x["inputs"])
+        total: Tensor = ((made - x["melody"].nan_to_num()).abs() * voiced).sum()
         return total / (voiced.sum() + 1e-9)
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """The distance on held-out speakers."""
-        if self.valid is None:
-            return {}
-        self.network.eval()
-        figures = {"valid_loss": float(self.distance_on(self.valid))}
-        if self.network.melody is not None:
+        """See SynthesiserTrainer: also the distance of F0."""
+        figures = super().validate()
+        if self.valid is not None and self.network.melody is not None:
             figures["valid_melody"] = float(self.off_melody(self.valid))
-        logging.info("validation distance %.4f", figures["valid_loss"])
         return figures
 
 
@@ -302,39 +453,38 @@ class BnTrainer(ContentTrainer):
     kind = BnEnvelope
     ear: Ear | None = None
 
-    def prepare(self) -> None:
-        hearing, material, speakers = self.config.hearing, self.make.material, self.make.speakers
+    def prepare_losses(self, speech: ContentSpeech) -> None:
+        hearing, own = self.config.hearing, self.make.network
         if hearing.weight:
-            self.ear = Ear(material, speakers, self.device)
-            self.others = HeardMaker(material, self.make.network, speakers)
-            held = HeardMaker(material, self.make.network, self.held)
+            self.ear = Ear(speech, self.speakers, self.device)
+            self.others = OthersCrops(speech, own, self.speakers)
+            held = OthersCrops(speech, own, self.held)
             self.valid_others = held("validation", hearing.batch) if self.held else None
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
-        self.only_melody = not all(part.requires_grad for part in self.network.parameters())
+        self.only_melody = self.onto is not None
         if self.only_melody:
             self.best_by = "valid_melody"
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
         self.network.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
+        found: dict[str, Tensor] = {}
         if self.only_melody:
-            loss = self.off_melody(batch)
-            descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
-            return {"melody": float(loss.detach())}
-        distance = self.distance_on(batch)
-        guess = self.network.variance(batch.xvectors.to(self.device))
-        missed = guess - batch.variances.to(self.device)
-        loss = distance + _VARIANCE_WEIGHT * missed.abs().mean()
-        found = {"loss": distance, "variance": missed.abs().mean()}
-        if self.network.melody is not None:
-            found["melody"] = self.off_melody(batch)
-            loss = loss + MELODY_WEIGHT * found["melody"]
-        hearing = self.config.hearing
-        if self.ear is not None and step >= self.plan.steps - hearing.steps:
-            found["lost"] = self.ear(self.network, self.others(str(step), hearing.batch))
-            loss = loss + hearing.weight * found["lost"]
+            loss = found["melody"] = self.off_melody(batch)
+        else:
+            found["loss"] = self.distance_on(batch)
+            guess = self.network.variance(batch["xvectors"].to(self.device))
+            found["variance"] = (guess - batch["variances"].to(self.device)).abs().mean()
+            loss = found["loss"] + _VARIANCE_WEIGHT * found["variance"]
+            if self.network.melody is not None:
+                found["melody"] = self.off_melody(batch)
+                loss = loss + MELODY_WEIGHT * found["melody"]
+            hearing = self.config.hearing
+            if self.ear is not None and step >= self.plan.steps - hearing.steps:
+                found["lost"] = self.ear(self.network, self.others(str(step), hearing.batch))
+                loss = loss + hearing.weight * found["lost"]
         descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return {name: float(part.detach()) for name, part in found.items()}
 
@@ -348,75 +498,40 @@ class BnTrainer(ContentTrainer):
 
     def distance_on(self, batch: Crops) -> Tensor:
         """See ContentTrainer: weighted mean over the outputs of speech, in deviations."""
-        made = self.network(batch.inputs.to(self.device), batch.xvectors.to(self.device))
-        weights = torch.from_numpy(WEIGHTS).to(self.device)
-        sounds = batch.sounds.to(self.device).repeat_interleave(FINE, dim=1)
-        apart = (made.transpose(1, 2) - batch.outputs.to(self.device)).abs() * weights
+        x, weights = self.on_device(batch), torch.from_numpy(WEIGHTS).to(self.device)
+        sounds = x["sounds"].repeat_interleave(FINE, dim=1)
+        made = self.network(x["inputs"], x["xvectors"]).transpose(1, 2)
+        apart = (made - x["outputs"]).abs() * weights
         total: Tensor = (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
         return total
 
 
-def train_bn(
-    config: BnConfig,
-    audio: TrainingAudio,
-    pool: StrPath,
-    out: Path,
-    *,
-    seed: int,
-    device: str = "cpu",
-    content: StrPath | None = None,
-    onto: Path | None = None,
-) -> None:
-    """Train on `audio`, its data in `pool`, and its content from a folder where there is one.
+class HifiganTrainer(AdversarialTrainer, ContentTrainer):
+    """Training of HiFi-GAN with discriminators; see `loop.Trainer`. loss: log-mel, nepers."""
 
-    onto: see `take_over`; its synthesiser.yaml becomes `trained: onto:` of the new one. `out` gets
-    training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
-    """
-    train_on_content(BnTrainer, config, audio, pool, out, seed, device, content, onto)
+    kind = Hifigan
+    signals = True
 
+    def prepare_losses(self, speech: ContentSpeech) -> None:  # noqa: ARG002
+        self.gradient_norm = self.plan.gradient_norm
+        self.draw_weights("hifigan-weights")
+        self.spectral = SpectralLoss().to(self.device).log_mel_distance
+        rate, decay = self.plan.learning_rate, self.plan.weight_decay
+        self.oppose(lambda x: torch.optim.AdamW(x, rate, betas=(0.8, 0.99), weight_decay=decay))
 
-def train_on_content(
-    trainer_of: type[ContentTrainer],
-    config: Any,
-    audio: TrainingAudio,
-    pool: StrPath,
-    out: Path,
-    seed: int,
-    device: str,
-    content: StrPath | None,
-    onto: Path | None = None,
-) -> None:
-    """Train any network on content; see `train_bn`."""
-    torch.set_num_threads(1)
-    check_device(device)
-    voices = Voices.load(pool, audio)
-    training, held = hold_out(audio, config.training.valid_speakers, seed)
-    contents = open_contents(content, audio, config, seed, device)
-    material = Material(audio, voices, contents, config, seed)
-    n_xvector = len(voices.xvectors[training.speakers[0]])
-    torch.manual_seed(derive_seed(seed, "bn-weights") % 2**63)
-    network = trainer_of.kind(config, contents.of.width, n_xvector)
-    parts: list[object] = [seed, audio.spk2utt, audio.lengths]
-    parts += [voices.matrix(audio.speakers).tobytes(), contents.of.digest]
-    base: dict[str, object] = {}
-    if onto is None:
-        set_statistics(network, material, training.speakers)
-    else:
-        parts.append(take_over(network, onto, contents.of.digest))
-        base["onto"] = read_settings(trained_files(onto)[0])
-    # Crops are made on the processor, wherever the network is.
-    make = CropMaker(material, copy.deepcopy(network), training.speakers, trainer_of.signals)
-    rng = make_rng(seed, "bn-validation")
-    crops = [make.crop(rng, who, augmented=False) for who in held for _ in range(_VALID_CROPS)]
-    valid = stack(crops) if crops else None
-    trainer = trainer_of(config, seed, device, network.to(device), make, held, valid)
-    settings = to_plain(config)
-    train(trainer, out, identity(settings, *parts)).finish(
-        "synthesiser.yaml",
-        settings,
-        speakers=len(training.speakers),
-        hours=round(training.seconds / 3600, 3),
-        xvector_dimensions=n_xvector,
-        content_digest=contents.of.digest,
-        **base,
-    )
+    def update(self, step: int, batch: Crops) -> dict[str, float]:
+        self.network.train()
+        for optimiser in (self.optimiser, self.opponent):
+            set_rate(optimiser, learning_rate(self.plan, step))
+        melody = None if self.network.melody is None else self.off_melody(batch)
+        more = 0.0 if melody is None else MELODY_WEIGHT * melody
+        figures = self.play(self._made(batch), batch["signals"].to(self.device), more)
+        return figures if melody is None else {**figures, "melody": float(melody.detach())}
+
+    def distance_on(self, batch: Crops) -> Tensor:
+        """The distance of log-mel spectra, in nepers."""
+        return self.spectral(self._made(batch), batch["signals"].to(self.device))
+
+    def _made(self, batch: Crops) -> Tensor:
+        signals: Tensor = self.network(*(batch[x].to(self.device) for x in ("inputs", "xvectors")))
+        return signals

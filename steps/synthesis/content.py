@@ -1,18 +1,17 @@
 """Content of speech for synthesis: of WORLD's envelope, or of a recogniser, extracted and read."""
 
 import json
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyworld
 
-from steps.audio import SAMPLE_RATE
-from steps.content.extractors import Frames, load_extractor
+from steps.content.extractors import ContentLayout, load_extractor
 from steps.synthesis.f0 import HIGHEST_HZ
 from steps.synthesis.world import (
     CODE_DIM,
@@ -21,6 +20,7 @@ from steps.synthesis.world import (
     HOP,
     WorldFrames,
     analyse_finely,
+    envelope_code,
     extract_f0,
     pack,
     silent_frames,
@@ -33,7 +33,7 @@ from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
-from utils.tables import StrPath, atomic_write, read_json_object
+from utils.tables import atomic_write, read_json_object
 
 # ---- Content with as little as possible of the speaker: features of the WORLD envelope.
 #
@@ -43,7 +43,6 @@ from utils.tables import StrPath, atomic_write, read_json_object
 # network has to find the voice elsewhere (after vocal-tract-length perturbation, Jaitly and Hinton
 # 2013).
 
-_FFT_SIZE = 1024  # CheapTrick's, as in world.py: the same codes
 _DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are not speech
 _ENERGY_UNIT = 3.0  # of log power; brings the energy to about variance 1
 _LARGEST = 4.0  # normalised values are clipped to +-4
@@ -71,9 +70,8 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
     """
     f0 = extract_f0(wave)
     samples = np.ascontiguousarray(wave, dtype=np.float64)
-    times = np.arange(len(f0)) * FRAME_SHIFT
-    spectrum = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
-    return f0, pyworld.code_spectral_envelope(spectrum, SAMPLE_RATE, CODE_DIM)
+    times = np.arange(len(f0), dtype=np.float64) * FRAME_SHIFT
+    return f0, envelope_code(samples, f0, times)
 
 
 def speech_frames(envelope: Float64) -> Bool:
@@ -177,47 +175,61 @@ _MADE_BY = "make it with steps/extract_content.py"
 _CONTENT, _WARPED, _FINE = "content", "warped", "fine"  # the archives of a folder
 _PEAK = 0.5  # content made with another vocal tract
 
+Wanted = dict[str, Any]
+"""What content and frames depend on: `content`, of extractors.EXTRACTORS; for trainings `frames`,
+and `scale`, `bend`, `pitch` and `seed` of other vocal tracts. A folder keeps it."""
 
-class Contents(Protocol):
+
+def wanted_content(config: Any, seed: int) -> Wanted:
+    """Wanted for a training; config: has content and augmentation."""
+    wanted = {"content": config.content, "frames": "unbroken F0, 5 ms"}
+    if config.augmentation.warped:
+        wanted |= {name: getattr(config.augmentation, name) for name in ("scale", "bend", "pitch")}
+        wanted["seed"] = seed
+    return wanted
+
+
+def _archives(wanted: Wanted) -> tuple[str, ...]:
+    return (_CONTENT, *[_WARPED] * ("seed" in wanted), *[_FINE] * ("frames" in wanted))
+
+
+class SpeechContents(ABC):
     """Content of utterances, and their frames of 5 ms. of: layout of the content's frames."""
 
-    @property
-    def of(self) -> Frames: ...
+    of: ContentLayout
+
+    @abstractmethod
+    def find(self, utt: str, what: str) -> npt.NDArray[np.floating]:
+        """Matrix of an utterance in the archive of that name."""
 
     def __call__(self, utt: str, *, warped: bool) -> Float32:
         """Frames (T, d) of an utterance, as spoken or as by another speaker."""
-        ...
-
-    def fine(self, utt: str) -> WorldFrames:
-        """`world.analyse_finely` of an utterance."""
-        ...
-
-
-class Finder:
-    """Contents computed on demand; the first cache_gb are kept, the rest computed each time."""
-
-    def __init__(self, audio: TrainingAudio, config: Any, seed: int, device: str) -> None:
-        """config: has content, augmentation, training."""
-        self._audio, self._config, self._seed = audio, config, seed
-        self.of = load_extractor(config.content, device)
-        self._kept: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
-        self._free = int(config.training.cache_gb * 1e9)
-
-    def __call__(self, utt: str, *, warped: bool) -> Float32:
         return self.find(utt, _WARPED if warped else _CONTENT).astype(np.float32)
 
     def fine(self, utt: str) -> WorldFrames:
-        return _fine(self.find(utt, _FINE))
+        """`world.analyse_finely` of an utterance."""
+        return unpack(self.find(utt, _FINE), FRAME_SHIFT / FINE)
+
+
+class Finder(SpeechContents):
+    """Contents computed on demand; the first cache_gb are kept, the rest computed each time."""
+
+    def __init__(
+        self, audio: TrainingAudio, wanted: Wanted, device: str, cache_gb: float = 0.0
+    ) -> None:
+        self.wanted, self._audio = wanted, audio
+        self.of = self._extract = load_extractor(wanted["content"], device)
+        self._kept: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
+        self._free = int(cache_gb * 1e9)
 
     def find(self, utt: str, what: str) -> npt.NDArray[np.floating]:
-        """Matrix of an utterance in the archive of that name."""
         found = self._kept.get((utt, what))
         if found is None:
             if what == _FINE:
                 found = pack(analyse_finely(self._read(utt))).astype(np.float32)
             else:
                 wave = self._warped(utt) if what == _WARPED else self._read(utt)
-                found = self.of(wave).astype(np.float16)
+                found = self._extract(wave).astype(np.float16)
             if found.nbytes <= self._free:
                 self._free -= found.nbytes
                 self._kept[utt, what] = found
@@ -228,25 +240,20 @@ class Finder:
 
     def _warped(self, utt: str) -> Float64:
         """The utterance by another vocal tract, at another pitch: one version of each utterance."""
-        rng, augment = make_rng(self._seed, "bn-warp", utt), self._config.augmentation
-        frames = self.fine(utt)
-        warp = draw_warp(rng, augment.scale, augment.bend)
-        factor = np.exp(rng.uniform(-augment.pitch, augment.pitch))
+        scale, bend, pitch, seed = (self.wanted[x] for x in ("scale", "bend", "pitch", "seed"))
+        rng, frames = make_rng(seed, "bn-warp", utt), self.fine(utt)
+        warp = draw_warp(rng, scale, bend)
+        factor = np.exp(rng.uniform(-pitch, pitch))
         f0 = np.minimum(frames.f0 * factor, HIGHEST_HZ)
-        wave = synthesise(
-            replace(frames, f0=f0, envelope=frames.envelope @ warp.T), self._audio.lengths[utt]
-        )
+        bent = replace(frames, f0=f0, envelope=frames.envelope @ warp.T)
+        wave = synthesise(bent, self._audio.lengths[utt])
         peak = float(np.max(np.abs(wave), initial=0.0))
         return wave * (_PEAK / peak) if peak > 0 else wave
 
 
-def _fine(matrix: npt.NDArray[np.floating]) -> WorldFrames:
-    return unpack(matrix, FRAME_SHIFT / FINE)
-
-
-@dataclass(frozen=True)
-class _Like:
-    """Frames as `extractors.Frames` has them."""
+@dataclass
+class _StoredLayout:
+    """Frames as `extractors.ContentLayout` has them."""
 
     width: int
     hop: int
@@ -254,100 +261,42 @@ class _Like:
     digest: str
 
 
-class Stored:
+class Stored(SpeechContents):
     """A folder of `write_contents`."""
 
     def __init__(
-        self, folder: Path, config: Any, seed: int, utts: Iterable[str], made_by: str = _MADE_BY
+        self, folder: Path, wanted: Wanted, utts: Iterable[str], made_by: str = _MADE_BY
     ) -> None:
-        """Check that the folder was made by these settings and has every utterance; UserError, with
-        `made_by`."""
+        """Check that all that is wanted is there for every utterance; UserError, with `made_by`."""
         path = folder / "content.json"
         told = read_json_object(path, made_by)
-        if told.get("settings") != _settings(config, seed):
+        if told.get("settings") != wanted:
             raise UserError(
-                f"{path}: is of {told.get('settings')}, where {_settings(config, seed)} are "
-                f"wanted; {made_by} of these settings"
+                f"{path}: is of {told.get('settings')}, where {wanted} are wanted; {made_by} of "
+                "these settings"
             )
-        self.of = parse_settings(_Like, told.get("frames"), path, "frames")
-        self._readers = {name: ObjectReader(folder / f"{name}.scp") for name in _files(config)}
+        self.of = parse_settings(_StoredLayout, told.get("frames"), path, "frames")
+        self._readers = {name: ObjectReader(folder / f"{name}.scp") for name in _archives(wanted)}
         for utt in utts:
             for reader in self._readers.values():
                 if utt not in reader:
                     raise UserError(f"{reader.path}: {utt} is not in it; {made_by} of this data")
 
-    def __call__(self, utt: str, *, warped: bool) -> Float32:
-        return self._readers[_WARPED if warped else _CONTENT].matrix(utt)
-
-    def fine(self, utt: str) -> WorldFrames:
-        return _fine(self._readers[_FINE].matrix(utt))
+    def find(self, utt: str, what: str) -> Float32:
+        return self._readers[what].matrix(utt)
 
 
-@dataclass(frozen=True)
-class _Once:
-    """No augmentation, and no memory for results."""
-
-    warped: float = 0.0
-    cache_gb: float = 0.0
-
-
-@dataclass(frozen=True)
-class PlainContent:
-    """Settings for plain speech, for `Finder` and `Stored`. content: of extractors.EXTRACTORS."""
-
-    content: str
-    augmentation: _Once = _Once()
-    training: _Once = _Once()
-
-
-def write_contents(
-    finder: Finder,
-    utts: Iterable[str],
-    out: Path,
-    config: Any,
-    seed: int,
-    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
-) -> None:
-    """Write the results of the finder, made with these settings and seed, to the folder `out`."""
+def write_contents(finder: Finder, out: Path, utts: Iterable[str]) -> None:
+    """Write what the finder finds of the utterances to the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "content.json").unlink(missing_ok=True)
     with ExitStack() as stack:
-        writers = {name: stack.enter_context(ArchiveWriter(out / name)) for name in _files(config)}
-        for utt in progress(utts):
+        names = _archives(finder.wanted)
+        writers = {name: stack.enter_context(ArchiveWriter(out / name)) for name in names}
+        for utt in utts:
             for name, writer in writers.items():
                 writer.write(utt, finder.find(utt, name))
-    frames = {name: getattr(finder.of, name) for name in _Like.__annotations__}
+    frames = {name: getattr(finder.of, name) for name in _StoredLayout.__annotations__}
     with atomic_write(out / "content.json") as stream:
-        told = {"frames": frames, "settings": _settings(config, seed)}
+        told = {"frames": frames, "settings": finder.wanted}
         stream.write(json.dumps(told, indent=1, sort_keys=True) + "\n")
-
-
-def _files(config: Any) -> tuple[str, ...]:
-    if isinstance(config, PlainContent):
-        return (_CONTENT,)
-    return (_CONTENT, _WARPED, _FINE) if config.augmentation.warped else (_CONTENT, _FINE)
-
-
-def _settings(config: Any, seed: int) -> dict[str, object]:
-    """Settings that the content and the frames depend on."""
-    found: dict[str, object] = {"content": config.content}
-    if _FINE in _files(config):
-        found["frames"] = "unbroken F0, 5 ms"
-    if _WARPED in _files(config):
-        augment = config.augmentation
-        found |= {name: getattr(augment, name) for name in ("scale", "bend", "pitch")}
-        found["seed"] = seed
-    return found
-
-
-def open_contents(
-    folder: StrPath | None,
-    audio: TrainingAudio,
-    config: Any,
-    seed: int,
-    device: str,
-) -> Contents:
-    """Contents from a folder, where one is given, else computed on demand."""
-    if folder is None:
-        return Finder(audio, config, seed, device)
-    return Stored(Path(folder), config, seed, audio.lengths)

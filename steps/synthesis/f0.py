@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import ArchiveWriter, ObjectReader, read_vectors
 from utils.arrays import Float64
-from utils.cli import UserError
+from utils.cli import LossError, UserError
+from utils.datadir import DataDir
 from utils.seeds import make_rng
 from utils.tables import StrPath, sort_ids
 
@@ -44,21 +45,55 @@ class F0Stats:
             return self
         return replace(self, mean=self.mean + by, quantiles=self.quantiles + by)
 
+    @property
+    def vector(self) -> Float64:
+        """All values (104,) in their order."""
+        return np.concatenate(([self.n, self.mean, self.sd], self.quantiles))
+
+    @classmethod
+    def of(cls, vector: npt.NDArray[np.floating]) -> "F0Stats":
+        """Statistics of a `vector` (104,)."""
+        n, mean, sd, *quantiles = vector.astype(np.float64).tolist()
+        return cls(int(n), mean, sd, np.array(quantiles))
+
     def spread(self, factor: float) -> "F0Stats":
         """Statistics so many times as wide about their mean in log F0."""
         quantiles = self.mean + factor * (self.quantiles - self.mean)
         return replace(self, sd=factor * self.sd, quantiles=quantiles) if self.n else self
 
 
+NO_F0 = F0Stats(0, 0.0, 0.0, np.zeros(len(QUANTILES)))
+
+
 def compute_f0_stats(contours: Sequence[npt.NDArray[np.floating]]) -> F0Stats:
     """Statistics over the voiced frames of F0 contours (T,) in Hz."""
-    voiced = [contour[contour > VOICED_HZ] for contour in contours]
-    log_f0 = np.log(np.concatenate(voiced).astype(np.float64)) if voiced else np.zeros(0)
+    f0 = np.concatenate([np.zeros(0), *contours])
+    log_f0 = np.log(f0[f0 > VOICED_HZ].astype(np.float64))
     if not len(log_f0):
-        return F0Stats(0, 0.0, 0.0, np.zeros(len(QUANTILES)))
-    return F0Stats(
-        len(log_f0), float(log_f0.mean()), float(log_f0.std()), np.quantile(log_f0, QUANTILES)
-    )
+        return NO_F0
+    quantiles = np.quantile(log_f0, QUANTILES)
+    return F0Stats(len(log_f0), float(log_f0.mean()), float(log_f0.std()), quantiles)
+
+
+def open_utterances(
+    scp: Path, made_by: str, data: DataDir, allow_loss: int
+) -> tuple[ObjectReader, dict[str, list[str]], int]:
+    """Open an archive of a data directory's utterances: the reader, those that are in it by
+    speaker, and how many are not.
+
+    UserError where there is no archive, LossError for more losses than allowed, or nothing else.
+    """
+    if not scp.is_file():
+        raise UserError(f"{scp}: is missing; make it with steps/{made_by}")
+    reader = ObjectReader(scp)
+    lost = [utt for utt in data.utt2spk if utt not in reader]
+    if len(lost) > allow_loss or len(lost) == len(data.utt2spk):
+        raise LossError(
+            f"{scp}: {len(lost)} of {len(data.utt2spk)} utterances of {data.path} are not in it "
+            f"(the first: {lost[0]}); --allow-loss is {allow_loss}"
+        )
+    present = {spk: [u for u in utts if u in reader] for spk, utts in data.spk2utt.items()}
+    return reader, present, len(lost)
 
 
 def speaker_f0_stats(
@@ -82,7 +117,7 @@ def mix_f0_stats(stats: Sequence[F0Stats], weights: Sequence[float]) -> F0Stats:
     """
     usable = [(s, w) for s, w in zip(stats, weights, strict=True) if s.n and w > 0]
     if not usable:
-        return F0Stats(0, 0.0, 0.0, np.zeros(len(QUANTILES)))
+        return NO_F0
     share = np.array([w for _, w in usable]) / sum(w for _, w in usable)
     return F0Stats(
         sum(s.n for s, _ in usable),
@@ -104,34 +139,40 @@ def unbroken(f0: Float64) -> Float64:
     return np.exp(np.interp(np.arange(len(f0)), voiced, np.log(f0[voiced])))
 
 
+def _transform(
+    f0: Float64, source: F0Stats, target: F0Stats, change: Callable[[Float64], Float64]
+) -> Float64:
+    """F0 with its voiced frames changed in their logarithm, and clipped; unvoiced ones stay 0.
+
+    Where one of the two has no voiced frame nothing changes.
+    """
+    out = np.array(f0, dtype=np.float64)
+    voiced = out > VOICED_HZ
+    if source.n and target.n and voiced.any():
+        out[voiced] = np.clip(np.exp(change(np.log(out[voiced]))), LOWEST_HZ, HIGHEST_HZ)
+    return out
+
+
 def transform_linear(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
     """log F0' = (log F0 - mu_s) / sd_s * sd_t + mu_t on voiced frames; unvoiced ones stay 0.
 
     A source of constant pitch (sd_s < 1e-3) is only shifted. Where one of the two has no voiced
     frame nothing changes. The result is clipped to 50 ... 600 Hz.
     """
-    out = np.array(f0, dtype=np.float64)
-    voiced = out > VOICED_HZ
-    if not (source.n and target.n and voiced.any()):
-        return out
     slope = target.sd / source.sd if source.sd >= _SMALLEST_SD else 1.0
-    log_f0 = (np.log(out[voiced]) - source.mean) * slope + target.mean
-    out[voiced] = np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ)
-    return out
+    return _transform(f0, source, target, lambda x: (x - source.mean) * slope + target.mean)
 
 
 def transform_percentile(f0: Float64, source: F0Stats, target: F0Stats) -> Float64:
     """Map each voiced value to the target's value at the same rank; as `transform_linear`."""
-    out = np.array(f0, dtype=np.float64)
-    voiced = out > VOICED_HZ
-    if not (source.n and target.n and voiced.any()):
-        return out
     if source.sd < _SMALLEST_SD:
         return transform_linear(f0, source, target)
-    ranks = np.interp(np.log(out[voiced]), source.quantiles, QUANTILES)
-    log_f0 = np.interp(ranks, QUANTILES, target.quantiles)
-    out[voiced] = np.clip(np.exp(log_f0), LOWEST_HZ, HIGHEST_HZ)
-    return out
+
+    def change(log_f0: Float64) -> Float64:
+        ranks = np.interp(log_f0, source.quantiles, QUANTILES)
+        return np.interp(ranks, QUANTILES, target.quantiles)
+
+    return _transform(f0, source, target, change)
 
 
 def transform_quantised(
@@ -170,9 +211,7 @@ def write_f0_stats(folder: StrPath, stats: Mapping[str, F0Stats]) -> None:
     """Write `spk_f0.{ark,scp}`: voiced frames, mean, deviation, 101 quantiles of each speaker."""
     with ArchiveWriter(Path(folder) / "spk_f0") as writer:
         for speaker in sort_ids(stats):
-            s = stats[speaker]
-            vector = np.concatenate(([s.n, s.mean, s.sd], s.quantiles))
-            writer.write(speaker, vector.astype(np.float32))
+            writer.write(speaker, stats[speaker].vector.astype(np.float32))
 
 
 def read_f0_stats(folder: StrPath) -> dict[str, F0Stats]:
@@ -180,10 +219,8 @@ def read_f0_stats(folder: StrPath) -> dict[str, F0Stats]:
     path = Path(folder) / "spk_f0.scp"
     if not path.is_file():
         raise UserError(f"{path}: is missing; make it with steps/compute_f0_stats.py")
-    found: dict[str, F0Stats] = {}
-    for speaker, vector in read_vectors(path).items():
+    found = read_vectors(path)
+    for speaker, vector in found.items():
         if len(vector) != 3 + len(QUANTILES):
             raise UserError(f"{path}: {speaker}: {len(vector)} values, not F0 statistics")
-        values = vector.astype(np.float64)
-        found[speaker] = F0Stats(int(values[0]), float(values[1]), float(values[2]), values[3:])
-    return found
+    return {speaker: F0Stats.of(vector) for speaker, vector in found.items()}

@@ -1,8 +1,9 @@
 """Voice conversion by nearest frames: the search, kNN on WORLD frames, and mixed voices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,9 @@ import numpy.typing as npt
 from steps.content.extractors import ContentExtractor, at_frames
 from steps.synthesis.base import F0Map, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
-from steps.synthesis.voices import PoolFrames, VoicePool, loud_frames, match_vectors
+from steps.synthesis.voices import SpeakerPool, VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import HOP, analyse, silent_frames, synthesise
-from utils.arrays import Float32, Float64, Intp
+from utils.arrays import Float64, Intp
 from utils.cli import UserError
 
 # ---- Search of the k nearest frames of a voice for each frame of speech, many at a time, exactly.
@@ -36,10 +37,6 @@ class FrameIndex:
 
     def __init__(self, frames: Frames, metric: str = "euclidean") -> None:
         """metric: euclidean, or cosine (1 - cos; a frame of zeros is equally far from all)."""
-        if frames.ndim != 2 or not len(frames):
-            raise ValueError(f"frames {frames.shape}; (M, d) with M > 0 is expected")
-        if metric not in METRICS:
-            raise ValueError(f"metric {metric!r}; known: {', '.join(METRICS)}")
         self.metric = metric
         self._frames = _unit(frames) if metric == "cosine" else frames
         self._size = len(frames)
@@ -138,32 +135,75 @@ _SMALLEST_SD = 1e-6
 
 
 @dataclass(frozen=True)
-class Voice:
-    """Frames to search, and their codes (M, 40), with the codes' mean and sd (40,)."""
+class IndexedVoice:
+    """Frames to search, and their codes (M, 40), or others, with the codes' mean and sd (40,)."""
 
     index: FrameIndex
-    codes: Float64
-    mean: Float64 = field(init=False)
-    sd: Float64 = field(init=False)
+    codes: npt.NDArray[Any]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", self.codes.mean(axis=0))
-        object.__setattr__(self, "sd", self.codes.std(axis=0))
+    @cached_property
+    def mean(self) -> Float64:
+        """Mean of each code."""
+        return np.asarray(self.codes.mean(axis=0))
+
+    @cached_property
+    def sd(self) -> Float64:
+        """Standard deviation of each code."""
+        return np.asarray(self.codes.std(axis=0))
+
+    @classmethod
+    def load(
+        cls, pool: SpeakerPool, speakers: Sequence[str], max_frames: int, metric: str, least: int
+    ) -> "IndexedVoice":
+        """Join speakers of a pool, of each max_frames frames, evenly spread, to a voice.
+
+        UserError where it has fewer than `least` frames.
+        """
+        parts = [pool.frames(speaker) for speaker in speakers]
+        places = [spread(len(part.match), max_frames) for part in parts]
+        codes, match = (
+            np.concatenate([part[which][kept] for part, kept in zip(parts, places, strict=True)])
+            for which in (0, 1)
+        )
+        if len(codes) < least:
+            raise UserError(
+                f"{pool.folder}: {', '.join(speakers)}: {len(codes)} frames, and k is {least}; "
+                "leave the voice out of the pool"
+            )
+        return cls(FrameIndex(match, metric), codes)
 
 
+Groups = Sequence[Sequence[str]]
+"""Speakers whose frames count as those of one voice, of several voices."""
+
+
+class NearestConverter:
+    """Common part of the converters by the nearest frames of a voice; see `knn_vc.Converter`."""
+
+    def __init__(self, pool: SpeakerPool, k: int, max_frames: int, metric: str, note: str) -> None:
+        """k: frames that are averaged. max_frames: of a voice that are searched."""
+        self.speakers, self.gender, self.note, self._k = pool.speakers, pool.gender, note, k
+        self._voice = lru_cache(_CACHED_VOICES)(
+            lambda speakers: IndexedVoice.load(pool, speakers, max_frames, metric, k)
+        )
+
+    def lacks(self, speaker: str) -> str | None:  # noqa: ARG002
+        """Reason why a voice cannot be a target; None where it can."""
+        return None
+
+
+WORLD_NOTE = (
+    "features: world is an offline stand-in for kNN-VC: the frames are those of the WORLD "
+    "vocoder, not of WavLM, and no neural vocoder is used; figures are not those of kNN-VC"
+)
 CONTENT_NOTE = (
     "features: content finds frames of the WORLD vocoder by a recogniser's content; no neural "
     "vocoder is used, and figures are not those of kNN-VC"
 )
 
 
-class WorldConverter:
+class WorldConverter(NearestConverter):
     """Converter of speech by the nearest WORLD frames of a voice."""
-
-    note = (
-        "features: world is an offline stand-in for kNN-VC: the frames are those of the WORLD "
-        "vocoder, not of WavLM, and no neural vocoder is used; figures are not those of kNN-VC"
-    )
 
     def __init__(
         self,
@@ -174,24 +214,18 @@ class WorldConverter:
         source_share: float = 0.0,
         extractor: ContentExtractor | None = None,
     ) -> None:
-        """f0: linear, percentile or none. max_frames: of a voice that are searched.
+        """f0: linear, percentile or none.
 
         source_share: see `match_envelope`. extractor: of the content by which frames are matched,
         if the pool was opened with it; else envelopes match. UserError where the pool's content is
         of other weights.
         """
-        if extractor is not None:
+        if extractor is None:
+            super().__init__(pool, k, max_frames, "euclidean", WORLD_NOTE)
+        else:
             pool.check_content(extractor.digest)
-            self.note = CONTENT_NOTE
-        self._extractor = extractor
-        self._pool, self._k, self._f0, self._max_frames = pool, k, f0, max_frames
-        self._share = source_share
-        self.speakers = pool.speakers
-        self._voice = lru_cache(_CACHED_VOICES)(self._load)
-
-    def gender(self, speaker: str) -> str:
-        """Gender F or m, in lower case."""
-        return self._pool.gender(speaker)
+            super().__init__(pool, k, max_frames, "cosine", CONTENT_NOTE)
+        self._extractor, self._pool, self._f0, self._share = extractor, pool, f0, source_share
 
     def lacks(self, speaker: str) -> str | None:
         """Check that a voice has voiced frames, which give its pitch."""
@@ -200,56 +234,35 @@ class WorldConverter:
         return None
 
     def convert(
-        self,
-        wave: Float64,
-        voices: Sequence[Sequence[str]],
-        weights: Sequence[float],
-        source_f0: F0Stats | None,
+        self, wave: Float64, voices: Groups, weights: Sequence[float], source_f0: F0Stats | None
     ) -> Float64:
         """Convert as `Converter.convert`; silence is returned unchanged."""
         if not np.any(wave):
             return np.zeros(len(wave))
-        source = analyse(wave)
+        source, queries = analyse(wave), None
+        if self._extractor is not None:
+            queries = at_frames(self._extractor(wave), self._extractor, len(source), HOP)
         groups = [self._voice(tuple(group)) for group in voices]
-        envelope = match_envelope(
-            source.envelope, groups, weights, self._k, self._share, self._queries(wave, len(source))
-        )
+        envelope = match_envelope(source.envelope, groups, weights, self._k, self._share, queries)
         f0 = source.f0
         if self._f0 != "none":
             assert source_f0 is not None
             f0 = TRANSFORMS[self._f0](f0, source_f0, self._target_f0(voices, weights))
         return synthesise(replace(source, f0=f0, envelope=envelope), len(wave))
 
-    def _queries(self, wave: Float64, n_frames: int) -> Float32 | None:
-        """Vectors (n_frames, d) that match the source's frames, if not their envelopes."""
-        if self._extractor is None:
-            return None
-        return at_frames(self._extractor(wave), self._extractor, n_frames, HOP)
-
-    def _target_f0(self, voices: Sequence[Sequence[str]], weights: Sequence[float]) -> F0Stats:
+    def _target_f0(self, voices: Groups, weights: Sequence[float]) -> F0Stats:
         """Union of several voices, in which each has equal weight."""
         shares = [
             (self._pool.f0(speaker), weight / len(group))
             for group, weight in zip(voices, weights, strict=True)
             for speaker in group
         ]
-        return mix_f0_stats([stats for stats, _ in shares], [share for _, share in shares])
-
-    def _load(self, speakers: tuple[str, ...]) -> Voice:
-        parts = [_limit(self._pool.frames(speaker), self._max_frames) for speaker in speakers]
-        codes = np.concatenate([part.envelope for part in parts])
-        if len(codes) < self._k:
-            raise UserError(
-                f"{self._pool.folder}: {', '.join(speakers)}: {len(codes)} frames, and k is "
-                f"{self._k}; leave the voice out of the pool"
-            )
-        metric = "euclidean" if self._extractor is None else "cosine"
-        return Voice(FrameIndex(np.concatenate([part.match for part in parts]), metric), codes)
+        return mix_f0_stats(*zip(*shares, strict=True))
 
 
 def match_envelope(
     envelope: Float64,
-    voices: Sequence[Voice],
+    voices: Sequence[IndexedVoice],
     weights: Sequence[float],
     k: int,
     source_share: float = 0.0,
@@ -284,11 +297,6 @@ def match_envelope(
     return out
 
 
-def _limit(frames: PoolFrames, most: int) -> PoolFrames:
-    kept = spread(len(frames.envelope), most)
-    return PoolFrames(frames.envelope[kept], frames.match[kept])
-
-
 # ---- Offline B1 synthesiser: real frames of a few voices, mixed, for the WORLD vocoder.
 
 _CACHED_MIXED = 16  # of at most max_frames each
@@ -309,9 +317,10 @@ class WorldSynthesiser:
         max_frames: of a voice that are searched, evenly spread over all, so that the cost does not
         grow with the pool's hours. source_share: see `match_envelope`.
         """
-        self._pool, self._k, self._max_frames = pool, k, max_frames
-        self._share = source_share
-        self._voice = lru_cache(_CACHED_MIXED)(self._load)
+        self._k, self._share = k, source_share
+        self._voice = lru_cache(_CACHED_MIXED)(
+            lambda speaker: IndexedVoice.load(pool, (speaker,), max_frames, "euclidean", 1)
+        )
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Convert as `base.Synthesiser.convert`. The target's voices count, not its x-vector.
@@ -333,8 +342,3 @@ class WorldSynthesiser:
         voices = [self._voice(speaker) for speaker in target.voices]
         k = min(self._k, *(len(voice.index) for voice in voices))
         return match_envelope(envelope, voices, target.weights.tolist(), k, self._share)
-
-    def _load(self, speaker: str) -> Voice:
-        frames = self._pool.frames(speaker)
-        places = spread(len(frames.envelope), self._max_frames)
-        return Voice(FrameIndex(frames.match[places]), frames.envelope[places])

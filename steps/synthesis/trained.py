@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from steps.audio import SAMPLE_RATE
 from steps.content.units import quantise
-from steps.synthesis.base import F0Map, Target
+from steps.synthesis.base import F0Map, Target, trained_files
 from steps.synthesis.content import Content, analyse_content, extract_content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import CODE_DIM, HOP
@@ -38,37 +38,8 @@ from utils.tables import StrPath
 
 # ---- Folders of steps/train_synthesiser.py, and the common part of all synthesisers in them.
 
-Network = TypeVar("Network", bound=nn.Module)
-
 FULL_LEVEL = 0.05  # amplitude for the mean log power of speech, in training and after
 _LARGEST_PEAK = 0.99
-
-
-def trained_files(folder: Path) -> tuple[Path, Path]:
-    """synthesiser.yaml and the weights (final.pt, or final.safetensors of a model that is handed
-    on) of a folder; UserError where one is missing."""
-    packed = folder / "final.safetensors"
-    weights = packed if packed.is_file() else folder / "final.pt"
-    for path in (folder / "synthesiser.yaml", weights):
-        if not path.is_file():
-            raise UserError(
-                f"{folder}: no {path.name} there; a synthesiser is a folder that "
-                "steps/train_synthesiser.py finished"
-            )
-    return folder / "synthesiser.yaml", weights
-
-
-def load_weights(path: Path, make: Callable[[dict[str, Tensor]], Network]) -> Network:
-    """Network from `make` with saved weights loaded; UserError where they do not fit."""
-    try:
-        state = load_state(path)
-        network = make(state)
-        fill_network(network, state, path)
-    except Exception as error:  # torch raises many kinds for a damaged file
-        raise UserError(
-            f"{path}: not the weights that synthesiser.yaml describes; train it again"
-        ) from error
-    return network
 
 
 def unit_length(xvectors: npt.NDArray[np.floating]) -> Float32:
@@ -78,69 +49,72 @@ def unit_length(xvectors: npt.NDArray[np.floating]) -> Float32:
     return unit
 
 
-def speaker_input(xvector: Float64, wanted: int, where: StrPath) -> Tensor:
-    """A target's x-vector of length 1, (1, wanted); UserError for another size, or none at all."""
-    if xvector.shape != (wanted,):
-        raise UserError(
-            f"{where}: trained with x-vectors of {wanted} dimensions, and the target has "
-            f"{xvector.size}; use the encoder that it was trained with"
-        )
-    if not np.linalg.norm(xvector) > 0 or not np.isfinite(xvector).all():
-        raise UserError(f"{where}: the target's x-vector is 0 or not finite")
-    return torch.from_numpy(unit_length(xvector[None]))
-
-
-def limit_peak(signal: Float64, where: StrPath) -> Float64:
-    """Signal (n,), softer where a peak would pass 0.99; UserError where it is not finite."""
-    peak = float(np.max(np.abs(signal)))
-    if not np.isfinite(peak):
-        raise UserError(f"{where}: the converted signal is not finite")
-    return signal * (_LARGEST_PEAK / peak) if peak > _LARGEST_PEAK else signal
-
-
-class SynthesiserConfig(Protocol):
-    """Common part of the settings of all structures; cepstra: of the content."""
-
-    @property
-    def cepstra(self) -> int:
-        """Number of cepstra beside the energy."""
-        ...
-
-
-Config = TypeVar("Config", bound=SynthesiserConfig)
-
-
-class TrainedSynthesiser(ABC, Generic[Config, Network]):
+class TrainedSynthesiser(ABC):
     """Synthesiser of a trained network; see `base.Synthesiser`. Open it with `load`.
 
-    The network has `n_xvector`, the dimensions of the x-vectors that it was trained with.
+    settings: their dataclass. trainer: target of its `training.SynthesiserTrainer`. The network has
+    `n_xvector`, the dimensions of the x-vectors that it was trained with.
     """
 
     needs = ("synthesiser",)
+    settings: ClassVar[type[Any]]
+    trainer: ClassVar[str]
+    on_content = False
 
-    def __init__(self, config: Config, network: Network, where: StrPath = "synthesiser") -> None:
+    def __init__(self, config: Any, network: Any, where: StrPath = "synthesiser") -> None:
         """where: the folder, for messages."""
         torch.set_num_threads(1)
-        self.config = config
-        self.network = network.eval()
-        self._where = where
+        self.config, self.network, self.where = config, network.eval(), where
 
     @classmethod
-    def load(cls, folder: StrPath) -> Self:
+    def load(cls, folder: StrPath, **options: Any) -> Self:
         """Open a folder of steps/train_synthesiser.py; UserError where it is not one."""
         settings, weights = trained_files(Path(folder))
-        config = cls.read(settings)
-        return cls(config, load_weights(weights, lambda state: cls.make(config, state)), folder)
+        config = read_config(cls.settings, settings)
+        try:
+            state = load_state(weights)
+            network = cls.make(config, state)
+            fill_network(network, state, weights)
+        except Exception as error:  # torch raises many kinds for a damaged file
+            raise UserError(
+                f"{weights}: not the weights that synthesiser.yaml describes; train it again"
+            ) from error
+        return cls(config, network, folder, **options)
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def read(path: StrPath) -> Any:
-        """Settings (Config) of a synthesiser.yaml."""
-
-    @staticmethod
-    @abstractmethod
-    def make(config: Any, state: dict[str, Tensor]) -> Any:
+    def make(cls, config: Any, state: dict[str, Tensor]) -> nn.Module:
         """Network of the sizes of saved weights."""
+
+    @abstractmethod
+    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
+        """Convert as `base.Synthesiser.convert`."""
+
+    def speaker(self, target: Target) -> Tensor:
+        """A target's x-vector of length 1, (1, n_xvector); UserError for another size, or none."""
+        wanted = self.network.n_xvector
+        if target.xvector.shape != (wanted,):
+            raise UserError(
+                f"{self.where}: trained with x-vectors of {wanted} dimensions, and the target has "
+                f"{target.xvector.size}; use the encoder that it was trained with"
+            )
+        if not np.linalg.norm(target.xvector) > 0 or not np.isfinite(target.xvector).all():
+            raise UserError(f"{self.where}: the target's x-vector is 0 or not finite")
+        return torch.from_numpy(unit_length(target.xvector[None]))
+
+    def limited(self, signal: Float64) -> Float64:
+        """Signal (n,), softer where a peak would pass 0.99; UserError where it is not finite."""
+        peak = float(np.max(np.abs(signal)))
+        if not np.isfinite(peak):
+            raise UserError(f"{self.where}: the converted signal is not finite")
+        return signal * (_LARGEST_PEAK / peak) if peak > _LARGEST_PEAK else signal
+
+
+class SourceFilterSynthesiser(TrainedSynthesiser):
+    """Synthesiser on the content of WORLD's envelope, of config.cepstra values beside the energy.
+
+    Its randomness is seeded by the samples.
+    """
 
     @abstractmethod
     def say(
@@ -149,20 +123,38 @@ class TrainedSynthesiser(ABC, Generic[Config, Network]):
         """Speech (n_samples,) from content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """Randomness is seeded by the samples.
-
-        Only the target's x-vector and warp count; UserError where its length is not that of
-        training. Where a peak would pass 0.99 the whole is made softer.
-        """
-        n_xvector: Any = self.network.n_xvector
-        unit = speaker_input(target.xvector, n_xvector, self._where)
+        """Only the target's x-vector and warp count. Where a peak would pass 0.99 the whole is made
+        softer."""
+        unit = self.speaker(target)
         contour, envelope = analyse_content(wave)
         content = extract_content(envelope, self.config.cepstra, target.warp)
         if not content.has_speech:
             return np.zeros(len(wave))
         seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
         out = self.say(content, f0(contour), unit, len(wave), seed)
-        return limit_peak(out * (np.exp(content.level / 2) / FULL_LEVEL), self._where)
+        return self.limited(out * (np.exp(content.level / 2) / FULL_LEVEL))
+
+
+def in_blocks(
+    n_frames: int, block: int, reach: tuple[int, int], render: Callable[[slice], Tensor]
+) -> Float64:
+    """Signal (160 T,) of T frames, made by blocks: the layers of a long one would fill the memory.
+
+    reach: frames before and after a block that its samples depend on. render: makes the signal
+    (1, 160 t) of some frames.
+    """
+    out = np.zeros(n_frames * HOP)
+    for start in range(0, n_frames, block):
+        stop = min(start + block, n_frames)
+        seen = around(slice(start, stop), *reach, n_frames)
+        own = slice((start - seen.start) * HOP, (stop - seen.start) * HOP)
+        out[start * HOP : stop * HOP] = render(seen)[0, own].numpy()
+    return out
+
+
+def around(own: slice, before: int, after: int, n_frames: int) -> slice:
+    """Frames with so many before and after them, within the signal."""
+    return slice(max(own.start - before, 0), min(own.stop + after, n_frames))
 
 
 # ---- Checked settings of the neural source-filter (conf/synthesisers/*.yaml).
@@ -173,7 +165,7 @@ Weight = Annotated[float, Number(least=0, most=10)]
 
 
 @dataclass(frozen=True)
-class NetworkConfig:
+class NsfLayers:
     """Layers. bottleneck: values per frame to which the content is reduced, each of `levels` levels
     (odd); 0: none. bands: of the filters, over a mel axis."""
 
@@ -189,22 +181,28 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class AugmentConfig:
-    """Augmentation and adversary that keep the network from finding the speaker in the content.
-
-    scale, bend: see content.draw_warp. xvector_noise: standard deviation, in units of the spread
-    over speakers. adversary: weight of a second network that looks for the speaker behind the
-    bottleneck, and whose success counts as loss; it grows from 0 over the first fifth.
-    """
+class BendConfig:
+    """Bending of the content's frequency axis in training; see content.draw_warp."""
 
     scale: Bend = 0.12
     bend: Bend = 0.06
+
+
+@dataclass(frozen=True)
+class NsfAugmentation(BendConfig):
+    """Augmentation and adversary that keep the network from finding the speaker in the content.
+
+    xvector_noise: standard deviation, in units of the spread over speakers. adversary: weight of a
+    second network that looks for the speaker behind the bottleneck, and whose success counts as
+    loss; it grows from 0 over the first fifth.
+    """
+
     xvector_noise: Weight = 0.3
     adversary: Weight = 0.0
 
 
 @dataclass(frozen=True)
-class TrainingConfig(RampSettings):
+class NsfTraining(RampSettings):
     """Training settings. The best network is the nearest in log mels."""
 
     valid_every: Count = 500
@@ -218,10 +216,10 @@ class NsfConfig:
     """All settings. cepstra: of the content features."""
 
     synthesiser: Annotated[str, OneOf("nsf")]
-    training: TrainingConfig
+    training: NsfTraining
     cepstra: Annotated[int, Number(least=1, most=CODE_DIM - 1)] = 20
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    augmentation: AugmentConfig = field(default_factory=AugmentConfig)
+    network: NsfLayers = field(default_factory=NsfLayers)
+    augmentation: NsfAugmentation = field(default_factory=NsfAugmentation)
 
     def __post_init__(self) -> None:
         if self.augmentation.adversary and not self.network.bottleneck:
@@ -299,7 +297,7 @@ def apply_filters(source: Tensor, log_spectrum: Tensor, gate: Tensor) -> Tensor:
     return out.flatten(1)[:, HOP : HOP + source.shape[1]]
 
 
-class Block(nn.Module):
+class ConditionedBlock(nn.Module):
     """Residual convolution over time (B, C, T), scaled and shifted by a condition (B, S)."""
 
     def __init__(self, channels: int, kernel: int, dilation: int, n_condition: int) -> None:
@@ -326,19 +324,24 @@ class NsfNetwork(nn.Module):
     spread: Tensor
     basis: Tensor
 
-    def __init__(self, config: NetworkConfig, n_cepstra: int, n_xvector: int) -> None:
+    def __init__(self, config: NsfLayers, n_cepstra: int, n_xvector: int) -> None:
         super().__init__()
         self.config = config
         self.n_xvector = n_xvector
-        n_content = n_cepstra
+        n_content, channels = config.bottleneck or n_cepstra, config.encoder_channels
         self.encoder: nn.Module | None = None
         if config.bottleneck:
-            n_content = config.bottleneck
-            self.encoder = _make_encoder(config, n_cepstra)
+            self.encoder = nn.Sequential(
+                nn.Conv1d(1 + n_cepstra, channels, 5, padding=2),
+                nn.GELU(),
+                nn.Conv1d(channels, channels, 5, padding=2),
+                nn.GELU(),
+                nn.Conv1d(channels, config.bottleneck, 1),
+            )
         self.speaker = nn.Sequential(nn.Linear(n_xvector, config.condition), nn.GELU())
         self.first = nn.Conv1d(n_content + 3, config.channels, 3, padding=1)
         self.blocks = nn.ModuleList(
-            Block(config.channels, config.kernel, dilation, config.condition)
+            ConditionedBlock(config.channels, config.kernel, dilation, config.condition)
             for dilation in config.dilations
         )
         self.last = nn.Conv1d(config.channels, config.bands + config.noise_bands, 1)
@@ -392,32 +395,20 @@ class NsfNetwork(nn.Module):
         return pulses @ self.basis, noise @ self.noise_basis
 
 
-def _make_encoder(config: NetworkConfig, n_cepstra: int) -> nn.Module:
-    channels = config.encoder_channels
-    return nn.Sequential(
-        nn.Conv1d(1 + n_cepstra, channels, 5, padding=2),
-        nn.GELU(),
-        nn.Conv1d(channels, channels, 5, padding=2),
-        nn.GELU(),
-        nn.Conv1d(channels, config.bottleneck, 1),
-    )
-
-
 def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate: Tensor) -> Tensor:
     """Signals (B, n) of T = 1 + n / 160 frames. sources: pulses and noise (B, n), RMS 1."""
     pulses, noise = (apply_filters(s, h, gate) for s, h in zip(sources, filters, strict=True))
     return pulses + noise
 
 
-class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
-    """Small neural source-filter; see `TrainedSynthesiser`. The noise is random."""
+class NsfSynthesiser(SourceFilterSynthesiser):
+    """Small neural source-filter. The noise is random."""
 
-    @staticmethod
-    def read(path: StrPath) -> NsfConfig:
-        return read_config(NsfConfig, path)
+    settings = NsfConfig
+    trainer = "steps.synthesis.training:NsfTrainer"
 
-    @staticmethod
-    def make(config: NsfConfig, state: dict[str, Tensor]) -> NsfNetwork:
+    @classmethod
+    def make(cls, config: NsfConfig, state: dict[str, Tensor]) -> NsfNetwork:
         return NsfNetwork(config.network, config.cepstra, len(state["centre"]))
 
     @torch.inference_mode()
@@ -437,11 +428,11 @@ class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
         out = np.zeros(length)
         for start in range(0, n_frames, BLOCK):
             own = slice(start, min(start + BLOCK, n_frames))
-            seen = _around(own, self.network.reach, self.network.reach, n_frames)
+            seen = around(own, self.network.reach, self.network.reach, n_frames)
             codes = self.network.encode(x[:, seen])
             filters = self.network(codes, pitch[:, seen], speaker)
             # A frame begins a hop before its centre and rings for three after it.
-            heard = _around(own, 1, 3, n_frames)
+            heard = around(own, 1, 3, n_frames)
             ours = torch.zeros_like(opened[:, heard])
             ours[:, own.start - heard.start : own.stop - heard.start] = opened[:, own]
             place = slice(heard.start * HOP, (heard.stop - 1) * HOP)
@@ -453,7 +444,3 @@ class NsfSynthesiser(TrainedSynthesiser[NsfConfig, NsfNetwork]):
             )
             out[place] += signal[0].numpy()
         return out[:n_samples]
-
-
-def _around(own: slice, before: int, after: int, n_frames: int) -> slice:
-    return slice(max(own.start - before, 0), min(own.stop + after, n_frames))

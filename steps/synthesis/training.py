@@ -1,139 +1,154 @@
-"""Training of synthesisers of any structure, of the small source-filter, and of B1.b."""
+"""Training of synthesisers: crops, losses, discriminators; the small source-filter, and B1.b."""
 
 import logging
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
+import torchaudio.functional
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
+from steps.audio import SAMPLE_RATE
 from steps.speaker.vectors import read_xvectors
-from steps.synthesis.b1b import B1bConfig, B1bNetwork, input_statistics, make_sources
+from steps.synthesis.b1b import B1bNetwork, DiscriminatorConfig, input_statistics, make_sources
 from steps.synthesis.content import draw_warp, extract_content
-from steps.synthesis.gan import Adversarial, Discriminators, LogPowerLoss, SpectralLoss
 from steps.synthesis.trained import (
     FULL_LEVEL,
-    NsfConfig,
     NsfNetwork,
+    TrainedSynthesiser,
     pulse_train,
     render,
     unit_length,
 )
-from steps.synthesis.world import HOP, unpack
+from steps.synthesis.voices import check_files
+from steps.synthesis.world import HOP, WorldFrames, unpack
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
 from steps.training.weights import check_device
 from utils.archives import ObjectReader
-from utils.arrays import Float32, Float64
+from utils.arrays import Float32
 from utils.cli import UserError
+from utils.registry import load
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
 from utils.tables import StrPath
 
-# ---- Training of a synthesiser of any structure: every utterance is resynthesised in its own
-# voice.
+# ---- Crops of training speech: every utterance is resynthesised in its own voice.
 
-Config = NsfConfig | B1bConfig
+Crops = dict[str, Tensor]
+"""Batch of B crops, by name; each tensor is (B, ...)."""
+Array = npt.NDArray[Any]
 
+STEM = "spk_xvector"
 _VALID_CROPS = 2  # crops of a held-out speaker
 
 
 @dataclass(frozen=True)
-class Voices:
-    """Speaker data of a pool: WORLD frames by utterance, unit x-vectors by speaker."""
+class TrainingSpeech:
+    """Utterances, their WORLD frames, and the speakers' unit x-vectors, for a training with these
+    settings and this seed."""
 
-    frames: ObjectReader
+    audio: TrainingAudio
+    world: ObjectReader
     xvectors: dict[str, Float32]
+    config: Any
+    seed: int
 
     @classmethod
-    def load(cls, folder: StrPath, audio: TrainingAudio) -> "Voices":
-        """Voices of a pool; UserError where it lacks a speaker or an utterance of the audio."""
-        path = Path(folder) / "world.scp"
-        if not path.is_file():
-            raise UserError(f"{path}: is missing; make it with steps/make_voice_pool.py")
-        frames = ObjectReader(path)
-        xvectors = read_xvectors(folder, "spk_xvector")
+    def load(
+        cls, folder: StrPath, audio: TrainingAudio, config: Any, seed: int
+    ) -> "TrainingSpeech":
+        """Open a pool; UserError where it lacks a speaker or an utterance of the audio."""
+        check_files(Path(folder), ("world.scp",), "make_voice_pool.py")
+        world, xvectors = ObjectReader(Path(folder) / "world.scp"), read_xvectors(folder, STEM)
         for speaker, utts in audio.spk2utt.items():
             if speaker not in xvectors:
-                raise UserError(f"{Path(folder) / 'spk_xvector.scp'}: {speaker} is not in it")
-            if missing := [utt for utt in utts if utt not in frames]:
-                raise UserError(f"{path}: {missing[0]} is not in it; make the pool of this data")
+                raise UserError(f"{Path(folder) / STEM}.scp: {speaker} is not in it")
+            if missing := [utt for utt in utts if utt not in world]:
+                raise UserError(
+                    f"{world.path}: {missing[0]} is not in it; make the pool of this data"
+                )
         unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
-        return cls(frames, unit)
+        return cls(audio, world, unit, config, seed)
 
     def matrix(self, speakers: Sequence[str]) -> Float32:
         """Unit x-vectors (S, d) of some speakers."""
         return np.stack([self.xvectors[speaker] for speaker in speakers])
 
+    def frames(self, utt: str) -> WorldFrames:
+        """Frames of an utterance, from the pool."""
+        return unpack(self.world.matrix(utt))
 
-@dataclass(frozen=True)
-class Batch:
-    """Batch of B crops of T frames and n = 160 (T - 1) samples, for `trained.render`.
-
-    xvectors are of length 1 and without noise; right: (B, n) target signals.
-    """
-
-    content: Float32
-    f0: Float32
-    xvectors: Float32
-    pulses: Float32
-    noise: Float32
-    gate: Float32
-    right: Float32
-
-    def to(self, device: str) -> dict[str, Tensor]:
-        """Tensors by name."""
-        return {name: torch.from_numpy(x).to(device) for name, x in vars(self).items()}
-
-
-class BatchMaker:
-    """Maker of each step's batch: speakers in turn, from a random place in a random utterance."""
-
-    def __init__(self, audio: TrainingAudio, voices: Voices, config: Config, seed: int) -> None:
-        self.audio, self.voices, self.config, self.seed = audio, voices, config, seed
-        self.n_frames = round(config.training.crop_seconds * 100)
-
-    def __call__(self, step: int) -> Batch:
-        """Batch of step 0, 1, ..."""
-        rng = make_rng(self.seed, "nsf-batch", str(step))
-        n, of = self.config.training.batch, self.audio.speakers
-        turn = speakers_in_turn(of, n, step, self.seed, "nsf-round")
-        return stack([self.crop(rng, speaker, warp=True) for speaker in turn])
-
-    def crop(self, rng: np.random.Generator, speaker: str, *, warp: bool) -> Batch:
-        """One crop (B = 1) of a speaker, filled up with silence after the utterance's end."""
+    def draw(self, rng: np.random.Generator, speaker: str) -> tuple[str, WorldFrames]:
+        """Draw one of a speaker's utterances; returns its frames, too."""
         utts = self.audio.spk2utt[speaker]
         utt = utts[int(rng.integers(len(utts)))]
-        frames = unpack(self.voices.frames.matrix(utt))
-        augment = self.config.augmentation
-        bent = draw_warp(rng, augment.scale, augment.bend) if warp else None
-        content = extract_content(frames.envelope, self.config.cepstra, bent)
-        spare = len(frames) - 1 - self.n_frames
-        start = int(rng.integers(spare + 1)) if spare > 0 else 0
-        part = slice(start, min(start + self.n_frames + 1, len(frames)))
-        pad = self.n_frames + 1 - (part.stop - start)
-        n_samples = self.n_frames * HOP
-        known = min(n_samples, self.audio.lengths[utt] - start * HOP)
-        right = np.zeros(n_samples, np.float32)
-        right[:known] = self.audio.read(utt, start * HOP, known)
-        right *= np.float32(FULL_LEVEL * math.exp(-content.level / 2))
-        f0 = np.pad(frames.f0[part], (0, pad))
-        pulses = pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi))
-        return Batch(
-            np.pad(content.features[part], ((0, pad), (0, 0)))[None],
-            f0.astype(np.float32)[None],
-            self.voices.xvectors[speaker][None],
-            pulses.astype(np.float32)[None],
-            rng.standard_normal(n_samples, dtype=np.float32)[None],
-            np.pad(content.gate[part], (0, pad))[None],
-            right[None],
-        )
+        return utt, self.frames(utt)
+
+    def samples(self, utt: str, start: int, n_frames: int, level: float | None = None) -> Float32:
+        """Samples of n_frames frames of 10 ms from `start`; silence after the utterance's end.
+
+        level: mean log power of the utterance's speech, which becomes that of FULL_LEVEL.
+        """
+        begin, n = start * HOP, n_frames * HOP
+        known = max(0, min(n, self.audio.lengths[utt] - begin))
+        found = np.pad(self.audio.read(utt, begin, known), (0, n - known))
+        return found if level is None else found * np.float32(FULL_LEVEL * math.exp(-level / 2))
+
+
+def draw_part(rng: np.random.Generator, n_all: int, n: int) -> slice:
+    """Draw the place of n of n_all frames; all frames of an utterance that has fewer."""
+    start = int(rng.integers(max(1, n_all - n + 1)))
+    return slice(start, start + n)
+
+
+def filled(values: Array, n: int) -> Array:
+    """Values (T, ...) of a crop, filled up with zeros to (n, ...)."""
+    return np.pad(values, [(0, n - len(values))] + [(0, 0)] * (values.ndim - 1))
+
+
+def stack(crops: Sequence[dict[str, Array]]) -> Crops:
+    """Join crops to a batch."""
+    return {name: torch.from_numpy(np.stack([crop[name] for crop in crops])) for name in crops[0]}
+
+
+class CropMaker(ABC):
+    """Maker of each step's batch: speakers in turn, from a random place in a random utterance.
+
+    purpose: begins the names that seed the draws.
+    """
+
+    purpose: ClassVar[str]
+
+    def __init__(self, speech: Any, speakers: Sequence[str]) -> None:
+        """speech: TrainingSpeech, of at least these speakers."""
+        self.speech, self.config, self.speakers = speech, speech.config, speakers
+        self.n_frames = round(speech.config.training.crop_seconds * 100)
+
+    def __call__(self, step: int) -> Crops:
+        """Batch of step 0, 1, ..."""
+        seed, n = self.speech.seed, self.config.training.batch
+        rng = make_rng(seed, f"{self.purpose}-batch", str(step))
+        turn = speakers_in_turn(self.speakers, n, step, seed, f"{self.purpose}-round")
+        return stack([self.crop(rng, speaker, augmented=True) for speaker in turn])
+
+    def held_out(self, speakers: Sequence[str]) -> Crops | None:
+        """Crops of held-out speakers, without augmentation; None without speakers."""
+        rng = make_rng(self.speech.seed, f"{self.purpose}-validation")
+        each = [speaker for speaker in speakers for _ in range(_VALID_CROPS)]
+        return stack([self.crop(rng, who, augmented=False) for who in each]) if each else None
+
+    @abstractmethod
+    def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
+        """One crop of a speaker, filled up with silence after the utterance's end."""
 
 
 def speakers_in_turn(
@@ -149,85 +164,355 @@ def speakers_in_turn(
     return chosen
 
 
-def stack(batches: list[Batch]) -> Batch:
-    """Join several batches to one."""
-    return Batch(
-        *(np.concatenate(x) for x in zip(*(vars(b).values() for b in batches), strict=True))
-    )
-
-
 @dataclass
-class AnyTrainer(Trainer):
-    """Training of a synthesiser of any structure on crops; valid: those of held-out speakers.
+class SynthesiserTrainer(Trainer):
+    """Training of a synthesiser of any structure, with crops of `speakers`; held: those held out.
 
-    The network has n_xvector, the values of its x-vectors.
+    content, onto: for networks on a recogniser's content. The network has n_xvector, the values of
+    its x-vectors; `make` makes crops. parts: what beside settings, seed, audio and x-vectors
+    determines the network; known: what else synthesiser.yaml says of the training. distance_name:
+    of the distance in training.tsv; log-mel distances are in nepers.
     """
 
-    config: Any
-    seed: int
-    device: str
-    make: BatchMaker
-    valid: Batch | None
+    speech: TrainingSpeech
+    speakers: list[str]
+    held: list[str]
+    device: str = "cpu"
+    content: Path | None = None
+    onto: Path | None = None
+    make: Any = field(init=False)  # CropMaker
+    distance_name: ClassVar[str] = "valid_log_mel"
     best_by = "valid_log_mel"
 
-    def batch(self, step: int) -> Batch:
-        return self.make(step)
+    def __post_init__(self) -> None:
+        self.config, self.seed = self.speech.config, self.speech.seed
+        self.plan = self.config.training
+        self.parts: list[object] = []
+        self.known: dict[str, object] = {}
+        self.prepare()
+        self.network.to(self.device)
+        self.valid = self.make.held_out(self.held)
 
     @abstractmethod
-    def distance_on(self, batch: Batch) -> float:
-        """Log-mel distance between the network's output and the target of a batch, in nepers."""
+    def prepare(self) -> None:
+        """Make the network, `make`, losses, and optimisers."""
+
+    def draw_weights(self, purpose: str) -> None:
+        """Seed the weights of the networks that are made from now on."""
+        torch.manual_seed(derive_seed(self.seed, purpose) % 2**63)
+
+    @abstractmethod
+    def distance_on(self, batch: Crops) -> Tensor:
+        """Distance between the network's output and the target of a batch."""
+
+    def batch(self, step: int) -> Crops:
+        crops: Crops = self.make(step)
+        return crops
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
+        """The distance on held-out speakers."""
         if self.valid is None:
             return {}
         self.network.eval()
-        distance = self.distance_on(self.valid)
-        logging.info("validation log-mel distance %.3f", distance)
-        return {"valid_log_mel": distance}
+        distance = float(self.distance_on(self.valid))
+        logging.info("validation distance %.4f", distance)
+        return {self.distance_name: distance}
+
+    def on_device(self, batch: Crops) -> Crops:
+        """The same batch where the network is."""
+        return {name: part.to(self.device) for name, part in batch.items()}
 
 
-@dataclass(frozen=True)
-class Run:
-    """Inputs of a training; see `train_nsf`."""
+def train_synthesiser(
+    kind: type[TrainedSynthesiser],
+    config: Any,
+    audio: TrainingAudio,
+    pool: StrPath,
+    out: Path,
+    *,
+    seed: int,
+    device: str = "cpu",
+    **given: Path,
+) -> None:
+    """Train on `audio` and its data in `pool`, from the last checkpoint on.
 
-    config: Config
-    audio: TrainingAudio
-    pool: StrPath
-    out: Path
-    seed: int
-    device: str
-
-
-def run_training(run: Run, begin: Callable[[BatchMaker, Batch | None], AnyTrainer]) -> None:
-    """Train any structure, from its last checkpoint on.
-
-    begin: makes the trainer, at step 0, from the crops of the training speakers and those of the
-    held-out ones.
+    given: content, onto; see `ContentTrainer`. `out` gets training.tsv, checkpoints/,
+    synthesiser.yaml; final.pt last.
     """
     torch.set_num_threads(1)
-    check_device(run.device)
-    config, seed = run.config, run.seed
-    voices = Voices.load(run.pool, run.audio)
-    audio, held = hold_out(run.audio, config.training.valid_speakers, seed)
-    valid = _validation_batch(BatchMaker(run.audio, voices, config, seed), held)
-    trainer = begin(BatchMaker(audio, voices, config, seed), valid)
+    check_device(device)
+    speech = TrainingSpeech.load(pool, audio, config, seed)
+    training, held = hold_out(audio, config.training.valid_speakers, seed)
+    trainer = load(kind.trainer)(speech, training.speakers, held, device, **given)
     settings = to_plain(config)
-    xvectors = voices.matrix(run.audio.speakers).tobytes()
-    parts = (seed, run.audio.spk2utt, run.audio.lengths, xvectors)
-    train(trainer, run.out, identity(settings, *parts)).finish(
+    xvectors = speech.matrix(audio.speakers).tobytes()
+    digest = identity(settings, seed, audio.spk2utt, audio.lengths, xvectors, *trainer.parts)
+    train(trainer, out, digest).finish(
         "synthesiser.yaml",
         settings,
-        speakers=len(audio.speakers),
-        hours=round(audio.seconds / 3600, 3),
+        speakers=len(training.speakers),
+        hours=round(training.seconds / 3600, 3),
         xvector_dimensions=trainer.network.n_xvector,
+        **trainer.known,
     )
 
 
-def _validation_batch(make: BatchMaker, held: list[str]) -> Batch | None:
-    rng = make_rng(make.seed, "nsf-validation")
-    crops = [make.crop(rng, speaker, warp=False) for speaker in held for _ in range(_VALID_CROPS)]
-    return stack(crops) if crops else None
+# ---- Rough perceptual distance of two signals as a loss: spectra of several resolutions.
+#
+# Source: multi-resolution STFT loss (Yamamoto et al. 2020: spectral convergence and log magnitudes)
+# and the L1 distance of log-mel spectra. Phase does not count.
+
+RESOLUTIONS = ((512, 160), (1024, 320), (2048, 640))  # size of FFT and window, hop; in samples
+_MEL_FFT, _MEL_HOP, _MEL_BINS = 1024, 320, 80
+_FLOOR = 1e-6  # of power; speech has about 0.05 RMS
+POWER_RESOLUTIONS = ((80, 320, 512), (40, 80, 128), (640, 1920, 2048))  # hop, window, FFT
+_POWER_FLOOR = 1e-5
+_MEL_FLOOR = 1e-4  # of magnitude
+
+
+def magnitudes(signals: Tensor, n_fft: int, hop: int) -> Tensor:
+    """STFT magnitudes (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n), never 0; Hann window."""
+    window = torch.hann_window(n_fft, dtype=signals.dtype, device=signals.device)
+    spectrum = torch.stft(signals, n_fft, hop, window=window, return_complex=True)
+    return torch.sqrt(spectrum.real.square() + spectrum.imag.square() + _FLOOR)
+
+
+class SpectralLoss(nn.Module):
+    """Distance between signals (B, n) and the targets; n of at least 2048 samples.
+
+    mel_weight: weight of the log-mel part against the mean over the resolutions.
+    """
+
+    filters: Tensor
+
+    def __init__(self, mel_weight: float = 1.0) -> None:
+        super().__init__()
+        self.mel_weight = mel_weight
+        filters = torchaudio.functional.melscale_fbanks(
+            _MEL_FFT // 2 + 1, 0.0, SAMPLE_RATE / 2, _MEL_BINS, SAMPLE_RATE
+        )
+        self.register_buffer("filters", filters, persistent=False)
+
+    def forward(self, signals: Tensor, right: Tensor) -> Tensor:
+        """Distance as a number."""
+        total = signals.new_zeros(())
+        for n_fft, hop in RESOLUTIONS:
+            found, wanted = magnitudes(signals, n_fft, hop), magnitudes(right, n_fft, hop)
+            convergence = torch.linalg.norm(wanted - found) / torch.linalg.norm(wanted)
+            log_distance = (found.log() - wanted.log()).abs().mean()
+            total = total + (convergence + log_distance) / len(RESOLUTIONS)
+            if (n_fft, hop) == (_MEL_FFT, _MEL_HOP):
+                total = total + self.mel_weight * self._distance(found, wanted)
+        return total
+
+    def log_mel_distance(self, signals: Tensor, right: Tensor) -> Tensor:
+        """Mean |difference| of log mel magnitudes, a number in nepers."""
+        found, wanted = (magnitudes(x, _MEL_FFT, _MEL_HOP) for x in (signals, right))
+        return self._distance(found, wanted)
+
+    def _distance(self, found: Tensor, wanted: Tensor) -> Tensor:
+        """Mean |difference| of log mel values, from given magnitudes."""
+        return (self._log_mel(found) - self._log_mel(wanted)).abs().mean()
+
+    def _log_mel(self, spectrum: Tensor) -> Tensor:
+        mel: Tensor = (spectrum.transpose(1, 2) @ self.filters).clamp_min(_MEL_FLOOR).log()
+        return mel
+
+
+def log_power_loss(signals: Tensor, right: Tensor) -> Tensor:
+    """L1 distance of log power spectra of signals (B, n), a sum over three resolutions; the loss of
+    B1.b, in nepers of power."""
+    distances = [
+        (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
+        for sizes in POWER_RESOLUTIONS
+    ]
+    return torch.stack(distances).sum()
+
+
+def log_power(signals: Tensor, hop: int, length: int, n_fft: int) -> Tensor:
+    """Signals (B, n), continued by zeros -> log(|X|^2 + 1e-5), (B, n_fft // 2 + 1, 1 + n // hop);
+    Hann windows of `length`."""
+    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
+    spectrum = torch.stft(
+        signals, n_fft, hop, length, window, pad_mode="constant", return_complex=True
+    )
+    return (spectrum.real.square() + spectrum.imag.square() + _POWER_FLOOR).log()
+
+
+# ---- Discriminators of real and synthetic speech, and their losses.
+#
+# Source: HiFi-GAN (Kong et al. 2020): multi-period and multi-scale discriminators, least-squares
+# adversarial losses (Mao et al. 2017), feature matching.
+
+_LEAK = 0.1  # of the leaky ReLU
+_STRIDES = (1, 2, 2, 4, 4, 1, 1)  # of the layers over scales
+_KERNELS = (15, 41, 41, 41, 41, 41, 5)
+_GROUPS = (1, 4, 16, 16, 16, 16, 1)
+
+
+class Judgement(NamedTuple):
+    """Output of one discriminator for B signals. scores: (B, k), 1 for speech, 0 for synthetic.
+    maps: of its layers, the scores last."""
+
+    scores: Tensor
+    maps: tuple[Tensor, ...]
+
+
+class PeriodDiscriminator(nn.Module):
+    """Discriminator that sees every `period`-th sample of signals (B, n) as one row."""
+
+    def __init__(self, period: int, channels: Sequence[int]) -> None:
+        super().__init__()
+        self.period, strides = period, [3] * (len(channels) - 1) + [1]
+        self.layers = nn.ModuleList(
+            weight_norm(nn.Conv2d(n_in, n_out, (5, 1), (stride, 1), padding=(2, 0)))
+            for n_in, n_out, stride in zip((1, *channels), channels, strides, strict=False)
+        )
+        self.last = weight_norm(nn.Conv2d(channels[-1], 1, (3, 1), padding=(1, 0)))
+
+    def forward(self, signals: Tensor) -> Judgement:
+        """Scores (B, about n / 81)."""
+        missing = -signals.shape[1] % self.period
+        x = nn.functional.pad(signals[:, None], (0, missing), "reflect")
+        x = x.reshape(len(x), 1, -1, self.period)
+        return _judge(x, self.layers, self.last)
+
+
+class ScaleDiscriminator(nn.Module):
+    """Discriminator of signals (B, n) by convolutions of stride 64 altogether.
+
+    normalise: the weights, `weight_norm` or `spectral_norm`.
+    """
+
+    def __init__(self, channels: Sequence[int], *, spectral: bool) -> None:
+        super().__init__()
+        normalise = spectral_norm if spectral else weight_norm
+        self.layers = nn.ModuleList(
+            normalise(nn.Conv1d(n_in, n_out, kernel, stride, kernel // 2, groups=groups))
+            for n_in, n_out, kernel, stride, groups in zip(
+                (1, *channels), channels, _KERNELS, _STRIDES, _GROUPS, strict=False
+            )
+        )
+        self.last = normalise(nn.Conv1d(channels[-1], 1, 3, padding=1))
+
+    def forward(self, signals: Tensor) -> Judgement:
+        """Scores (B, about n / 64)."""
+        return _judge(signals[:, None], self.layers, self.last)
+
+
+def _judge(x: Tensor, layers: nn.ModuleList, last: nn.Module) -> Judgement:
+    maps = []
+    for layer in layers:
+        x = nn.functional.leaky_relu(layer(x), _LEAK)
+        maps.append(x)
+    x = last(x)
+    return Judgement(x.flatten(1), (*maps, x))
+
+
+class Discriminators(nn.Module):
+    """All discriminators: periods first, then scales; each scale has half the rate of the one
+    before.
+
+    The first scale has spectral normalisation, the others weight normalisation.
+    """
+
+    def __init__(self, config: DiscriminatorConfig) -> None:
+        super().__init__()
+        self.periods = nn.ModuleList(
+            PeriodDiscriminator(period, config.period_channels) for period in config.periods
+        )
+        self.scales = nn.ModuleList(
+            ScaleDiscriminator(config.scale_channels, spectral=place == 0)
+            for place in range(config.scales)
+        )
+        self.halve = nn.AvgPool1d(4, 2, padding=2)
+
+    def forward(self, signals: Tensor) -> list[Judgement]:
+        """Verdicts of all discriminators on signals (B, n)."""
+        verdicts = [judge(signals) for judge in self.periods]
+        for place, judge in enumerate(self.scales):
+            if place:
+                signals = self.halve(signals[:, None])[:, 0]
+            verdicts.append(judge(signals))
+        return verdicts
+
+
+def discriminator_loss(of_speech: list[Judgement], of_made: list[Judgement]) -> Tensor:
+    """Least-squares loss of the discriminators (speech 1, synthetic 0), summed over all of them."""
+    parts = [
+        (1 - speech.scores).square().mean() + made.scores.square().mean()
+        for speech, made in zip(of_speech, of_made, strict=True)
+    ]
+    return torch.stack(parts).sum()
+
+
+def adversarial_loss(of_made: list[Judgement]) -> Tensor:
+    """Least-squares loss of the generator (signals should get 1), summed over discriminators."""
+    return torch.stack([(1 - made.scores).square().mean() for made in of_made]).sum()
+
+
+def feature_loss(of_speech: list[Judgement], of_made: list[Judgement]) -> Tensor:
+    """Mean |difference| of the maps of a layer, summed over layers and discriminators."""
+    parts = [
+        (wanted.detach() - found).abs().mean()
+        for speech, made in zip(of_speech, of_made, strict=True)
+        for wanted, found in zip(speech.maps, made.maps, strict=True)
+    ]
+    return torch.stack(parts).sum()
+
+
+# ---- Training of a network that makes signals, against discriminators: HiFi-GAN (Kong et al.
+# 2020).
+
+
+class AdversarialTrainer(SynthesiserTrainer):
+    """Training of a network that makes signals, against discriminators.
+
+    The settings have feature_weight and spectral_weight. spectral: distance between signals (B, n)
+    and the targets. gradient_norm: gradients of the network that are longer are clipped to it.
+    """
+
+    spectral: Callable[[Tensor, Tensor], Tensor]
+    gradient_norm = math.inf
+    saved = ("network", "discriminators", "optimiser", "opponent")
+
+    def oppose(self, optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]) -> None:
+        """Make the discriminators, and the optimisers of both sides."""
+        self.discriminators = Discriminators(self.config.discriminators).to(self.device)
+        sides = (self.network, self.discriminators)
+        self.optimiser, self.opponent = (optimiser(side.parameters()) for side in sides)
+
+    def play(self, made: Tensor, right: Tensor, more: Tensor | float = 0.0) -> dict[str, float]:
+        """Take one step of the discriminators, then one of the network that made the signals (B,
+        n).
+
+        more: further loss of the network. The returned "loss" is the spectral distance.
+        """
+        guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
+        discriminators = descend(guess, self.opponent)
+        whole, distance = self.generator_loss(made, right)
+        generator = descend(
+            whole + more, self.optimiser, self.network.parameters(), self.gradient_norm
+        )
+        return {
+            "loss": float(distance.detach()),
+            "generator_loss": generator,
+            "discriminator_loss": discriminators,
+        }
+
+    def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Whole loss of signals (B, n), and their spectral distance without its weight."""
+        with torch.no_grad():
+            of_speech = self.discriminators(right)
+        of_made = self.discriminators(made)
+        distance = self.spectral(made, right)
+        loss = (
+            adversarial_loss(of_made)
+            + self.plan.feature_weight * feature_loss(of_speech, of_made)
+            + self.plan.spectral_weight * distance
+        )
+        return loss, distance
 
 
 # ---- Training of the neural source-filter.
@@ -258,161 +543,132 @@ class Adversary(nn.Module):
         return (1 - nn.functional.cosine_similarity(guess, speaker)).mean()
 
 
-@dataclass
-class NsfTrainer(AnyTrainer):
+class SourceCrops(CropMaker):
+    """Crops of T frames and n = 160 (T - 1) samples, for `trained.render` and B1.b.
+
+    content (B, T, 1 + n), f0, gate (B, T); xvectors (B, d), of length 1 and without noise; pulses,
+    noise, right (B, n), the target signals.
+    """
+
+    purpose = "nsf"
+
+    def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
+        utt, frames = self.speech.draw(rng, speaker)
+        augment, n_frames = self.config.augmentation, self.n_frames + 1
+        warp = draw_warp(rng, augment.scale, augment.bend) if augmented else None
+        content = extract_content(frames.envelope, self.config.cepstra, warp)
+        part = draw_part(rng, len(frames), n_frames)
+        f0, n_samples = filled(frames.f0[part], n_frames), self.n_frames * HOP
+        return {
+            "content": filled(content.features[part], n_frames),
+            "f0": f0.astype(np.float32),
+            "xvectors": self.speech.xvectors[speaker],
+            "pulses": pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi)).astype(np.float32),
+            "noise": rng.standard_normal(n_samples, dtype=np.float32),
+            "gate": filled(content.gate[part], n_frames),
+            "right": self.speech.samples(utt, part.start, self.n_frames, content.level),
+        }
+
+
+class NsfTrainer(SynthesiserTrainer):
     """Training of the small source-filter."""
 
     saved = ("network", "adversary", "optimiser")
 
-    def __post_init__(self) -> None:
-        torch.manual_seed(derive_seed(self.seed, "nsf-weights") % 2**63)
-        xvectors = self.make.voices.matrix(self.make.audio.speakers)
-        n_xvector = xvectors.shape[1]
-        self.plan = training = self.config.training
-        self.network = NsfNetwork(self.config.network, self.config.cepstra, n_xvector)
+    def prepare(self) -> None:
+        self.make = SourceCrops(self.speech, self.speakers)
+        self.draw_weights("nsf-weights")
+        xvectors, training = self.speech.matrix(self.speakers), self.plan
+        config, n_xvector = self.config, xvectors.shape[1]
+        self.network = NsfNetwork(config.network, config.cepstra, n_xvector)
         self.network.set_speakers(xvectors)
-        self.network.to(self.device)
         self.distance = SpectralLoss(training.mel_weight).to(self.device)
-        self.adversary = Adversary(1 + self.config.network.bottleneck, n_xvector).to(self.device)
-        parameters = [*self.network.parameters(), *self.adversary.parameters()]
+        self.adversary = Adversary(1 + config.network.bottleneck, n_xvector).to(self.device)
+        parameters = [*self.network.to(self.device).parameters(), *self.adversary.parameters()]
         self.optimiser = torch.optim.AdamW(
             parameters, training.learning_rate, weight_decay=training.weight_decay
         )
 
-    def update(self, step: int, batch: Batch) -> dict[str, float]:
+    def update(self, step: int, batch: Crops) -> dict[str, float]:
         """adversary: 1 - cosine of its guesses with the speaker."""
         self.network.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
-        x = batch.to(self.device)
+        x = self.on_device(batch)
         place = self.network.place(x["xvectors"])
         codes = self.network.encode(x["content"])
-        noise = self._speaker_noise(step, batch).to(self.device)
-        distance: Tensor = self.distance(self._say(x, codes, place + noise), x["right"])
-        figures, loss = {"loss": float(distance.detach())}, distance
-        if weight := self._adversary_weight(step):
+        rng, augment = make_rng(self.seed, "nsf-speaker-noise", str(step)), self.config.augmentation
+        noise = rng.standard_normal(place.shape, dtype=np.float32)
+        noise *= np.float32(augment.xvector_noise)
+        speaker = place + torch.from_numpy(noise).to(self.device)
+        loss: Tensor = self.distance(self._say(x, codes, speaker), x["right"])
+        figures = {"loss": float(loss.detach())}
+        # The factor on the adversary's gradient grows over the first fifth.
+        if weight := augment.adversary * min(1.0, step / max(1.0, 0.2 * self.plan.steps)):
             guess = self.adversary(codes, place, weight)
             figures["adversary"] = float(guess.detach())
-            loss = distance + guess
+            loss = loss + guess
         descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return figures
 
-    def _speaker_noise(self, step: int, batch: Batch) -> Tensor:
-        rng = make_rng(self.seed, "nsf-speaker-noise", str(step))
-        noise = rng.standard_normal(batch.xvectors.shape, dtype=np.float32)
-        return torch.from_numpy(noise * np.float32(self.config.augmentation.xvector_noise))
-
-    def _adversary_weight(self, step: int) -> float:
-        """Factor on the gradient at this step."""
-        grown = min(1.0, step / max(1.0, 0.2 * self.plan.steps))
-        weight: float = self.config.augmentation.adversary * grown
-        return weight
-
-    def _say(self, x: dict[str, Tensor], codes: Tensor, speaker: Tensor) -> Tensor:
+    def _say(self, x: Crops, codes: Tensor, speaker: Tensor) -> Tensor:
         filters = self.network(codes, x["f0"], speaker)
         return render(filters, (x["pulses"], x["noise"]), x["gate"])
 
-    def distance_on(self, batch: Batch) -> float:
-        x = batch.to(self.device)
+    def distance_on(self, batch: Crops) -> Tensor:
+        x = self.on_device(batch)
         codes = self.network.encode(x["content"])
         signals = self._say(x, codes, self.network.place(x["xvectors"]))
-        return float(self.distance.log_mel_distance(signals, x["right"]))
-
-
-def train_nsf(
-    config: NsfConfig,
-    audio: TrainingAudio,
-    pool: StrPath,
-    out: Path,
-    *,
-    seed: int,
-    device: str = "cpu",
-) -> None:
-    """Train on `audio` and its data in `pool`.
-
-    `out` gets training.tsv, checkpoints/, synthesiser.yaml; final.pt last.
-    """
-
-    def begin(make: BatchMaker, valid: Batch | None) -> NsfTrainer:
-        return NsfTrainer(config, seed, device, make, valid)
-
-    run_training(Run(config, audio, pool, out, seed, device), begin)
+        return self.distance.log_mel_distance(signals, x["right"])
 
 
 # ---- Training of B1.b's structure against discriminators, on the crops of the small source-filter.
 
 
-@dataclass
-class B1bTrainer(Adversarial, AnyTrainer):
-    """B1.b's structure under training. statistics: of the network's inputs
-    (`b1b.input_statistics`)."""
+class B1bTrainer(AdversarialTrainer):
+    """B1.b's structure under training."""
 
-    n_xvector: int
-    statistics: tuple[Float64, Float64]
-
-    def __post_init__(self) -> None:
-        torch.manual_seed(derive_seed(self.seed, "b1b-weights") % 2**63)
+    def prepare(self) -> None:
+        self.make = SourceCrops(self.speech, self.speakers)
         config = self.config
-        self.plan = config.training
-        self.network = B1bNetwork(config.network, 1 + config.cepstra, self.n_xvector)
-        self.network.set_statistics(*self.statistics)
+        statistics = input_statistics(training_frames(self.speech, self.speakers))
+        n_xvector = self.speech.matrix(self.speakers).shape[1]
+        self.draw_weights("b1b-weights")
+        self.network = B1bNetwork(config.network, 1 + config.cepstra, n_xvector)
+        self.network.set_statistics(*statistics)
         self.network.to(self.device)
-        self.discriminators = Discriminators(config.discriminators).to(self.device)
-        rate = config.training.learning_rate
-        self.optimiser = torch.optim.Adam(self.network.parameters(), rate)
-        self.opponent = torch.optim.Adam(self.discriminators.parameters(), rate)
-        self.spectral = LogPowerLoss()
+        self.oppose(lambda parameters: torch.optim.Adam(parameters, self.plan.learning_rate))
+        self.spectral = log_power_loss
         self.distance = SpectralLoss().to(self.device)
 
-    def update(self, step: int, batch: Batch) -> dict[str, float]:
+    def update(self, step: int, batch: Crops) -> dict[str, float]:
         """loss: the distance of log power spectra."""
         self.network.train()
-        right = torch.from_numpy(batch.right).to(self.device)
-        return self.play(self.say(batch, f"step {step}"), right)
+        return self.play(self.say(batch, f"step {step}"), batch["right"].to(self.device))
 
-    def say(self, batch: Batch, purpose: str) -> Tensor:
+    def say(self, batch: Crops, purpose: str) -> Tensor:
         """Signals (B, n) of a batch, without the last frame of a crop, which begins where the crop
         ends. purpose: seeds phases and noise."""
         n_harmonics = self.config.network.harmonics
         sources = [
             make_sources(f0[:-1], n_harmonics, make_rng(self.seed, "b1b-source", purpose, str(i)))
-            for i, f0 in enumerate(batch.f0)
+            for i, f0 in enumerate(batch["f0"].numpy())
         ]
-        excitation, noise = (np.stack(part) for part in zip(*sources, strict=True))
-        parts = (batch.content[:, :-1], batch.f0[:, :-1], batch.xvectors, excitation, noise)
-        signals: Tensor = self.network(*(torch.from_numpy(x).to(self.device) for x in parts))
+        made = (torch.from_numpy(np.stack(part)) for part in zip(*sources, strict=True))
+        parts = (batch["content"][:, :-1], batch["f0"][:, :-1], batch["xvectors"], *made)
+        signals: Tensor = self.network(*(part.to(self.device) for part in parts))
         return signals
 
-    def distance_on(self, batch: Batch) -> float:
+    def distance_on(self, batch: Crops) -> Tensor:
         made = self.say(batch, "validation")
-        right = torch.from_numpy(batch.right).to(self.device)
-        return float(self.distance.log_mel_distance(made, right))
+        return self.distance.log_mel_distance(made, batch["right"].to(self.device))
 
 
 def training_frames(
-    audio: TrainingAudio, voices: Voices, n_cepstra: int
+    speech: TrainingSpeech, speakers: Sequence[str]
 ) -> Iterator[tuple[Float32, Float32, Float32]]:
     """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
-    for speaker, utts in audio.spk2utt.items():
-        for utt in utts:
-            frames = unpack(voices.frames.matrix(utt))
-            content = extract_content(frames.envelope, n_cepstra)
-            yield content.features, frames.f0.astype(np.float32), voices.xvectors[speaker]
-
-
-def train_b1b(
-    config: B1bConfig,
-    audio: TrainingAudio,
-    pool: StrPath,
-    out: Path,
-    *,
-    seed: int,
-    device: str = "cpu",
-) -> None:
-    """Train on `audio` and its data in `pool`; writes the files of `train_nsf`."""
-
-    def begin(make: BatchMaker, valid: Batch | None) -> B1bTrainer:
-        statistics = input_statistics(training_frames(make.audio, make.voices, config.cepstra))
-        n_xvector = len(make.voices.xvectors[audio.speakers[0]])
-        return B1bTrainer(config, seed, device, make, valid, n_xvector, statistics)
-
-    run_training(Run(config, audio, pool, out, seed, device), begin)
+    for speaker in speakers:
+        for utt in speech.audio.spk2utt[speaker]:
+            frames = speech.frames(utt)
+            content = extract_content(frames.envelope, speech.config.cepstra)
+            yield content.features, frames.f0.astype(np.float32), speech.xvectors[speaker]

@@ -1,11 +1,11 @@
 """Target voices: the pool that they are read from, and how it is made."""
 
-from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,23 @@ from safetensors.numpy import save_file
 
 from steps.content.extractors import at_frames
 from steps.speaker.vectors import read_xvectors
-from steps.synthesis.content import Finder, PlainContent, Stored, write_contents
-from steps.synthesis.f0 import F0Stats, read_f0_stats, speaker_f0_stats, write_f0_stats
+from steps.synthesis.content import Finder, Stored, write_contents
+from steps.synthesis.f0 import (
+    F0Stats,
+    open_utterances,
+    read_f0_stats,
+    speaker_f0_stats,
+    write_f0_stats,
+)
 from steps.synthesis.world import HOP, silent_frames, unpack
 from steps.training.audio import load_training_audio
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Float64
-from utils.cli import LossError, UserError, progress
+from utils.cli import UserError, progress
 from utils.datadir import DataDir
 from utils.tables import (
     StrPath,
+    invert,
     is_there,
     read_id_lists,
     read_map,
@@ -49,16 +56,51 @@ _SMALLEST_SD = 1e-6
 _CONTENT_BY = "make it with steps/make_voice_pool.py --add-content"
 
 
-@dataclass(frozen=True)
-class PoolFrames:
+class PoolFrames(NamedTuple):
     """Frames of a voice: envelope (M, 40) raw codes, match (M, d) vectors to find them by."""
 
-    envelope: Float64
-    match: npt.NDArray[np.floating]
+    envelope: npt.NDArray[Any]
+    match: npt.NDArray[Any]
 
 
-class VoicePool:
-    """Speakers of a pool. Open it with `VoicePool.load`."""
+class SpeakerPool(ABC):
+    """Speakers of a pool, with the frames of their speech."""
+
+    def __init__(
+        self, folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]
+    ) -> None:
+        self.folder, self._spk2utt, self._genders = folder, spk2utt, genders
+        self.speakers = tuple(sort_ids(spk2utt))
+
+    def gender(self, speaker: str) -> str:
+        """Gender F or m, in lower case; UserError where the pool does not know it."""
+        if speaker not in self._genders:
+            raise UserError(
+                f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
+                "choose voices without regard to gender"
+            )
+        return self._genders[speaker]
+
+    def utterances(self, speaker: str) -> list[str]:
+        """Utterances of a speaker in C order; UserError for an unknown one."""
+        if speaker not in self._spk2utt:
+            raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
+        return sort_ids(self._spk2utt[speaker])
+
+    @abstractmethod
+    def frames(self, speaker: str) -> PoolFrames:
+        """Frames of a speaker that may be targets, utterances in C order; UserError without any."""
+
+
+def check_files(folder: Path, names: Iterable[str], made_by: str) -> None:
+    """Raise a UserError for a file that a pool lacks."""
+    for name in names:
+        if not (folder / name).is_file():
+            raise UserError(f"{folder / name}: is missing; make it with steps/{made_by}")
+
+
+class VoicePool(SpeakerPool):
+    """Pool of voices with x-vectors and F0 statistics. Open it with `VoicePool.load`."""
 
     def __init__(
         self,
@@ -69,12 +111,10 @@ class VoicePool:
         genders: dict[str, str],
         content: Stored | None = None,
     ) -> None:
-        """Tables of a pool, already read; xvectors (S, d) in C order of the speakers. content:
-        matches frames in place of their envelopes."""
-        self.folder = folder
-        self.speakers = tuple(sort_ids(spk2utt))
-        self._spk2utt, self._xvectors, self._f0, self._genders = spk2utt, xvectors, f0, genders
-        self._content = content
+        """Tables of a pool, already read; xvectors (S, d) in C order of the speakers, neither
+        centred nor scaled. content: matches frames in place of their envelopes."""
+        super().__init__(folder, spk2utt, genders)
+        self.xvectors, self._f0, self._content = xvectors, f0, content
         self._cache: OrderedDict[str, PoolFrames] = OrderedDict()
 
     @classmethod
@@ -84,9 +124,7 @@ class VoicePool:
         path = Path(folder)
         if is_there(path / PACKED):
             return cls(path, *_unpack(path / PACKED))
-        for name in ("spk2utt", "world.scp"):
-            if not (path / name).is_file():
-                raise UserError(f"{path / name}: is missing; make it with steps/make_voice_pool.py")
+        check_files(path, ("spk2utt", "world.scp"), "make_voice_pool.py")
         spk2utt = read_id_lists(path / "spk2utt")
         xvectors = read_xvectors(path, "spk_xvector")
         f0 = read_f0_stats(path)
@@ -99,33 +137,19 @@ class VoicePool:
         stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
         known = read_map(genders) if is_there(genders) else {}
-        if not content:
-            return cls(path, spk2utt, stack, f0, known)
-        utts = (utt for utts in spk2utt.values() for utt in utts)
-        stored = Stored(path, PlainContent(content), 0, utts, _CONTENT_BY)
+        stored = None
+        if content:
+            utts = (utt for utts in spk2utt.values() for utt in utts)
+            stored = Stored(path, {"content": content}, utts, _CONTENT_BY)
         return cls(path, spk2utt, stack, f0, known, stored)
 
     @cached_property
     def _world(self) -> ObjectReader:
         return ObjectReader(self.folder / "world.scp")
 
-    @property
-    def xvectors(self) -> Float64:
-        """Means (S, d) of the speakers, neither centred nor scaled, in the order of `speakers`."""
-        return self._xvectors
-
-    def gender(self, speaker: str) -> str:
-        """Gender F or m, in lower case; UserError where the pool does not know it."""
-        if speaker not in self._genders:
-            raise UserError(
-                f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
-                "choose voices without regard to gender"
-            )
-        return self._genders[speaker]
-
     def f0(self, speaker: str) -> F0Stats:
         """Log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
-        self._utterances(speaker)
+        self.utterances(speaker)
         return self._f0[speaker]
 
     def frames(self, speaker: str) -> PoolFrames:
@@ -136,24 +160,21 @@ class VoicePool:
         if speaker in self._cache:
             self._cache.move_to_end(speaker)
             return self._cache[speaker]
-        parts = [self._read(utt) for utt in self._utterances(speaker)]
-        if not parts:
+        if not (utts := self.utterances(speaker)):
             raise UserError(
                 f"{self.folder}: its voices are x-vectors only; frames of a voice need a pool of "
                 "steps/make_voice_pool.py"
             )
-        frames = PoolFrames(
-            np.concatenate([part.envelope for part in parts]),
-            np.concatenate([part.match for part in parts]),
-        )
+        frames = PoolFrames(*map(np.concatenate, zip(*map(self._read, utts), strict=True)))
         if not len(frames.envelope):
             raise UserError(
                 f"{self.folder / 'world.scp'}: all frames of {speaker} are silent; leave the "
                 "speaker out of the pool"
             )
         self._cache[speaker] = frames
-        while len(self._cache) > 1 and self._n_cached() > _CACHED_FRAMES:
-            self._cache.popitem(last=False)
+        n_cached = sum(len(kept.envelope) for kept in self._cache.values())
+        while len(self._cache) > 1 and n_cached > _CACHED_FRAMES:
+            n_cached -= len(self._cache.popitem(last=False)[1].envelope)
         return frames
 
     def check_content(self, digest: str) -> None:
@@ -165,14 +186,6 @@ class VoicePool:
                 f"({digest}); make the pool again"
             )
 
-    def _n_cached(self) -> int:
-        return sum(len(frames.envelope) for frames in self._cache.values())
-
-    def _utterances(self, speaker: str) -> list[str]:
-        if speaker not in self._spk2utt:
-            raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
-        return sort_ids(self._spk2utt[speaker])
-
     def _read(self, utt: str) -> PoolFrames:
         matrix = self._world.matrix(utt)
         try:
@@ -182,10 +195,8 @@ class VoicePool:
         loud = loud_frames(envelope)
         if self._content is None:
             return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
-        heard = self._content(utt, warped=False)
-        return PoolFrames(
-            envelope[loud], at_frames(heard, self._content.of, len(envelope), HOP)[loud]
-        )
+        match = at_frames(self._content(utt, warped=False), self._content.of, len(envelope), HOP)
+        return PoolFrames(envelope[loud], match[loud])
 
 
 def write_packed(
@@ -196,11 +207,10 @@ def write_packed(
 ) -> None:
     """Write x-vectors, F0 statistics and genders of voices to one file, in half precision."""
     names = sort_ids(xvectors)
-    statistics = [[f0[name].n, f0[name].mean, f0[name].sd, *f0[name].quantiles] for name in names]
     told = {"names": "\n".join(names), "genders": "\n".join(genders.get(n, "") for n in names)}
     arrays: dict[str, npt.NDArray[Any]] = {
         "xvectors": np.stack([xvectors[name] for name in names]).astype(np.float16),
-        "f0": np.array(statistics).astype(np.float32),
+        "f0": np.stack([f0[name].vector for name in names]).astype(np.float32),
     }
     with replacing(path) as beside:
         save_file(arrays, beside, told)
@@ -215,18 +225,14 @@ def _unpack(
         with safe_open(path, "numpy") as stream:
             told = stream.metadata()
             xvectors = stream.get_tensor("xvectors").astype(np.float64)
-            rows = stream.get_tensor("f0").astype(np.float64)
+            rows = stream.get_tensor("f0")
         names, genders = told["names"].split("\n"), told["genders"].split("\n")
-        found = zip(names, genders, rows, xvectors, strict=True)
-        f0 = {
-            name: F0Stats(int(row[0]), float(row[1]), float(row[2]), row[3:])
-            for name, _, row, _ in found
-        }
+        f0 = {name: F0Stats.of(row) for name, row, _ in zip(names, rows, xvectors, strict=True)}
+        known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
+        order = [names.index(name) for name in sort_ids(names)]
+        return {name: [] for name in names}, xvectors[order], f0, known
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: holds no voices ({error}); make it again") from error
-    known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
-    order = [names.index(name) for name in sort_ids(names)]
-    return {name: [] for name in names}, xvectors[order], f0, known
 
 
 def match_vectors(envelope: Float64) -> Float64:
@@ -259,69 +265,32 @@ def loud_frames(envelope: Float64) -> npt.NDArray[np.intp]:
 # ---- Making the folder that `VoicePool` opens; one utterance in memory at a time.
 
 
-@dataclass
-class _Frames:
-    """Reader of F0 contours of WORLD frames that counts the usable target frames by utterance."""
-
-    world: ObjectReader
-    n_loud: dict[str, int]
-
-    def contour(self, utt: str) -> npt.NDArray[np.float64]:
-        try:
-            frames = unpack(self.world.matrix(utt))
-        except UserError as error:
-            where = f"{self.world.path}: {utt}"
-            raise UserError(str(error) if where in str(error) else f"{where}: {error}") from error
-        self.n_loud[utt] = len(loud_frames(frames.envelope))
-        return frames.f0
-
-
-@dataclass(frozen=True)
-class PoolCounts:
-    """Contents of a pool; lost: utterances without frames, and speakers who have no others."""
-
-    n_utterances: int
-    n_speakers: int
-    n_frames: int
-    n_lost: int
-    n_lost_speakers: int
-
-    def summary(self) -> str:
-        """Counts in one line."""
-        return (
-            f"read {self.n_utterances} utterances / written {self.n_speakers} voices, "
-            f"{self.n_frames} frames that are not quiet / skipped {self.n_lost} utterances, "
-            f"{self.n_lost_speakers} voices"
-        )
-
-
-def make_voice_pool(
-    world: Path, data: DataDir, xvectors: Path, out: Path, allow_loss: int
-) -> PoolCounts:
-    """Write the pool (steps/make_voice_pool.py says which files); spk2utt last.
+def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow_loss: int) -> str:
+    """Write the pool (steps/make_voice_pool.py says which files), spk2utt last; returns counts.
 
     LossError for more than `allow_loss` utterances without frames; UserError for a speaker without
     an x-vector or with silent frames only, and where no speaker is left.
     """
     scp = world / "world.scp"
-    if not scp.is_file():
-        raise UserError(f"{scp}: is missing; make it with steps/extract_world.py")
-    frames = _Frames(ObjectReader(scp), {})
-    lost = [utt for utt in data.utt2spk if utt not in frames.world]
-    if len(lost) > allow_loss or len(lost) == len(data.utt2spk):
-        raise LossError(
-            f"{scp}: {len(lost)} of {len(data.utt2spk)} utterances of {data.path} are not in it "
-            f"(the first: {lost[0]}); --allow-loss is {allow_loss}"
-        )
-    present = {spk: [u for u in utts if u in frames.world] for spk, utts in data.spk2utt.items()}
+    frames, present, n_lost = open_utterances(scp, "extract_world.py", data, allow_loss)
+    n_loud = Counter[str]()
     spk2utt = {spk: utts for spk, utts in present.items() if utts}
     vectors = read_xvectors(xvectors, "spk_xvector")
     if missing := [spk for spk in spk2utt if spk not in vectors]:
         raise UserError(f"{xvectors / 'spk_xvector.scp'}: speaker {missing[0]} is not in it")
-    stats = speaker_f0_stats(spk2utt, frames.contour)
-    for spk, utts in spk2utt.items():
-        if not sum(frames.n_loud[utt] for utt in utts):
-            raise UserError(f"{scp}: all frames of {spk} are silent; leave the speaker out")
+
+    def contour(utt: str) -> Float64:
+        try:
+            found = unpack(frames.matrix(utt))
+        except UserError as error:
+            where = f"{scp}: {utt}"
+            raise UserError(str(error) if where in str(error) else f"{where}: {error}") from error
+        n_loud[data.utt2spk[utt]] += len(loud_frames(found.envelope))
+        return found.f0
+
+    stats = speaker_f0_stats(spk2utt, contour)
+    if silent := [spk for spk in spk2utt if not n_loud[spk]]:
+        raise UserError(f"{scp}: all frames of {silent[0]} are silent; leave the speaker out")
 
     out.mkdir(parents=True, exist_ok=True)
     (out / "spk2utt").unlink(missing_ok=True)  # until the rest is whole again
@@ -329,11 +298,27 @@ def make_voice_pool(
     with ArchiveWriter(out / "spk_xvector") as writer:
         for spk in spk2utt:
             writer.write(spk, vectors[spk])
-    _write_tables(scp, data, spk2utt, out)
-    n_frames = sum(frames.n_loud.values())
-    return PoolCounts(
-        len(frames.n_loud), len(spk2utt), n_frames, len(lost), len(present) - len(spk2utt)
+    if out.resolve() != world.resolve():
+        entries = read_map(scp, rest_of_line=True)
+        write_map(out / "world.scp", {u: entries[u] for utts in spk2utt.values() for u in utts})
+    write_speakers(out, {u: spk for spk, utts in spk2utt.items() for u in utts}, data.spk2gender)
+    return (
+        f"read {len(data.utt2spk) - n_lost} utterances / written {len(spk2utt)} voices, "
+        f"{n_loud.total()} frames that are not quiet / skipped {n_lost} utterances, "
+        f"{len(present) - len(spk2utt)} voices"
     )
+
+
+def write_speakers(
+    out: Path, utt2spk: Mapping[str, str], genders: Mapping[str, str] | None
+) -> None:
+    """Write spk2gender, as far as it is known, utt2spk, and spk2utt of a pool."""
+    spk2utt = invert(utt2spk)
+    (out / "spk2gender").unlink(missing_ok=True)
+    if known := {spk: gender for spk, gender in (genders or {}).items() if spk in spk2utt}:
+        write_map(out / "spk2gender", known)
+    write_map(out / "utt2spk", utt2spk)
+    write_id_lists(out / "spk2utt", spk2utt)
 
 
 def add_content(data: DataDir, out: Path, name: str, device: str) -> None:
@@ -341,17 +326,5 @@ def add_content(data: DataDir, out: Path, name: str, device: str) -> None:
     utt2spk = read_map(out / "utt2spk")
     assert data.wav is not None
     audio = load_training_audio(data.wav, utt2spk, cache_gb=0.0, minimum_seconds=0.0)
-    finder = Finder(audio, PlainContent(name), 0, device)
-    write_contents(finder, audio.lengths, out, PlainContent(name), 0, progress("content"))
-
-
-def _write_tables(scp: Path, data: DataDir, spk2utt: dict[str, list[str]], out: Path) -> None:
-    if out.resolve() != scp.parent.resolve():
-        entries = read_map(scp, rest_of_line=True)
-        write_map(out / "world.scp", {u: entries[u] for utts in spk2utt.values() for u in utts})
-    genders = data.spk2gender or {}
-    (out / "spk2gender").unlink(missing_ok=True)
-    if known := {spk: genders[spk] for spk in spk2utt if spk in genders}:
-        write_map(out / "spk2gender", known)
-    write_map(out / "utt2spk", {utt: spk for spk, utts in spk2utt.items() for utt in utts})
-    write_id_lists(out / "spk2utt", spk2utt)
+    finder = Finder(audio, {"content": name}, device)
+    write_contents(finder, out, progress("content")(audio.lengths))

@@ -7,11 +7,11 @@ for features: wavlm, from a path that it gives, or from torch.hub's folder, or d
 """
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +20,10 @@ from torch import nn
 from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
+from steps.synthesis.bottleneck import ResidualBlock
 from steps.synthesis.f0 import F0Stats
-from steps.synthesis.matching import FrameIndex, average, spread
+from steps.synthesis.matching import Groups, NearestConverter, average
+from steps.synthesis.voices import PoolFrames, SpeakerPool, check_files, write_speakers
 from steps.training.weights import check_device, fill_network, load_state
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
@@ -33,7 +35,6 @@ from utils.tables import (
     read_id_lists,
     read_json_object,
     read_map,
-    sort_ids,
 )
 
 LAYER = 6
@@ -48,7 +49,7 @@ VOCODERS = {
 WEIGHTS = "weights.json"  # in a pool: the SHA-256 of the weights that made it
 _SLOPE = 0.1  # of the leaky rectifiers
 _TRIGGER_LEVEL = 7.0  # of SoX's voice activity detector, which trims the targets' ends
-_CACHED_VOICES = 4
+NOTE = "features: wavlm: no pitch is set, it comes with the target's frames"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,15 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+@contextmanager
+def _loading(path: Path, what: str, url: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # of many kinds: archives, pickles, names and shapes of weights
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
+        raise UserError(f"{path}: no {what} ({why}); take the file of {url}") from error
+
+
 class WavLMFeatures:
     """Frames of layer 6. The signal is not scaled first, as the vocoder was trained."""
 
@@ -126,13 +136,8 @@ class WavLMFeatures:
     def load(cls, path: Path, device: str = "cpu") -> "WavLMFeatures":
         """torchaudio's WAVLM_LARGE from its checkpoint; UserError for another file."""
         where = {"model_dir": str(path.parent), "file_name": path.name, "weights_only": True}
-        try:
+        with _loading(path, "weights of torchaudio's WAVLM_LARGE", WAVLM_URL):
             wrapped = torchaudio.pipelines.WAVLM_LARGE.get_model(dl_kwargs=where)
-        except Exception as error:  # of many kinds: archives, pickles, names and shapes of weights
-            raise UserError(
-                f"{path}: no weights of torchaudio's WAVLM_LARGE ({_first_line(error)}); "
-                f"they are at {WAVLM_URL}"
-            ) from error
         return cls(wrapped.model, device=device)
 
     @torch.inference_mode()
@@ -147,26 +152,11 @@ class WavLMFeatures:
         return features
 
 
-class _Block(nn.Module):
-    """Three pairs of dilated convolutions, each with a bypass (HiFi-GAN V1)."""
+class PublicBlock(ResidualBlock):
+    """Residual block with the names in the public checkpoint."""
 
-    def __init__(self, channels: int, kernel: int) -> None:
-        super().__init__()
-
-        def layers(dilations: tuple[int, ...]) -> nn.ModuleList:
-            pads = [(kernel - 1) * d // 2 for d in dilations]
-            return nn.ModuleList(
-                nn.Conv1d(channels, channels, kernel, dilation=d, padding=p)
-                for d, p in zip(dilations, pads, strict=True)
-            )
-
-        self.convs1, self.convs2 = layers((1, 3, 5)), layers((1, 1, 1))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for first, second in zip(self.convs1, self.convs2, strict=True):
-            inner = first(functional.leaky_relu(x, _SLOPE))
-            x = x + second(functional.leaky_relu(inner, _SLOPE))
-        return x
+    names = ("convs1", "convs2")
+    norm = staticmethod(lambda layer: layer)
 
 
 class Vocoder(nn.Module):
@@ -186,21 +176,18 @@ class Vocoder(nn.Module):
             for i, (rate, kernel) in enumerate(zip(self.RATES, self.KERNELS, strict=True))
         )
         self.resblocks = nn.ModuleList(
-            _Block(size, kernel) for size in sizes[1:] for kernel in self.BLOCK_KERNELS
+            PublicBlock(size, kernel, (1, 3, 5))
+            for size in sizes[1:]
+            for kernel in self.BLOCK_KERNELS
         )
         self.conv_post = nn.Conv1d(sizes[-1], 1, 7, padding=3)
 
     @classmethod
     def load(cls, path: Path, device: str = "cpu") -> "Vocoder":
         """Load a checkpoint of kNN-VC; UserError for another file."""
-        try:
+        with _loading(path, "vocoder of kNN-VC", VOCODERS["prematched"]):
             vocoder = cls()
             fill_network(vocoder, fold_weight_norm(load_state(path)["generator"]), path)
-        except Exception as error:  # of many kinds, as above
-            raise UserError(
-                f"{path}: no vocoder of kNN-VC ({_first_line(error)}); it is at "
-                f"{VOCODERS['prematched']}"
-            ) from error
         return vocoder.eval().to(device)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
@@ -244,61 +231,51 @@ def trim(wave: Float64) -> Float64:
     return np.asarray(signal[0].numpy().astype(np.float64))
 
 
-class WavLMPool:
+def speech_features(wave: Float64, features: WavLMFeatures) -> Float32:
+    """Features of a signal (n,) without its ends; see `trim`."""
+    return features.extract(trim(wave))
+
+
+def finish_pool(
+    out: Path, utt2spk: Mapping[str, str], genders: Mapping[str, str], weights: Weights
+) -> None:
+    """Write the rest of a pool with wavlm.{ark,scp}: speakers, and the digest of the weights."""
+    write_speakers(out, {utt: utt2spk[utt] for utt in ObjectReader(out / "wavlm.scp")}, genders)
+    with atomic_write(out / WEIGHTS) as stream:
+        stream.write(json.dumps({"wavlm": weights.sha256}) + "\n")
+
+
+class WavLMPool(SpeakerPool):
     """Target voices in a folder of steps/extract_wavlm.py, read on demand."""
 
     def __init__(self, folder: StrPath) -> None:
         """Open the folder; UserError for a file that is missing."""
-        self.folder = Path(folder)
-        for name in ("wavlm.scp", "spk2utt", "spk2gender"):
-            if not (self.folder / name).is_file():
-                raise UserError(
-                    f"{self.folder / name}: is missing; make it with steps/extract_wavlm.py"
-                )
-        self._spk2utt = read_id_lists(self.folder / "spk2utt")
-        self._genders = read_map(self.folder / "spk2gender")
-        self._frames = ObjectReader(self.folder / "wavlm.scp")
-        path = self.folder / WEIGHTS
-        self.weights = read_json_object(path, "make the pool again") if is_there(path) else {}
-        self.speakers = tuple(sort_ids(self._spk2utt))
+        path = Path(folder)
+        check_files(path, ("wavlm.scp", "spk2utt", "spk2gender"), "extract_wavlm.py")
+        super().__init__(path, read_id_lists(path / "spk2utt"), read_map(path / "spk2gender"))
+        self._frames = ObjectReader(path / "wavlm.scp")
+        made = path / WEIGHTS
+        self.weights = read_json_object(made, "make the pool again") if is_there(made) else {}
 
-    def gender(self, speaker: str) -> str:
-        """Gender F or m; UserError where the pool does not know it."""
-        if speaker not in self._genders:
-            raise UserError(f"{self.folder / 'spk2gender'}: {speaker} is not in it; add the gender")
-        return self._genders[speaker]
-
-    def frames(self, speaker: str) -> Float32:
-        """Features (M, d), utterances in C order."""
-        utts = sort_ids(self._spk2utt[speaker])
-        return np.concatenate([self._frames.matrix(utt) for utt in utts])
+    def frames(self, speaker: str) -> PoolFrames:
+        """Features (M, d), utterances in C order, by which they are also found."""
+        features = np.concatenate([self._frames.matrix(utt) for utt in self.utterances(speaker)])
+        return PoolFrames(features, features)
 
 
-class WavLMConverter:
+class WavLMConverter(NearestConverter):
     """Converter of speech by the nearest WavLM features of a voice."""
 
     def __init__(
         self, pool: WavLMPool, features: WavLMFeatures, vocoder: Vocoder, k: int, max_frames: int
     ) -> None:
-        """max_frames: of a voice that are searched, evenly spread."""
-        self.note = "features: wavlm: no pitch is set, it comes with the target's frames"
-        self.speakers = pool.speakers
-        self._pool, self._features, self._vocoder = pool, features, vocoder
-        self._k, self._max_frames = k, max_frames
-        self._voice = lru_cache(_CACHED_VOICES)(self._load)
-
-    def gender(self, speaker: str) -> str:
-        """Gender F or m."""
-        return self._pool.gender(speaker)
-
-    def lacks(self, speaker: str) -> str | None:  # noqa: ARG002
-        """Accept every voice."""
-        return None
+        super().__init__(pool, k, max_frames, "cosine", NOTE)
+        self._features, self._vocoder = features, vocoder
 
     def convert(
         self,
         wave: Float64,
-        voices: Sequence[Sequence[str]],
+        voices: Groups,
         weights: Sequence[float],
         source_f0: F0Stats | None,  # noqa: ARG002
     ) -> Float64:
@@ -308,19 +285,9 @@ class WavLMConverter:
         queries = self._features.extract(wave)
         mixed = np.zeros(queries.shape)
         for group, weight in zip(voices, weights, strict=True):
-            index, frames = self._voice(tuple(group))
-            mixed += weight * average(frames, index.search(queries, self._k))
+            voice = self._voice(tuple(group))
+            mixed += weight * average(voice.codes, voice.index.search(queries, self._k))
         return self._vocoder.say(mixed, len(wave))
-
-    def _load(self, speakers: tuple[str, ...]) -> tuple[FrameIndex, Float32]:
-        parts = [self._pool.frames(speaker) for speaker in speakers]
-        frames = np.concatenate([part[spread(len(part), self._max_frames)] for part in parts])
-        if len(frames) < self._k:
-            raise UserError(
-                f"{self._pool.folder}: {', '.join(speakers)}: {len(frames)} frames, and k is "
-                f"{self._k}; leave the voice out of the pool"
-            )
-        return FrameIndex(frames, "cosine"), frames
 
 
 def load_converter(
@@ -341,11 +308,9 @@ def load_converter(
     check_device(device)
     voices = WavLMPool(pool)  # the cheap part first
     name, digest = vocoder
+    public = VOCODERS.get(name)
     vocoder_file = fetch(
-        "vocoder",
-        None if name in VOCODERS else name,
-        VOCODERS.get(name, VOCODERS["prematched"]),
-        digest,
+        "vocoder", None if public else name, public or VOCODERS["prematched"], digest
     )
     wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
     made_with = voices.weights.get("wavlm", wavlm_file.sha256)
@@ -365,8 +330,3 @@ def load_converter(
         if given is None:
             converter.note += f"; {setting}_sha256 was not given: it is {file.sha256}"
     return converter
-
-
-def _first_line(error: Exception) -> str:
-    text: Any = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:150]}"

@@ -1,86 +1,22 @@
-"""The WORLD vocoder: analysis and synthesis, and measures of whole data directories."""
+"""The WORLD vocoder: analysis and synthesis; measures of whole data directories, and prosody."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyworld
 from scipy.signal import iirnotch, sosfiltfilt, tf2sos
 
-from steps.audio import SAMPLE_RATE, read_audio
-from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, unbroken
+from steps.audio import SAMPLE_RATE, Audio, read_audio
+from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, unbroken
 from utils.archives import ArchiveWriter
 from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
-from utils.tables import write_map
-
-# ---- Measurement of every utterance of a data directory into one archive; losses are counted.
-
-
-@dataclass
-class Measured:
-    """Counts, and the reason for each skipped utterance."""
-
-    n_written: int = 0
-    n_frames: int = 0
-    n_resampled: int = 0
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    def summary(self, what: str) -> str:
-        """Counts in one line; `what` was written."""
-        resampled = f" ({self.n_resampled} resampled to 16 kHz)" if self.n_resampled else ""
-        return (
-            f"read {self.n_written + len(self.skipped)} utterances{resampled} / written "
-            f"{self.n_written} {what}, {self.n_frames} frames / skipped {len(self.skipped)}"
-        )
-
-
-def measure_all(
-    wav: Mapping[str, str],
-    measure: Callable[[Float64], Float64],
-    stem: Path,
-    allow_loss: int,
-    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
-) -> Measured:
-    """Write `measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}, one at a time.
-
-    progress: wraps the utterances, to show progress. Utterances that cannot be read or measured go
-    to skipped.txt beside it. LossError beyond `allow_loss`; then, as after every error, there is no
-    archive.
-    """
-    result = Measured()
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    notes = stem.parent / "skipped.txt"
-    stem.with_name(f"{stem.name}.scp").unlink(missing_ok=True)
-    notes.unlink(missing_ok=True)
-    with ArchiveWriter(stem) as writer:
-        for utt in progress(wav):
-            try:
-                audio = read_audio(utt, wav[utt])
-                measured = measure(audio.samples)
-            except UserError as error:
-                reason = " ".join(str(error).split())
-                result.skipped[utt] = reason if utt in reason else f"{utt}: {reason}"
-                continue
-            writer.write(utt, measured)
-            result.n_written += 1
-            result.n_frames += len(measured)
-            result.n_resampled += audio.rate != audio.file_rate
-        if result.skipped:
-            write_map(notes, result.skipped)
-        _check_losses(result, len(wav), allow_loss)
-    return result
-
-
-def _check_losses(result: Measured, n: int, allow_loss: int) -> None:
-    if len(result.skipped) > allow_loss:
-        raise LossError(
-            f"{len(result.skipped)} of {n} utterances lost, {allow_loss} allowed (--allow-loss); "
-            f"the first: {next(iter(result.skipped.values()))}"
-        )
-
+from utils.tables import atomic_write, sort_ids, write_map
 
 # ---- WORLD: speech as pitch, spectral envelope and aperiodicity, and back (Morise et al. 2016).
 #
@@ -200,6 +136,12 @@ def spectrum_code(power: Float64) -> Float64:
     return codes
 
 
+def envelope_code(samples: Float64, f0: Float64, times: Float64) -> Float64:
+    """Codes (T, 40) of a signal (n,) with F0 (T,) at these seconds."""
+    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    return spectrum_code(power)
+
+
 def silent_frames(envelope: Float64) -> Bool:
     """Mask (T,) of the frames of codes (T, 40) that are digital silence.
 
@@ -212,6 +154,11 @@ def silent_frames(envelope: Float64) -> Bool:
 def pack(frames: WorldFrames) -> Float64:
     """Frames as one matrix (T, 1 + B + 40): f0, aperiodicity, envelope."""
     return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
+
+
+def analyse_packed(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
+    """Frames of a signal as one matrix; see `analyse`, `pack`."""
+    return pack(analyse(wave, f0_range))
 
 
 def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> WorldFrames:
@@ -236,10 +183,10 @@ def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
 def _analyse(
     samples: Float64, f0: Float64, times: Float64, threshold: float, shift: float
 ) -> WorldFrames:
-    power = pyworld.cheaptrick(samples, f0, times, SAMPLE_RATE, fft_size=_FFT_SIZE)
+    envelope = envelope_code(samples, f0, times)
     noise = pyworld.d4c(samples, f0, times, SAMPLE_RATE, threshold, _FFT_SIZE)
     bands = pyworld.code_aperiodicity(noise, SAMPLE_RATE)
-    return WorldFrames(f0, spectrum_code(power), bands, shift)
+    return WorldFrames(f0, envelope, bands, shift)
 
 
 def _without_hum(samples: Float64) -> Float64:
@@ -264,15 +211,254 @@ def _checked(wave: Float64) -> Float64:
 
 
 def _check_frames(frames: WorldFrames) -> None:
-    n = len(frames.f0)
-    if (
-        not n
-        or frames.envelope.shape != (n, CODE_DIM)
-        or frames.aperiodicity.shape != (n, _N_BANDS)
-    ):
-        raise ValueError(
-            f"f0 {frames.f0.shape}, envelope {frames.envelope.shape}, aperiodicity "
-            f"{frames.aperiodicity.shape} are no WORLD frames"
-        )
-    if not all(np.isfinite(x).all() for x in (frames.f0, frames.envelope, frames.aperiodicity)):
+    n, parts = len(frames.f0), (frames.f0, frames.envelope, frames.aperiodicity)
+    shapes = [part.shape for part in parts]
+    if not n or shapes != [(n,), (n, CODE_DIM), (n, _N_BANDS)]:
+        raise ValueError(f"F0, envelope, aperiodicity of {shapes} are no WORLD frames")
+    if not all(np.isfinite(part).all() for part in parts):
         raise UserError("WORLD frames hold a value that is not a finite number")
+
+
+# ---- Measurement of every utterance of a data directory; losses are counted.
+
+T = TypeVar("T")
+Progress = Callable[[Iterable[str]], Iterable[str]]
+"""Wraps utterances, to show how many are done."""
+
+
+class Losses(dict[str, str]):
+    """Reason for each skipped utterance of `utts`."""
+
+    def __init__(self, utts: Collection[str], progress: Progress) -> None:
+        self._utts, self._progress = utts, progress
+
+    def each(self, measure: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+        """Utterances and what is measured of them, one at a time; those that raise are skipped."""
+        for utt in self._progress(self._utts):
+            try:
+                found = measure(utt)
+            except UserError as error:
+                reason = " ".join(str(error).split())
+                self[utt] = reason if utt in reason else f"{utt}: {reason}"
+            else:
+                yield utt, found
+
+    def check(self, folder: Path, allow_loss: int) -> None:
+        """Write skipped.txt, where some were; LossError beyond `allow_loss`."""
+        (folder / "skipped.txt").unlink(missing_ok=True)
+        if self:
+            write_map(folder / "skipped.txt", self)
+        if len(self) > allow_loss:
+            raise LossError(
+                f"{len(self)} of {len(self._utts)} utterances lost, {allow_loss} allowed "
+                f"(--allow-loss); the first: {next(iter(self.values()))}"
+            )
+
+
+def measure_all(
+    wav: Mapping[str, str],
+    measure: Callable[[Float64], Float64],
+    stem: Path,
+    allow_loss: int,
+    things: str,
+    progress: Progress = lambda utts: utts,
+) -> str:
+    """Write `measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}, one at a time.
+
+    Utterances that cannot be read or measured go to skipped.txt beside it. LossError beyond
+    `allow_loss`; then, as after every error, there is no archive. Returns the counts in one line;
+    things: what was written, with {} for the number of frames.
+    """
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    stem.with_name(f"{stem.name}.scp").unlink(missing_ok=True)
+
+    def read(utt: str) -> tuple[Audio, Float64]:
+        audio = read_audio(utt, wav[utt])
+        return audio, measure(audio.samples)
+
+    losses, n_frames, n_resampled = Losses(wav, progress), 0, 0
+    with ArchiveWriter(stem) as writer:
+        for utt, (audio, measured) in losses.each(read):
+            writer.write(utt, measured)
+            n_frames += len(measured)
+            n_resampled += audio.rate != audio.file_rate
+        losses.check(stem.parent, allow_loss)
+    resampled = f" ({n_resampled} resampled to 16 kHz)" if n_resampled else ""
+    return (
+        f"read {len(wav)} utterances{resampled} / written {len(wav) - len(losses)} "
+        f"{things.format(n_frames)} / skipped {len(losses)}"
+    )
+
+
+# ---- Pitch correlation of VoicePrivacy 2022, which is not our own (`compare`).
+#
+# The challenge correlates Praat's F0 in Hz over all frames, 0 where there is no voice, at the
+# best-fitting delay. Praat comes with the package praat-parselmouth (GPL), which is not installed
+# unless asked for; without it the figure is not defined.
+
+FLOOR, CEILING, STEP = 75.0, 500.0, 0.01  # Hz, Hz, s: the challenge's
+
+
+def pitch_correlation(original: Float64, protected: Float64, rate: int = 16000) -> float:
+    """Pitch correlation of signals (n,), full scale 1; NaN without Praat or for too short ones."""
+    try:
+        import parselmouth as praat
+    except ImportError:
+        return math.nan
+    contours = []
+    for wave in (original, protected):
+        try:
+            sound = praat.Sound(wave, sampling_frequency=float(rate))
+            pitch = sound.to_pitch(time_step=STEP, pitch_floor=FLOOR, pitch_ceiling=CEILING)
+        except praat.PraatError:  # shorter than three periods of the floor
+            return math.nan
+        contours.append(np.asarray(pitch.selected_array["frequency"], np.float64))
+    return correlate_hz(*contours)
+
+
+def correlate_hz(a: Float64, b: Float64) -> float:
+    """Correlation of F0 contours (T,), (U,) in Hz, 0 where unvoiced, at the best delay.
+
+    The shorter one is stretched to the length of the other. Values outside 75 to 500 Hz then count
+    as unvoiced. The second is shifted cyclically by the lag of the largest cross-correlation;
+    Pearson's correlation of all frames follows. 0 where one is constant, as in the challenge.
+    """
+    n = max(len(a), len(b))
+    a, b = (
+        np.interp(np.linspace(0, len(x) - 1, n), np.arange(len(x)), x) if len(x) < n else x.copy()
+        for x in (a, b)
+    )
+    for contour in (a, b):
+        contour[(contour < FLOOR) | (contour > CEILING)] = 0.0
+    lag = int(np.argmax(np.correlate(a, b, "full"))) - (n - 1)
+    b = np.roll(b, lag)
+    if a.std() == 0 or b.std() == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+# ---- Effect of protection on pitch, length and level of an utterance, without any recogniser.
+#
+# Correlation of log F0 on frames voiced in both is that of the VoicePrivacy 2022 challenge in
+# intent, not in figures: that is of Hz over all frames, unvoiced ones as 0, with another F0
+# extractor and at the best delay. Here a delay counts against a system.
+
+FULL_SCALE = 32767 / 32768  # from here on a sample of 16 bit counts as clipped
+UNDEFINED = "-"
+
+
+@dataclass(frozen=True)
+class Prosody:
+    """An utterance compared with its original; NaN: undefined.
+
+    f0_correlation: Pearson correlation of log F0 on the `n_voiced_both` frames of 10 ms that are
+    voiced in both; NaN for fewer than two, or where one of the two has a constant pitch.
+    voicing_agreement: share of the `n_frames` frames of the original with the same decision voiced
+    or unvoiced. duration_change: relative, 0.1 is 10 % longer. level_change: of the root mean
+    square, dB; NaN where one is silent. clipping, clipping_original: share of samples at full
+    scale. f0_correlation_vpc22: see pitch_correlation.
+    """
+
+    f0_correlation: float
+    voicing_agreement: float
+    duration_change: float
+    level_change: float
+    clipping: float
+    clipping_original: float
+    n_frames: int
+    n_voiced_both: int
+    f0_correlation_vpc22: float = math.nan
+
+
+COLUMNS = tuple(field.name for field in fields(Prosody))
+
+
+def compare(
+    original: Float64, protected: Float64, f0_range: tuple[float, float] = F0_RANGE
+) -> Prosody:
+    """Compare two signals (n,) at 16 kHz, full scale 1. UserError for an empty signal."""
+    contours = extract_f0(original, f0_range), extract_f0(protected, f0_range)
+    return compare_contours(
+        *contours,
+        duration_change=len(protected) / len(original) - 1,
+        level_change=_level(protected) - _level(original),
+        clipping=clipped_share(protected),
+        clipping_original=clipped_share(original),
+        f0_correlation_vpc22=pitch_correlation(original, protected),
+    )
+
+
+def compare_contours(f0: Float64, other: Float64, **figures: float) -> Prosody:
+    """Compare F0 contours (T,), (U,) in Hz, 0 where unvoiced; `figures` are the other fields.
+
+    Frames are compared at the same place of the utterance: where U is not T, frame t of the first
+    with frame t·(U - 1)/(T - 1), rounded, of the second, so a change of speed is no error of pitch.
+    """
+    if not len(f0) or not len(other):
+        raise UserError("a contour of F0 is empty")
+    matched = other[np.rint(np.linspace(0, len(other) - 1, len(f0))).astype(np.intp)]
+    voiced = f0 > VOICED_HZ, matched > VOICED_HZ
+    both = voiced[0] & voiced[1]
+    return Prosody(
+        f0_correlation=_pearson(np.log(f0[both]), np.log(matched[both])),
+        voicing_agreement=float((voiced[0] == voiced[1]).mean()),
+        n_frames=len(f0),
+        n_voiced_both=int(both.sum()),
+        **figures,
+    )
+
+
+def _pearson(a: Float64, b: Float64) -> float:
+    # A monotone's deviation is not exactly 0 in floating point.
+    if len(a) < 2 or min(a.std(), b.std()) < 1e-9:
+        return math.nan
+    return float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
+
+
+def _level(wave: Float64) -> float:
+    power = float(np.mean(wave**2))
+    return 10 * math.log10(power) if power > 0 else math.nan
+
+
+def clipped_share(wave: Float64) -> float:
+    """Share of the samples (n,) that reach the full scale of 16 bit."""
+    return float((np.abs(wave) >= FULL_SCALE).mean())
+
+
+def compare_all(
+    original: Mapping[str, str],
+    protected: Mapping[str, str],
+    out: Path,
+    f0_range: tuple[float, float],
+    allow_loss: int,
+    progress: Progress = lambda utts: utts,
+) -> str:
+    """Compare the audio files (utterance -> file) of every utterance of `original`.
+
+    The table `prosody` in `out` has a header line, then a line an utterance, `-` where undefined.
+    Utterances that `protected` lacks or that cannot be read are skipped; LossError beyond
+    `allow_loss`. Returns the counts in one line.
+    """
+
+    def compare_files(utt: str) -> Prosody:
+        if utt not in protected:
+            raise UserError(f"{utt}: has no protected audio")
+        before, after = (read_audio(utt, wav[utt]).samples for wav in (original, protected))
+        return compare(before, after, f0_range)
+
+    losses = Losses(original, progress)
+    found = dict(losses.each(compare_files))
+    out.mkdir(parents=True, exist_ok=True)
+    losses.check(out, allow_loss)
+    if not found:
+        raise UserError(f"{out}: there is nothing to write; no utterance could be compared")
+    with atomic_write(out / "prosody") as stream:
+        stream.write(f"# utterance {' '.join(COLUMNS)}\n")
+        for utt in sort_ids(found):
+            values = astuple(found[utt])
+            cells = (UNDEFINED if math.isnan(value) else f"{value:.8g}" for value in values)
+            stream.write(f"{utt} {' '.join(cells)}\n")
+    return (
+        f"read {len(original)} utterances / written {len(found)} comparisons / "
+        f"skipped {len(losses)}"
+    )

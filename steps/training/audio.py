@@ -100,46 +100,31 @@ def load_training_audio(
             if room > 0:
                 cache[utt] = samples
         else:
-            n_samples = _length(utt, wav[utt])
+            info = probe_audio(wav[utt])
+            if info.problem:
+                raise UserError(f"{utt}: {wav[utt]}: {info.problem}")
+            n_samples = int(info.seconds * SAMPLE_RATE)
         if n_samples < minimum_seconds * SAMPLE_RATE:
             short.append(utt)
             cache.pop(utt, None)
         else:
             lengths[utt] = n_samples
-    spk2utt = invert({utt: spk for utt, spk in utt2spk.items() if utt in lengths})
-    _report(utt2spk, short, lengths, cache, minimum_seconds)
-    if len(spk2utt) < 2:
-        raise UserError(
-            f"{len(spk2utt)} training speaker(s) with usable audio; at least 2 are needed"
-        )
-    return TrainingAudio(wav, spk2utt, lengths, cache, speech_only)
-
-
-def _length(utt: str, path: str) -> int:
-    info = probe_audio(path)
-    if info.problem:
-        raise UserError(f"{utt}: {path}: {info.problem}")
-    return int(info.seconds * SAMPLE_RATE)
-
-
-def _report(
-    utt2spk: Mapping[str, str],
-    short: Sequence[str],
-    lengths: Mapping[str, int],
-    cache: Mapping[str, object],
-    minimum_seconds: float,
-) -> None:
-    hours = sum(lengths.values()) / SAMPLE_RATE / 3600
     logging.info(
         "audio: %d read / %d used (%.2f h, %d of them in memory) / %d skipped (under %g s)%s",
         len(utt2spk),
         len(lengths),
-        hours,
+        sum(lengths.values()) / SAMPLE_RATE / 3600,
         len(cache),
         len(short),
         minimum_seconds,
         f": {' '.join(short[:10])}" if short else "",
     )
+    spk2utt = invert({utt: spk for utt, spk in utt2spk.items() if utt in lengths})
+    if len(spk2utt) < 2:
+        raise UserError(
+            f"{len(spk2utt)} training speaker(s) with usable audio; at least 2 are needed"
+        )
+    return TrainingAudio(wav, spk2utt, lengths, cache, speech_only)
 
 
 def hold_out(

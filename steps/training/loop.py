@@ -3,20 +3,16 @@
 import io
 import logging
 import math
-import multiprocessing
-import os
-import queue
 import time
-import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from steps.training.settings import LoopSettings
 from steps.training.weights import load_state
@@ -30,85 +26,29 @@ from utils.tables import atomic_write, write_timed
 # does not depend on the number of workers.
 
 _AHEAD = 4  # batches a worker makes ahead
-_PATIENCE = 5.0  # seconds between checks whether the other process still lives
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """Message of a worker before it ends."""
+class _Steps(Dataset[Any]):
+    """Batch of a step."""
 
-    traceback: str
-
-
-def _work(make: Callable[[int], Any], steps: range, outbox: Any, parent: int) -> None:
-    torch.set_num_threads(1)
-    try:
-        for step in steps:
-            _put(outbox, make(step), parent)
-    except Exception:
-        _put(outbox, _Failure(traceback.format_exc()), parent)
-    while os.getppid() == parent:  # tensors are fetched from the process that made them
-        time.sleep(_PATIENCE)
-
-
-def _put(outbox: Any, item: object, parent: int) -> None:
-    while os.getppid() == parent:
-        try:
-            outbox.put(item, timeout=_PATIENCE)
-            return
-        except queue.Full:
-            continue
-    os._exit(1)  # the training was killed; nobody will read
-
-
-class Prefetcher:
-    """Batches of some steps in order, made by `n_workers` processes (0: in this one)."""
-
-    def __init__(self, make: Callable[[int], Any], steps: range, n_workers: int = 1) -> None:
+    def __init__(self, make: Callable[[int], Any]) -> None:
         self._make = make
-        self._steps = steps
-        # fork: the workers share the decoded audio with this process instead of copying it
-        context = multiprocessing.get_context("fork")
-        self._boxes = [context.Queue(_AHEAD) for _ in range(n_workers)]
-        self._workers = [
-            context.Process(
-                target=_work,
-                args=(make, steps[i::n_workers], box, os.getpid()),
-                daemon=True,
-            )
-            for i, box in enumerate(self._boxes)
-        ]
 
-    def __enter__(self) -> Self:
-        for worker in self._workers:
-            worker.start()
-        return self
+    def __getitem__(self, step: int) -> Any:
+        return self._make(step)
 
-    def get(self, step: int) -> Any:
-        """Batch of the next step; steps must be requested in order."""
-        if not self._workers:
-            return self._make(step)
-        place = (step - self._steps.start) % len(self._workers)
-        while True:
-            try:
-                item = self._boxes[place].get(timeout=_PATIENCE)
-                break
-            except queue.Empty:
-                if not self._workers[place].is_alive():
-                    raise RuntimeError("the process that makes batches died") from None
-        if isinstance(item, _Failure):
-            raise RuntimeError(f"the process that makes batches failed:\n{item.traceback}")
-        return item
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for worker in self._workers:
-            worker.terminate()
-            worker.join()
+def batches_ahead(make: Callable[[int], Any], steps: range, n_workers: int = 1) -> Iterator[Any]:
+    """Batches of some steps in order, made by `n_workers` processes (0: in this one).
+
+    An error of `make` is raised with the batch that it belongs to.
+    """
+    # fork: the workers share the decoded audio with this process instead of copying it
+    how: dict[str, Any] = {"num_workers": n_workers, "collate_fn": lambda batch: batch}
+    if n_workers:
+        how |= {"prefetch_factor": _AHEAD, "multiprocessing_context": "fork"}
+    own = torch.Generator()  # else it draws from the one that networks draw from
+    return iter(DataLoader(_Steps(make), None, sampler=steps, generator=own, **how))
 
 
 # ---- Checkpoints of a training: written atomically, the last few kept, never of another training.
@@ -124,13 +64,13 @@ def save_atomically(path: Path, state: object) -> None:
         stream.write(buffer.getbuffer())
 
 
+@dataclass(frozen=True)
 class Checkpoints:
     """Files step-<number>.pt in a folder; `identity` says to which training they belong."""
 
-    def __init__(self, folder: Path, identity: str, keep: int) -> None:
-        self.folder = folder
-        self.identity = identity
-        self.keep = keep
+    folder: Path
+    identity: str
+    keep: int
 
     def _steps(self) -> list[Path]:
         return sorted(self.folder.glob("step-*.pt"))
@@ -147,14 +87,12 @@ class Checkpoints:
         if not (paths := self._steps()):
             return None
         state = load_state(paths[-1])
-        why = ""
+        if (state.get("format"), state.get("identity")) == (FORMAT, self.identity):
+            return state
+        why = "of a training with other settings, seed or data"
         if state.get("format") != FORMAT:
             why = "written by another version of this program"
-        elif state.get("identity") != self.identity:
-            why = "of a training with other settings, seed or data"
-        if why:
-            raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
-        return state
+        raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
 
 
 # ---- One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
@@ -247,18 +185,17 @@ class Training:
         plan: LoopSettings = self.trainer.plan
         first, started = self.step, time.monotonic()
         cpu_before = self.cpu_seconds - time.process_time()
-        ahead = Prefetcher(self.trainer.batch, range(first, plan.steps), n_workers)
-        with ahead as batches:
-            while self.step < plan.steps and not self._is_hopeless():
-                self._update(batches.get(self.step))
-                self.cpu_seconds = cpu_before + time.process_time()
-                last = self.step == plan.steps
-                if last or not (self.step % plan.log_every and self.step % plan.valid_every):
-                    self._report((self.step - first) / (time.monotonic() - started))
-                if last or self.step % plan.checkpoint_every == 0:
-                    progress = {name: getattr(self, name) for name in PROGRESS}
-                    state = {"trainer": self.trainer.state(), "progress": progress}
-                    self.checkpoints.save(self.step, state)
+        batches = batches_ahead(self.trainer.batch, range(first, plan.steps), n_workers)
+        while self.step < plan.steps and not self._is_hopeless():
+            self._update(next(batches))
+            self.cpu_seconds = cpu_before + time.process_time()
+            last = self.step == plan.steps
+            if last or not (self.step % plan.log_every and self.step % plan.valid_every):
+                self._report((self.step - first) / (time.monotonic() - started))
+            if last or self.step % plan.checkpoint_every == 0:
+                progress = {name: getattr(self, name) for name in PROGRESS}
+                state = {"trainer": self.trainer.state(), "progress": progress}
+                self.checkpoints.save(self.step, state)
 
     def _update(self, batch: Any) -> None:
         for name, value in self.trainer.update(self.step, batch).items():
@@ -305,15 +242,14 @@ class Training:
 
     def _is_hopeless(self) -> bool:
         """Whether no validation was better for as long as `patience` allows."""
-        patience: int = self.trainer.plan.patience
+        patience, of = self.trainer.plan.patience, self.trainer.best_by
         if not patience or self.best is None:
             return False
-        of = self.trainer.best_by
         best: int = self.best["step"]
         since = sum(of in row and row["step"] > best for row in self.rows)
         if since >= patience:
             logging.info("no better validation since step %d: ends early", best)
-        return since >= patience
+        return bool(since >= patience)
 
     def finish(self, name: str, settings: dict[str, Any], **known: object) -> None:
         """Write the settings with data of the training to the file `name`, then final.pt.

@@ -1,7 +1,8 @@
 """Weights of networks: saved and loaded, of the Hugging Face hub, and where they compute."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,28 +125,29 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
         "local_strategy": LocalStrategy.NO_LINK,
         "run_opts": {"device": device},
     }
-    try:
+    needs = "; it needs a network, an earlier download, or a folder with hyperparams.yaml"
+    with _loading(source, Exception, needs=needs):  # of many kinds: network, files, YAML, its code
         model = load(how)
         model.eval()
-    except Exception as error:  # of many kinds: network, files, YAML, code in the YAML
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"hub:{source}: cannot be loaded ({type(error).__name__}: {reason}); it needs a "
-            "network, an earlier download, or a folder with hyperparams.yaml"
-        ) from error
     return model
+
+
+@contextmanager
+def _loading(source: str, *errors: type[Exception], needs: str = "") -> Iterator[None]:
+    try:
+        yield
+    except errors as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(f"hub:{source}: cannot be loaded ({reason}){needs}") from error
 
 
 def load_transformer(source: str, kind: str = "AutoModel") -> Any:
     """Load a model by a class of transformers, ready for use, on the CPU."""
     import transformers
 
-    try:
+    with _loading(source, OSError, ValueError):
         model = getattr(transformers, kind).from_pretrained(source)
-        return model.eval() if isinstance(model, torch.nn.Module) else model
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"hub:{source}: cannot be loaded: {reason}") from error
+    return model.eval() if isinstance(model, torch.nn.Module) else model
 
 
 def transformer_config(source: str) -> Any:

@@ -1,22 +1,35 @@
-"""Learning by ear: the encoder with a gradient, WORLD with one, and what they teach."""
+"""Networks on content beside the plain one: learning by ear, and HiFi-GAN."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from test_bn import needs_wheel, no_recogniser, settings, train
-from test_nsf import pool
+from test_bn import CONF, Bands, needs_wheel, no_recogniser, settings, target, train
+from test_source_filter import N_XVECTOR, pool
 
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
-from steps.content.units import load_ear, read_weights
-from steps.synthesis import bottleneck_hearing, bottleneck_training
-from steps.synthesis.bottleneck import BnConfig, BnHearing
-from steps.synthesis.bottleneck_hearing import WorldVoice, metric_of
+from steps.content.units import UnitSettings, load_ear, read_weights
+from steps.synthesis import bottleneck, bottleneck_training, training
+from steps.synthesis.b1b import DiscriminatorConfig
+from steps.synthesis.base import load_synthesiser
+from steps.synthesis.bottleneck import (
+    BnConfig,
+    BnHearing,
+    Hifigan,
+    HifiganConfig,
+    HifiganNetwork,
+    HifiganSynthesiser,
+    HifiganTraining,
+)
+from steps.synthesis.bottleneck_training import WorldVoice, metric_of
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
-from tests.making import assert_same_network, stopped_at, voice
+from steps.training.audio import hold_out
+from steps.training.settings import read_config
+from tests.making import assert_same_network, audio_of, stopped_at, voice
 from tests.refusals import refuses
 
 __all__ = ["no_recogniser", "pool"]  # fixtures
@@ -40,7 +53,7 @@ def heard(steps: int = 12, weight: float = 3.0) -> BnConfig:
 
 @pytest.fixture(autouse=True)
 def no_ear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bottleneck_hearing, "load_ear", lambda name, device: BandsEar())
+    monkeypatch.setattr(bottleneck_training, "load_ear", lambda name, device: BandsEar())
 
 
 @needs_wheel
@@ -142,13 +155,78 @@ def test_words_that_others_say_are_heard_better(
 
 
 @pytest.mark.slow
-def test_a_stopped_training_by_ear_ends_with_the_same_network(pool: Path, tmp_path: Path) -> None:
-    train(pool, tmp_path / "whole", heard())
+@pytest.mark.parametrize(
+    ("config", "other", "seed"),
+    [(settings(12), settings(12), 1), (heard(), heard(weight=0.0), 0)],
+)
+def test_a_stopped_training_ends_with_the_same_network(
+    pool: Path, tmp_path: Path, config: BnConfig, other: BnConfig, seed: int
+) -> None:
+    train(pool, tmp_path / "whole", config)
     with stopped_at(8, bottleneck_training.BnTrainer):
-        train(pool, tmp_path / "stopped", heard())
-    train(pool, tmp_path / "stopped", heard())
+        train(pool, tmp_path / "stopped", config)
+    train(pool, tmp_path / "stopped", config)
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")
-    one = torch.load(tmp_path / "whole/final.pt")
-    train(pool, tmp_path / "deaf", heard(weight=0.0))
-    deaf = torch.load(tmp_path / "deaf/final.pt")
-    assert not torch.equal(deaf["last.weight"], one["last.weight"])
+    train(pool, tmp_path / "other", other, seed)
+    one, two = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "other"))
+    assert not torch.equal(one["last.weight"], two["last.weight"])
+
+
+# --- HiFi-GAN ---
+
+TINY = HifiganNetwork(channels=16, kernels=(3, 5), dilations=(1,), condition=8, melody=4)
+JUDGES = DiscriminatorConfig((2,), 1, (4,) * 5, (16,) * 7)
+
+
+def hifigan_settings(steps: int) -> HifiganConfig:
+    plan = HifiganTraining(
+        steps, batch=2, crop_seconds=0.2, valid_every=4, log_every=4,
+        valid_speakers=2, learning_rate=2e-3,
+    )  # fmt: skip
+    units = UnitSettings("scalar", values=6)
+    return HifiganConfig("bn_hifigan", plan, "x", units, TINY, JUDGES)
+
+
+@pytest.fixture
+def hifigan(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(training, "hold_out", partial(hold_out, share=0.4))
+    training.train_synthesiser(
+        HifiganSynthesiser, hifigan_settings(12), audio_of(pool), pool, tmp_path, seed=0
+    )
+    return tmp_path
+
+
+def test_the_published_sizes_of_hifigan() -> None:
+    config = read_config(HifiganConfig, CONF / "bn_hifigan.yaml")
+    assert config.network == HifiganNetwork()
+    network = Hifigan(config, 288, 256)
+    n_first = 512 * 7 * (288 + 4 + 128 - 80)  # V1 has 80 mel bands in
+    published = 13.92e6  # of V1 at hop 256
+    found = sum(part.numel() for part in network.parameters()) - n_first
+    assert found == pytest.approx(published, rel=0.1)
+
+
+def test_blocks_of_hifigan_have_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    network = Hifigan(hifigan_settings(1), Bands.width, N_XVECTOR)
+    synthesiser = HifiganSynthesiser(hifigan_settings(1), network)
+    wave = voice(2.0, 120, 550)
+    whole = synthesiser.convert(wave, target(), lambda f0: f0)
+    monkeypatch.setattr(bottleneck, "BLOCK", 30)
+    apart = synthesiser.convert(wave, target(), lambda f0: f0)
+    assert len(whole) == len(wave)
+    assert np.abs(whole - apart).max() < 1e-4 * np.abs(whole).max()
+
+
+def test_a_training_of_hifigan_makes_it_nearer_to_speech_and_silence_stays(hifigan: Path) -> None:
+    names, *rows = map(str.split, (hifigan / "training.tsv").read_text().splitlines())
+    distances = [float(row[names.index("valid_loss")]) for row in rows]
+    assert distances[-1] < 0.8 * distances[0]
+    synthesiser = load_synthesiser(hifigan, keep=("energy",), own_f0=True)
+    wave = np.concatenate((voice(0.6, 120, 550), np.zeros(8000)))
+    made = synthesiser.convert(wave, target(), lambda f0: f0)
+    assert np.isfinite(made).all() and made[:9000].any()
+    assert not made[-4000:].any()
+    assert (made == synthesiser.convert(wave, target(), lambda f0: f0)).all()
+    why = "keep: aperiodicity: this synthesiser makes its own"
+    refuses(why, load_synthesiser, hifigan, keep=("aperiodicity",))
