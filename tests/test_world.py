@@ -13,7 +13,7 @@ from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.audio import read_audio
 from steps.extract_f0 import main as extract_f0_program
 from steps.extract_world import main as extract_world_program
-from steps.sources import Key, Source
+from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import unbroken
 from steps.synthesis.world import (
     CODE_DIM,
@@ -31,6 +31,7 @@ from tests.refusals import refuses
 from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
 from utils.merge_split_dirs import check_parts, read_parts, write_merged
+from utils.seeds import Draws
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "egs/TEMPLATE/conf/systems/copy.yaml"
@@ -325,7 +326,7 @@ def test_the_program_on_hard_input(make_data_dir, tmp_path: Path) -> None:
 
 def test_it_draws_nothing_and_needs_nothing(tmp_path: Path) -> None:
     assert describe_system(COPY).needs == ()
-    system = load_anonymiser(COPY, seed=5)
+    system = load_anonymiser(COPY, Draws(5))
     assert system.is_random is False
     assert system.settings() == {
         "anonymiser": "copy_synthesis",
@@ -334,10 +335,12 @@ def test_it_draws_nothing_and_needs_nothing(tmp_path: Path) -> None:
         "output": {"peak": 0.95, "full_scale": 32768, "truncate": False},
     }
     wave = signals()["s1-003"]
-    first, _ = system.transform(wave, Key("const"), Source("a"))
-    again, _ = load_anonymiser(COPY, seed=6).transform(wave, Key("utt", ("b",)), Source("b"))
+    first, _ = system.transform(wave, VoiceKey("const"), SourceSpeaker("a"))
+    again, _ = load_anonymiser(COPY, Draws(6)).transform(
+        wave, VoiceKey("utt", ("b",)), SourceSpeaker("b")
+    )
     assert first.tobytes() == again.tobytes()
-    refuses("draws nothing at random", load_anonymiser, COPY, draw=1)
+    refuses("draws nothing at random", load_anonymiser, COPY, Draws(0, 1))
 
 
 def test_its_settings(tmp_path: Path) -> None:
@@ -346,10 +349,10 @@ def test_its_settings(tmp_path: Path) -> None:
     assert system.output.peak == 0.5
     t = np.arange(8000) / RATE
     high = 0.1 * sum(np.sin(2 * np.pi * 480 * k * t) / k for k in range(1, 10))
-    _, info = system.transform(high, Key("const"), Source("a"))
+    _, info = system.transform(high, VoiceKey("const"), SourceSpeaker("a"))
     assert info["voiced"] > 40
     _, info = load_anonymiser(conf(tmp_path, "fine: true\n")).transform(
-        signals()["s1-003"], Key("const"), Source("a")
+        signals()["s1-003"], VoiceKey("const"), SourceSpeaker("a")
     )
     assert info == {"frames": 61, "voiced": 61}  # twice as many, a pitch in all
 
@@ -377,7 +380,7 @@ def test_real_speech_keeps_its_length_and_its_pitch(corpora: Path) -> None:
     correlations, agree, n_frames = [], 0, 0
     for path in files:
         wave = read_audio(path.stem, str(path)).samples[: 5 * RATE]
-        out, _ = system.transform(wave, Key("const"), Source("a"))
+        out, _ = system.transform(wave, VoiceKey("const"), SourceSpeaker("a"))
         assert len(out) == len(wave)
         pcm = system.output.to_pcm16(out) / 32768
         before, after = extract_f0(wave), extract_f0(pcm)
