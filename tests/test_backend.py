@@ -59,7 +59,7 @@ def test_plda_score_is_the_likelihood_ratio_of_joint_gaussians(n):
     """log p(u, v | same) - log p(u) p(v), u the mean of n vectors."""
     rng = np.random.default_rng(1)
     psi, u, v = rng.uniform(0.1, 5, 4), rng.standard_normal((3, 4)), rng.standard_normal((2, 4))
-    got = enrolment_terms(psi, u, np.full(3, float(n))) @ trial_terms(v).T
+    got = enrolment_terms(psi, u, np.full(3, float(n))) @ trial_terms(psi, v).T
     own_u, own_v, shared = np.diag(psi + 1 / n), np.diag(psi + 1), np.diag(psi)
     joint = np.block([[own_u, shared], [shared, own_v]])
     zero = np.zeros(4)
@@ -389,7 +389,7 @@ def test_plda_equals_speechbrains(corpora, monkeypatch):
         single(), single(), every, theirs.mean, theirs.F, theirs.Sigma
     ).scoremat
     u = (x - ours.mean) @ ours.transform.T
-    scores = enrolment_terms(ours.psi, u, np.ones(len(u))) @ trial_terms(u).T
+    scores = enrolment_terms(ours.psi, u, np.ones(len(u))) @ trial_terms(ours.psi, u).T
     assert np.corrcoef(scores.ravel(), reference.ravel())[0, 1] > 0.9995
 
 
