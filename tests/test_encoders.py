@@ -32,7 +32,6 @@ from steps.speaker.features import (
 )
 from steps.speaker.network import EncoderNetwork, TrainingHead
 from steps.speaker.training import (
-    BatchMaker,
     EncoderTrainer,
     equal_error_rate,
     make_validation_set,
@@ -305,21 +304,23 @@ def make_audio(n_speakers=3, seconds=(1.0, 3.0)):
 def test_a_batch_is_a_function_of_seed_and_step(conf):
     config = read_config(EncoderConfig, conf())
     audio = make_audio()
-    make = BatchMaker(audio, config, 7)
+    make = EncoderTrainer(config, 7, "cpu", audio).batch
     batches = {step: make(step) for step in (5, 0, 3)}
-    again = BatchMaker(audio, config, 7)(3)
-    np.testing.assert_array_equal(batches[3].features, again.features)
-    np.testing.assert_array_equal(batches[3].classes, again.classes)
-    assert not np.array_equal(batches[3].features[0], BatchMaker(audio, config, 8)(3).features[0])
+    again = EncoderTrainer(config, 7, "cpu", audio).batch(3)
+    for part, same in zip(batches[3], again, strict=True):
+        np.testing.assert_array_equal(part, same)
+    other = EncoderTrainer(config, 8, "cpu", audio).batch(3)
+    assert not np.array_equal(batches[3][0][0], other[0][0])
     with Prefetcher(make, range(3, 6), n_workers=2) as ahead:
         for step in (3, 4, 5):
-            np.testing.assert_array_equal(ahead.get(step).features, make(step).features)
+            np.testing.assert_array_equal(ahead.get(step)[0], make(step)[0])
 
 
 def test_every_class_comes_once_a_round(conf):
-    make = BatchMaker(make_audio(), read_config(EncoderConfig, conf(training__batch=6)), 0)
-    assert make.n_classes == 9  # three speakers at three speeds
-    classes = np.concatenate([make(step).classes for step in range(3)])
+    config = read_config(EncoderConfig, conf(training__batch=6))
+    trainer = EncoderTrainer(config, 0, "cpu", make_audio())
+    assert trainer.n_classes == 9  # three speakers at three speeds
+    classes = np.concatenate([trainer.batch(step)[1] for step in range(3)])
     assert sorted(classes[:9].tolist()) == sorted(classes[9:].tolist()) == list(range(9))
 
 
@@ -356,7 +357,8 @@ def test_short_training_utterances_are_counted(data, caplog):
     )
 
 
-def test_held_out_speakers_are_not_trained_on():
+def test_held_out_speakers_are_not_trained_on(caplog):
+    caplog.set_level("INFO")
     audio = make_audio(40)
     training, held = hold_out(audio, 16, seed=0)
     assert len(held) == 4 and len(training.speakers) == 36  # at most a tenth
@@ -365,10 +367,11 @@ def test_held_out_speakers_are_not_trained_on():
     assert len(hold_out(make_audio(25), 8, seed=0, share=0.2)[1]) == 5
     assert hold_out(make_audio(9), 8, seed=0, share=0.2)[1] == []  # one alone says too little
     valid = make_validation_set(audio, held, 6, seed=0)
-    assert valid.speakers.tolist() == [0, 0, 1, 1, 2, 2, 3, 3] and valid.from_one == 0
+    assert valid.speakers.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert "one utterance" not in caplog.text
     single = make_audio(2, seconds=(9.0,))
     valid = make_validation_set(single, ["s0", "s1"], 3, seed=0)
-    assert valid.from_one == 2 and len(valid.segments) == 6
+    assert "(2 speakers have one utterance, cut" in caplog.text and len(valid.segments) == 6
     assert make_validation_set(single, [], 3, seed=0) is None
 
 
