@@ -25,7 +25,6 @@ def main(
     encoder: Encoder, data_dir: DataFolder, out: OutFolder, *, not_speakers_of: NotSpeakersOf = (),
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from utils.archives import write_counts
     from utils.cli import progress
     from utils.datadir import check_unseen, load_data_dir
     from utils.tables import write_map
@@ -38,11 +37,10 @@ def main(
 
     network = FrameEncoder(load_encoder(encoder, device), encoder)
     show = progress("extract_frames", unit="utterances")
-    with open_frames(out) as writer:
-        result = extract(network, data.wav, data.utt2spk, writer.write, progress=show)
+    with open_frames(out) as write:
+        result = extract(network, data.wav, data.utt2spk, write, progress=show)
         print(result.summary())
         finish(out, result, allow_loss)
-        write_counts(out / "num_frames", writer.num_frames)
         write_map(out / "utt2spk", result.utt2spk)
 
 
