@@ -210,12 +210,21 @@ def _silero() -> "onnxruntime.InferenceSession":
         raise UserError(f"silero: the package {SILERO} is not installed; {again}") from error
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != SILERO_DIGEST:
         raise UserError(f"{path}: is not the file of {SILERO} {SILERO_VERSION}; {again}")
-    import onnxruntime
+    return open_graph(path)
+
+
+def open_graph(path: Path) -> "onnxruntime.InferenceSession":
+    """Open a network in ONNX's form, on one thread. UserError where it is none."""
+    import onnxruntime  # most programs need none
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    options.log_severity_level = 3  # errors; users need no remarks on graphs
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of classes without names in onnxruntime
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path}: onnxruntime does not load it: {reason}") from error
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def main(
     data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "text"))
     check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
-    from steps.asr.ctc_training import Material, train_ctc
+    from steps.asr.ctc_training import train_ctc
     from steps.training.audio import load_training_audio
 
     audio = load_training_audio(
@@ -49,8 +49,7 @@ def main(
         cache_gb=config.training.cache_gb,
         minimum_seconds=config.training.minimum_seconds,
     )
-    material = Material(audio, data.tables["text"])
-    train_ctc(config, material, out, seed=seed, device=device)
+    train_ctc(config, audio, data.tables["text"], out, seed=seed, device=device)
 
 
 if __name__ == "__main__":

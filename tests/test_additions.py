@@ -18,7 +18,6 @@ from steps import decode, recognise_emotion, score_trials
 from steps.anonymisers import registry as anonymisers
 from steps.anonymisers.registry import Description, OutputLevel
 from steps.asr import recognisers
-from steps.asr.recognisers import Asked
 from steps.content import extractors
 from steps.emotion import result as emotions
 from steps.emotion.result import Asked as EmotionAsked
@@ -162,14 +161,8 @@ class ToyBackend:
 
 
 class ToyRecogniser:
-    takes = ()
-
     def __init__(self, word: str) -> None:
         self.settings, self.word = {"recogniser": "toy"}, word
-
-    @classmethod
-    def make(cls, word: str, *, asked: Asked, device: str) -> "ToyRecogniser":
-        return cls(word)
 
     def recognise(self, utt: str, samples: np.ndarray) -> str:
         return self.word

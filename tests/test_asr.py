@@ -23,7 +23,7 @@ from steps.asr.language import (
     trigram,
     vocabulary,
 )
-from steps.asr.recognisers import JOURNAL, Asked, decode_all, make_recogniser
+from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.audio import read_audio
 from steps.decode import main as decode
 from steps.make_lang import main as make_lang
@@ -211,7 +211,7 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
 
 def test_silence_is_nothing(tmp_path: Path) -> None:
     assert make_lang([str(DIGITS), str(tmp_path)]) == 0
-    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path))
+    recogniser = make_recogniser("pocketsphinx", lang=tmp_path)
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 
@@ -361,7 +361,7 @@ def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
     assert 95 < len(words) < 110
     path = corpora / "an4/wav/an4_clstk/fash/an251-fash-b.flac"  # it says yes
     assert make_lang([str(tmp_path), str(tmp_path / "lang")]) == 0
-    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path / "lang"))
+    recogniser = make_recogniser("pocketsphinx", lang=tmp_path / "lang")
     assert recogniser.recognise("yes", read_audio("yes", str(path)).samples) == "YES"
 
 
@@ -371,7 +371,7 @@ def test_digits_of_people_whatever_was_heard_before(tmp_path: Path, corpora: Pat
     files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))
     assert len(files) == 20
     make_lang([str(DIGITS), str(tmp_path)])
-    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path))
+    recogniser = make_recogniser("pocketsphinx", lang=tmp_path)
     audio = {path.stem: read_audio(path.stem, str(path)).samples for path in files}
     first = {name: recogniser.recognise(name, audio[name]) for name in audio}
     names = list(audio)

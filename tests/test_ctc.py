@@ -14,14 +14,12 @@ import yaml
 from local.metrics.utility import error_figures
 from steps.asr.ctc import IMPOSSIBLE, WordSearch, make_word_model
 from steps.asr.ctc_training import (
-    BatchMaker,
     CtcConfig,
     CtcNetwork,
+    CtcNetworkConfig,
     CtcTrainer,
-    Material,
-    NetworkConfig,
+    CtcUnits,
     SearchConfig,
-    Units,
     fitting_speeds,
     frames_needed,
     select_usable,
@@ -71,7 +69,7 @@ def data(tmp_path: Path, make_data_dir) -> Path:  # type: ignore[no-untyped-def]
     return make_data_dir(tmp_path / "d", {f"s{n:02d}": 1 for n in range(20)}, seconds=0.4)
 
 
-def written(units: Units, text: str) -> torch.Tensor:
+def written(units: CtcUnits, text: str) -> torch.Tensor:
     """(T, tokens): a network that is sure of a text; every token thrice, a blank in between."""
     places = [place for token in units.encode(text) for place in (token, token, token, 0)] or [0]
     scores = torch.full((len(places), len(units.tokens)), -6.0)
@@ -80,12 +78,12 @@ def written(units: Units, text: str) -> torch.Tensor:
 
 
 def test_units() -> None:
-    units = Units.of("characters", ["go to, the 2nd", "it's"])
+    units = CtcUnits.of("characters", ["go to, the 2nd", "it's"])
     assert units.tokens[:2] == ("<blank>", "|")
     assert units.decode(units.encode("it's the 2nd")) == "IT'S THE 2ND"
     assert units.decode([]) == units.decode([1, 1]) == ""
     assert frames_needed(units.encode("too")) == 5  # T O blank O |
-    words = Units.of("words", ["go to, the 2nd", "it's"])
+    words = CtcUnits.of("words", ["go to, the 2nd", "it's"])
     assert words.tokens[2:] == ("2ND", "GO", "IT'S", "THE", "TO")
     assert words.decode(words.encode("it's the 2nd")) == "IT'S THE 2ND"
     assert frames_needed(words.encode("to to the")) == 4
@@ -111,7 +109,7 @@ def test_the_confs_are_read(conf: Path) -> None:
 def test_the_recurrent_layer_lost_the_last_frame_of_some_lengths() -> None:
     """Of 49, 55 and 61 in 93: 49 / 93 * 93 is below 49 in single precision."""
     torch.manual_seed(0)
-    network = CtcNetwork(NetworkConfig(channels=8, stride=1, dilations=(), lstm=4), 5, 6).eval()
+    network = CtcNetwork(CtcNetworkConfig(channels=8, stride=1, dilations=(), lstm=4), 5, 6).eval()
     features, n_frames = torch.randn(4, 93, 5), torch.tensor([93, 49, 55, 61])
     for row, n in enumerate(n_frames):
         features[row, n:] = 0.0
@@ -145,7 +143,7 @@ def test_word_models(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_search_says_words_of_the_language(tmp_path: Path) -> None:
-    units = Units.of("characters", ["the quick brown fox jumps over the lazy dog"])
+    units = CtcUnits.of("characters", ["the quick brown fox jumps over the lazy dog"])
     digits = WordSearch(read_source(str(DIGITS)), units, SearchConfig())
     assert (digits.n_words, digits.n_unspelt) == (10, 0)
     assert digits(written(units, "nine")) == "nine"
@@ -160,14 +158,14 @@ def test_the_search_says_words_of_the_language(tmp_path: Path) -> None:
     house = WordSearch(trigram(["go to the house", "a boat"]), units, SearchConfig())
     assert house(written(units, "go to the hous")) == "go to the house"
     assert house(written(units, "")) == ""
-    said = Units.of("words", ["one two", "nine"])
+    said = CtcUnits.of("words", ["one two", "nine"])
     numbers = WordSearch(read_source(str(DIGITS)), said, SearchConfig())
     assert (numbers.n_words, numbers.n_unspelt) == (3, 7)
     assert numbers(written(said, "two")) == "two"
-    few = Units.of("characters", ["no one"])
+    few = CtcUnits.of("characters", ["no one"])
     assert WordSearch(read_source(str(DIGITS)), few, SearchConfig()).n_unspelt == 9
     with pytest.raises(UserError, match="no word of the language can be said"):
-        WordSearch(read_source(str(DIGITS)), Units.of("characters", ["xyz"]), SearchConfig())
+        WordSearch(read_source(str(DIGITS)), CtcUnits.of("characters", ["xyz"]), SearchConfig())
 
 
 SAYS_NOTHING = r"""
@@ -191,7 +189,7 @@ ngram 2=1
 
 def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empty() -> None:
     """AN4's own model has the end after the beginning with certainty, and a word with 1/106."""
-    units = Units.of("characters", ["go two six"])
+    units = CtcUnits.of("characters", ["go two six"])
     language = Language("corpus", lm=SAYS_NOTHING, lexicon="go G OW\ntwo T UW\nsix S IH K S\n")
     said = {"a": "go two", "b": "six six", "c": "two"}
     # Of an uncertain network: every token has a chance at every time.
@@ -219,7 +217,7 @@ ngram 1=5
 
 def test_hypotheses_that_the_language_cannot_tell_apart_filled_the_beam() -> None:
     """With a language without memory a few hypotheses are enough, however long the utterance."""
-    units = Units.of("words", ["go two six"])
+    units = CtcUnits.of("words", ["go two six"])
     language = Language("corpus", lm=NO_MEMORY, lexicon="go G OW\ntwo T UW\nsix S IH K S\n")
     torch.manual_seed(0)
     heard = [2.0 * torch.randn(100, len(units.tokens)).log_softmax(dim=-1) for _ in range(3)]
@@ -237,16 +235,18 @@ def test_a_round_has_every_utterance_once(data: Path, conf: Path) -> None:
     wav, owners = read_map(data / "wav.scp"), read_map(data / "utt2spk")
     lengths = {utt: soundfile.info(path).frames for utt, path in wav.items()}
     audio = TrainingAudio(wav, {spk: [utt] for utt, spk in owners.items()}, lengths)
-    units = Units.of("characters", ["a", "no"])
-    targets = {utt: units.encode("a no"[number % 3 :]) for number, utt in enumerate(sorted(wav))}
-    make = BatchMaker(audio, targets, read_config(CtcConfig, conf), 0)
-    rounds = [[make(step) for step in range(n * make.per_round, (n + 1) * make.per_round)]
-              for n in (0, 1)]  # fmt: skip
+    units = CtcUnits.of("characters", ["a", "no"])
+    texts = {utt: "a no"[number % 3 :] for number, utt in enumerate(sorted(wav))}
+    config = read_config(CtcConfig, conf)
+    given = (config, 0, "cpu", units, audio, audio.subset([]), texts)
+    trainer = CtcTrainer(*given)
+    n = trainer.per_round
+    rounds = [[trainer.batch(step) for step in range(i * n, (i + 1) * n)] for i in (0, 1)]
     for batches in rounds:
-        assert sum(len(batch.n_frames) for batch in batches) == 20
-    again = BatchMaker(audio, targets, read_config(CtcConfig, conf), 0)(make.per_round + 1)
-    assert torch.equal(again.features, rounds[1][1].features)
-    assert not torch.equal(make(0).n_frames, make(make.per_round).n_frames)
+        assert sum(len(features) for features, _ in batches) == 20
+    again, _ = CtcTrainer(*given).batch(n + 1)
+    assert all(map(torch.equal, again, rounds[1][1][0]))
+    assert list(map(len, rounds[0][0][0])) != list(map(len, rounds[1][0][0]))
 
 
 def test_a_resumed_training_ends_the_same_to_the_bit(
@@ -318,8 +318,8 @@ def test_what_cannot_be_learnt_is_counted(caplog: pytest.LogCaptureFixture) -> N
     lengths = {"a-1": 8000, "a-2": 8000, "b-1": 8000}
     audio = TrainingAudio({}, {"a": ["a-1", "a-2"], "b": ["b-1"]}, lengths)
     texts = {"a-1": "yes", "a-2": "yes " * 40, "b-1": "[NOISE]"}
-    kept = select_usable(Material(audio, texts), config)
-    assert kept.audio.spk2utt == {"a": ["a-1"]}
+    kept = select_usable(audio, texts, config)
+    assert kept.spk2utt == {"a": ["a-1"]}
     assert "2 of 3 utterances left out" in caplog.text
     assert "a-2 b-1" in caplog.text
 
@@ -372,9 +372,9 @@ def test_it_learns_words_that_are_tones(tmp_path: Path, caplog: pytest.LogCaptur
         assert wer < 0.05
         told = json.loads((out / "recogniser.json").read_text())
         assert (told["recogniser"], told["search"] == "greedy") == ("ctc", not options)
-    from steps.asr.recognisers import Asked, make_recogniser
+    from steps.asr.recognisers import make_recogniser
 
-    recogniser = make_recogniser("ctc", Asked(model=tmp_path / "model"))
+    recogniser = make_recogniser("ctc", model=tmp_path / "model")
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 

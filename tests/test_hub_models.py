@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import MakeDataDir
 
-from steps.asr.recognisers import Asked, make_recogniser
+from steps.asr.recognisers import make_recogniser
 from steps.decode import main as decode
 from steps.emotion.hub import HubEmotions
 from steps.recognise_emotion import main as recognise_emotion
@@ -66,7 +66,7 @@ def test_whisper_writes_the_language_that_it_is_told(
     assert found.keys() == read_map(data / "utt2spk").keys() and "<|" not in "".join(found.values())
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
     assert (told["interface"], told["language"]) == ("Whisper", "de")
-    german = make_recogniser(f"hub:{folder}", Asked(language="de"))
+    german = make_recogniser(f"hub:{folder}", language="de")
     prompts = []
     plain = german._model.generate  # type: ignore[attr-defined]
 
@@ -81,16 +81,16 @@ def test_whisper_writes_the_language_that_it_is_told(
     assert prompts[0] == ("de", "transcribe", (1, 80, 3000))
     assert prompts[-1] == ("de", "transcribe", (1, 80, 3100))
     with pytest.raises(UserError, match="--language fr: the model knows de en"):
-        make_recogniser(f"hub:{folder}", Asked(language="fr"))
+        make_recogniser(f"hub:{folder}", language="fr")
     assert make_recogniser(f"hub:{folder}").settings["language"] == "as the model guesses"
 
 
 @pytest.mark.slow
 def test_whisper_of_english_alone(tmp_path: Path) -> None:
     folder = make_whisper(tmp_path / "model", multilingual=False)
-    english = make_recogniser(f"hub:{folder}", Asked(language="en"))
+    english = make_recogniser(f"hub:{folder}", language="en")
     assert isinstance(english.recognise("a", np.ones(8000)), str)
-    refuses("the model knows English alone", make_recogniser, f"hub:{folder}", Asked(language="de"))
+    refuses("the model knows English alone", make_recogniser, f"hub:{folder}", language="de")
 
 
 @pytest.mark.slow

@@ -18,14 +18,14 @@ from steps.asr.engines import (
     FIELD,
     FRAME,
     TOKENS,
-    Moonshine,
     MoonshineEncoder,
+    MoonshineRecogniser,
     cut_at_pauses,
     cut_repeats,
     find_model,
     read_tokens,
 )
-from steps.asr.recognisers import NOTES, PADDING, SECONDS, Heard, decode_all
+from steps.asr.recognisers import NOTES, PADDING, SECONDS, Hypothesis, decode_all
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
 from tests.refusals import refuses
@@ -35,9 +35,9 @@ from utils.tables import read_map
 
 
 @pytest.fixture(scope="module")
-def recogniser() -> Moonshine:
+def recogniser() -> MoonshineRecogniser:
     try:
-        return Moonshine()
+        return MoonshineRecogniser()
     except UserError as error:
         if "is not installed" in str(error):
             pytest.skip(str(error))
@@ -49,7 +49,7 @@ def noise(seconds: float, level: float = 0.1) -> Float64:
     return level * rng.standard_normal(round(seconds * SAMPLE_RATE))
 
 
-def test_what_is_no_speech_is_no_traceback(recogniser: Moonshine) -> None:
+def test_what_is_no_speech_is_no_traceback(recogniser: MoonshineRecogniser) -> None:
     assert recogniser.recognise("silence", np.zeros(8000)).words == ""
     for name, samples in {
         "a tenth of a second": noise(0.1),
@@ -63,7 +63,7 @@ def test_what_is_no_speech_is_no_traceback(recogniser: Moonshine) -> None:
         assert recogniser.recognise(name, samples).words == heard.words
 
 
-def test_a_frame_begins_every_384_samples(recogniser: Moonshine) -> None:
+def test_a_frame_begins_every_384_samples(recogniser: MoonshineRecogniser) -> None:
     encoder = MoonshineEncoder(find_model())
     with pytest.raises(ValueError, match="894 samples; a frame takes 895"):
         encoder(noise(1)[: FIELD - 1])
@@ -79,16 +79,16 @@ def test_the_wheels_files_are_those_that_were_tested(
             return tmp_path
 
     monkeypatch.setattr(engines, "distribution", lambda name: Wheel())
-    refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", Moonshine)
+    refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", MoonshineRecogniser)
     for name in DIGESTS:
         (tmp_path / name).write_bytes(b"other")
-    refuses(r"is not the file of moonshine-voice 0.0.49 \(sha256", Moonshine)
+    refuses(r"is not the file of moonshine-voice 0.0.49 \(sha256", MoonshineRecogniser)
     # In a folder of the user's they may be others, and have to be what they are called.
     assert find_model(tmp_path).digests[TOKENS] == hashlib.sha256(b"other").hexdigest()
-    refuses(f"{ENCODER}: onnxruntime does not load it", Moonshine, tmp_path)
-    refuses("table of tokens", read_tokens, b"other", tmp_path / TOKENS)
+    refuses(f"{ENCODER}: onnxruntime does not load it", MoonshineRecogniser, tmp_path)
+    refuses("table of tokens", read_tokens, tmp_path / TOKENS)
     (tmp_path / DECODER).unlink()
-    refuses(f"{DECODER}: is missing; give a folder that has it", Moonshine, tmp_path)
+    refuses(f"{DECODER}: is missing; give a folder that has it", MoonshineRecogniser, tmp_path)
 
 
 def test_without_the_wheel_it_says_what_to_do(
@@ -144,9 +144,11 @@ class RunsOn:
     def __init__(self) -> None:
         self.n = 0
 
-    def recognise(self, utt: str, samples: Float64) -> Heard:
+    def recognise(self, utt: str, samples: Float64) -> Hypothesis:
         self.n += 1
-        return Heard("Thank\tyou.\n", "cut" if self.n % 2 else "", {"encoder": 1, "decoder": 2})
+        return Hypothesis(
+            "Thank\tyou.\n", "cut" if self.n % 2 else "", {"encoder": 1, "decoder": 2}
+        )
 
 
 def test_what_was_cut_is_named(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
@@ -183,7 +185,7 @@ def librispeech(corpora: Path) -> list[tuple[str, Path, str]]:
 @pytest.mark.corpora
 @pytest.mark.slow
 def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(
-    corpora: Path, recogniser: Moonshine
+    corpora: Path, recogniser: MoonshineRecogniser
 ) -> None:
     rows = librispeech(corpora)
     heard = {utt: recogniser.recognise(utt, read_audio(utt, str(p)).samples) for utt, p, _ in rows}
@@ -196,7 +198,7 @@ def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(
 
 @pytest.mark.corpora
 def test_runaway_and_long_speech(
-    corpora: Path, recogniser: Moonshine, monkeypatch: pytest.MonkeyPatch
+    corpora: Path, recogniser: MoonshineRecogniser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     utt, path, text = librispeech(corpora)[0]
     samples = read_audio(utt, str(path)).samples[: 8 * SAMPLE_RATE]

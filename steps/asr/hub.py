@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from steps.asr.recognisers import Asked, Recogniser
+from steps.asr.recognisers import Recogniser
 from steps.audio import SAMPLE_RATE
 from steps.training.weights import (
     check_device,
@@ -73,18 +73,13 @@ class Whisper:
 # `speechbrain/asr-wav2vec2-librispeech`.
 
 
-class OfHub:
+def load_recogniser(model: str, language: str | None = None, device: str = "cpu") -> Recogniser:
     """Make Whisper from such a model, and SpeechBrain's recogniser from any other."""
-
-    takes = ("language",)
-
-    @classmethod
-    def make(cls, source: str, *, asked: Asked, device: str) -> Recogniser:
-        if getattr(transformer_config(source), "model_type", "") == "whisper":
-            return Whisper(source, asked.language, device)
-        if asked.language is not None:
-            raise UserError(f"hub:{source}: takes no --language, only Whisper does; leave it out")
-        return HubRecogniser(source, device)
+    if getattr(transformer_config(model), "model_type", "") == "whisper":
+        return Whisper(model, language, device)
+    if language is not None:
+        raise UserError(f"hub:{model}: takes no --language, only Whisper does; leave it out")
+    return HubRecogniser(model, device)
 
 
 class HubRecogniser:
