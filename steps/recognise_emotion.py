@@ -39,15 +39,17 @@ def main(
     ] = 0,
     seed: Seed = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.emotion.result import RECOGNISERS, Asked, write_recognised
+    from steps.emotion.result import RECOGNISERS, write_recognised
     from utils.cli import progress
     from utils.registry import find
 
     recognise, named = find(RECOGNISERS, recogniser, "recogniser")
-    asked = Asked(features, train, folds, seed, device, progress("emotions"))
-    found = recognise(data, asked, *named)
-    write_recognised(out, found)
-    print(f"{data}: {len(found.posteriors)} utterances, {len(found.labels)} emotions")
+    found, settings = recognise(
+        data, *named, features=features, training=train, n_folds=folds, seed=seed, device=device,
+        progress=progress("emotions"),
+    )  # fmt: skip
+    write_recognised(out, found, settings)
+    print(f"{data}: {len(found)} utterances, {len(found.columns)} emotions")
 
 
 if __name__ == "__main__":

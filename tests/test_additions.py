@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -20,8 +21,6 @@ from steps.anonymisers.registry import Description, OutputLevel
 from steps.asr import recognisers
 from steps.content import extractors
 from steps.emotion import result as emotions
-from steps.emotion.result import Asked as EmotionAsked
-from steps.emotion.result import Recognised
 from steps.generators import base as generators
 from steps.generators import training as trained
 from steps.generators.identity import identity_vectors
@@ -168,9 +167,9 @@ class ToyRecogniser:
         return self.word
 
 
-def toy_emotions(data: Path, asked: EmotionAsked) -> Recognised:
+def toy_emotions(data: Path, **_: object) -> emotions.Recognised:
     utts = load_data_dir(data).utt2spk
-    return Recognised(["glad", "sad"], {utt: [0.75, 0.25] for utt in utts})
+    return pd.DataFrame({"glad": 0.75, "sad": 0.25}, list(utts)), {}
 
 
 class ToyContent:

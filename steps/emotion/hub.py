@@ -4,15 +4,16 @@
 Loading a model of SpeechBrain also runs its custom_interface.py, where it has one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.emotion.result import Asked, Recognised
+from steps.emotion.result import Recognised
 from steps.training.weights import (
     check_device,
     load_hub_model,
@@ -108,13 +109,14 @@ def _is_missing(error: Exception) -> bool:
     return isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
 
 
-def recognise_by_hub(data: Path, asked: Asked, source: str) -> Recognised:
+def recognise_by_hub(
+    data: Path, source: str, *, features: Path | None = None, training: Sequence[object] = (),
+    device: str = "cpu", progress: Callable[[Iterable[str]], Iterable[str]], **_: object,
+) -> Recognised:  # fmt: skip
     """Recognise emotions of a data directory by a model. UserError names unreadable audio."""
-    if asked.features is not None or asked.training:
+    if features is not None or training:
         raise UserError(f"hub:{source}: is trained; leave --features and --train out")
-    wav, model = load_data_dir(data).wav, HubEmotions(source, asked.device)
-    found: dict[str, Sequence[float]] = {
-        utt: model.recognise(read_audio(utt, wav[utt]).samples)
-        for utt in asked.progress(sort_ids(wav))
-    }
-    return Recognised(model.labels, found, {"recogniser": f"hub:{source}"})
+    wav, model = load_data_dir(data).wav, HubEmotions(source, device)
+    utts = sort_ids(wav)
+    found = [model.recognise(read_audio(utt, wav[utt]).samples) for utt in progress(utts)]
+    return pd.DataFrame(found, utts, model.labels), {"recogniser": f"hub:{source}"}
