@@ -163,6 +163,11 @@ def test_a_run_that_was_killed_goes_on(
     refuses("other settings", run, "--key", "k", "--per", "folder", folder, out)
 
 
+def test_a_given_key_after_a_fresh_one_ended_in_a_traceback(folder: Path, tmp_path: Path) -> None:
+    assert run(folder, tmp_path / "out") == 0
+    refuses("another key", run, "--key", "k", folder, tmp_path / "out")
+
+
 def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run("--per", "speaker", folder, out) == 0
