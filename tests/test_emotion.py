@@ -14,19 +14,16 @@ from steps.audio import write_wav
 from steps.emotion.functionals import NAMES, Labelled, folds_of, functionals, recognise_leaving_out
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
-from tests.refusals import refuses
-from utils.archives import ArchiveWriter, read_vectors
+from tests.making import RATE, write_archive
+from tests.refusals import refuses, refuses_words
+from utils.archives import read_vectors
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 from utils.seeds import make_rng
-from utils.tables import read_map
-
-RATE = 16000
+from utils.tables import read_map, write_map
 
 
-def sung(
-    seconds: float = 1.0, f0: float = 150.0, rise: float = 0.0, gap: float = 0.0
-) -> np.ndarray:
+def sung(seconds: float = 1, f0: float = 150, rise: float = 0, gap: float = 0) -> np.ndarray:
     """A tone with eight harmonics whose log F0 rises by `rise` a second, with a pause in it."""
     t = np.arange(int(seconds * RATE)) / RATE
     phase = 2 * np.pi * f0 * (t if rise == 0 else (np.exp(rise * t) - 1) / rise)
@@ -164,9 +161,8 @@ def data(tmp_path: Path) -> Path:
                 noise = 0.001 * make_rng(0, utt).standard_normal(RATE // 2)
                 write_wav(Path(wav[utt]), sung(0.5, f0) + noise)
         utt2spk = {utt: utt[0] for utt in wav}
-        write_data_dir(
-            tmp_path / name, {"wav.scp": wav, "utt2spk": utt2spk, "utt2emotion": emotion}
-        )
+        tables = {"wav.scp": wav, "utt2spk": utt2spk, "utt2emotion": emotion}
+        write_data_dir(tmp_path / name, tables)
         assert extract_functionals([str(tmp_path / name), str(tmp_path / f"{name}_f")]) == 0
     return tmp_path
 
@@ -190,40 +186,36 @@ def test_programs(data: Path) -> None:
     assert compute_uar(command) == 0
     assert json.loads(json_out.read_text())["uar"] == 1
     # Two sets are counted together: half of `train` is wrong.
-    (out / "calm").write_text("".join(f"{s}-{n} calm\n" for s in "ef" for n in range(4)))
+    write_map(out / "calm", {f"{s}-{n}": "calm" for s in "ef" for n in range(4)})
     assert compute_uar(["--also", str(data / "train"), str(out / "calm"), *command[2:]]) == 0
     found = json.loads(json_out.read_text())
     assert (found["n_segments"], found["recall_wild"]) == (24, pytest.approx(8 / 12))
 
 
 def test_bad_inputs(data: Path) -> None:
-    def fails(*command: object) -> str:
-        with pytest.raises(UserError) as error:
-            recognise_emotion([str(word) for word in command])
-        assert not (data / "out").exists()
-        return str(error.value)
-
     end = (data / "d", data / "out")
-    assert "no recogniser; known: functionals, hub" in fails("gmm", *end)
-    assert "--features DIR and --train DATA DIR" in fails("functionals", *end)
-    assert "leave --features and --train out" in fails(*options(data), "hub:x", *end)
+    refuses_words("no recogniser; known: functionals, hub", recognise_emotion, "gmm", *end)
+    said = "--features DIR and --train DATA DIR"
+    refuses_words(said, recognise_emotion, "functionals", *end)
+    said = "leave --features and --train out"
+    refuses_words(said, recognise_emotion, *options(data), "hub:x", *end)
     (data / "train/utt2emotion").unlink()
-    assert "utt2emotion: is missing" in fails(*options(data), "functionals", *end)
-    with ArchiveWriter(data / "d_f/functionals") as writer:
-        writer.write("a-0", np.zeros(3))
-    assert "a-0: 3 values, not 64 functionals" in fails(*options(data), "functionals", *end)
+    ours = (*options(data), "functionals", *end)
+    refuses_words("utt2emotion: is missing", recognise_emotion, *ours)
+    write_archive(data / "d_f/functionals", {"a-0": np.zeros(3)})
+    refuses_words("a-0: 3 values, not 64 functionals", recognise_emotion, *ours)
+    assert not (data / "out").exists()
 
 
 def test_bad_inputs_of_the_figures(data: Path) -> None:
-    hyp = data / "hyp"
-    hyp.write_text("".join(f"{s}-{n} calm\n" for s in "abc" for n in range(4)))
-    with pytest.raises(LossError, match=r"hyp: compared with .*d-0"):
-        compute_uar([str(data / "d"), str(hyp), "-"])
-    hyp.write_text("".join(f"{s}-{n} calm\n" for s in "abcdx" for n in range(4)))
-    refuses("x-0", compute_uar, [str(data / "d"), str(hyp), "-"])
-    hyp.write_text("".join(f"{s}-{n} calm\n" for s in "abcd" for n in range(4)))
-    with pytest.raises(UserError, match="a-0 is in another set"):
-        compute_uar(["--also", str(data / "d"), str(hyp), str(data / "d"), str(hyp), "-"])
+    own = (data / "d", data / "hyp")
+    for speakers, said, kind in (
+        ("abc", r"hyp: compared with .*d-0", LossError), ("abcdx", "x-0", UserError),
+    ):  # fmt: skip
+        write_map(data / "hyp", {f"{s}-{n}": "calm" for s in speakers for n in range(4)})
+        refuses_words(said, compute_uar, *own, "-", kind=kind)
+    write_map(data / "hyp", {f"{s}-{n}": "calm" for s in "abcd" for n in range(4)})
+    refuses_words("a-0 is in another set", compute_uar, "--also", *own, *own, "-")
 
 
 HUB_MODEL = """
