@@ -13,16 +13,8 @@ import pocketsphinx
 import torch
 from torchaudio.models.decoder import CTCDecoderLM, CTCDecoderLMState, ctc_decoder
 
-from steps.asr.ctc_training import (
-    BLANK,
-    END,
-    CtcConfig,
-    CtcUnits,
-    SearchConfig,
-    compute_features,
-    make_network,
-    write_greedily,
-)
+from steps.asr import ctc_training
+from steps.asr.ctc_training import BLANK, END, CtcConfig, CtcUnits, SearchConfig
 from steps.asr.engines import make_decoder
 from steps.asr.language import Language, read_language, spelt_words
 from steps.speaker.features import Features
@@ -267,7 +259,7 @@ class CtcRecogniser:
         config, self.units = _read(model)
         self._device, weights = device, model / "final.pt"
         self._features = Features(config.features)
-        self._network = make_network(config, self.units)
+        self._network = ctc_training.make_network(config, self.units)
         fill_network(self._network, load_state(weights), weights)
         self._network.to(device).eval()
         self._search = None
@@ -288,10 +280,10 @@ class CtcRecogniser:
         """Words of a signal (n,) at 16 kHz; none for digital silence."""
         if not samples.any():
             return ""
-        found = compute_features(self._features, utt, samples)
+        found = ctc_training.compute_features(self._features, utt, samples)
         features = torch.from_numpy(found)[None].to(self._device)
         if self._search is None:
-            return write_greedily(self._network, self.units, features)
+            return ctc_training.write_greedily(self._network, self.units, features)
         n_frames = torch.tensor([features.shape[1]], device=self._device)
         return self._search(self._network(features, n_frames)[0].float().cpu())
 

@@ -16,11 +16,7 @@ import numpy.typing as npt
 import torch
 from rapidfuzz.distance import Levenshtein
 from speechbrain.decoders.ctc import ctc_greedy_decode
-from speechbrain.nnet.CNN import Conv1d
-from speechbrain.nnet.linear import Linear
-from speechbrain.nnet.losses import ctc_loss
-from speechbrain.nnet.normalization import LayerNorm
-from speechbrain.nnet.RNN import LSTM
+from speechbrain.nnet import CNN, RNN, linear, losses, normalization
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -200,11 +196,11 @@ class _Convolution(nn.Module):
         size = config.channels
         # Zeros before and after, not a mirror image: results must not depend on padding.
         self.reach = dilation * (config.kernel - 1) // 2
-        self.convolve = Conv1d(
+        self.convolve = CNN.Conv1d(
             size, config.kernel, in_channels=n_in, stride=stride, dilation=dilation,
             padding="valid",
         )  # fmt: skip
-        self.norm = LayerNorm(size)
+        self.norm = normalization.LayerNorm(size)
         self.drop = nn.Dropout(config.dropout)
 
     def forward(self, values: Tensor) -> Tensor:
@@ -229,10 +225,10 @@ class CtcNetwork(nn.Module):
         self.recurrent: nn.Module | None = None
         size = config.channels
         if config.lstm:
-            self.recurrent = LSTM(config.lstm, input_size=size, bidirectional=True)
+            self.recurrent = RNN.LSTM(config.lstm, input_size=size, bidirectional=True)
             size = 2 * config.lstm
         self.drop = nn.Dropout(config.dropout)
-        self.output = Linear(n_tokens, input_size=size)
+        self.output = linear.Linear(n_tokens, input_size=size)
         # All networks first learn that most frames are blank, and may lose the rest over it.
         nn.init.constant_(self.output.w.bias[0], BLANK_BIAS)
 
@@ -349,7 +345,7 @@ class CtcTrainer(Trainer):
         )
         written = self.network(pad_sequence(features, True).to(self.device), n_frames)
         left = self.network.frames(n_frames)
-        loss: Tensor = ctc_loss(
+        loss: Tensor = losses.ctc_loss(
             written, pad_sequence(targets, True).to(self.device), left / left.max(),
             n_targets / n_targets.max(), blank_index=0,
         )  # fmt: skip
@@ -392,18 +388,17 @@ def select_usable(
 ) -> TrainingAudio:
     """Leave out utterances that say nothing or more than their length allows, counted and named."""
     units = CtcUnits.of(config.units, texts.values())
-    left_out = []
-    for utt, n_samples in audio.lengths.items():
-        target = units.encode(texts[utt])
-        if not target or not fitting_speeds(target, n_samples, config):
-            left_out.append(utt)
-    if left_out:
+    kept = {
+        utt
+        for utt, n_samples in audio.lengths.items()
+        if (target := units.encode(texts[utt])) and fitting_speeds(target, n_samples, config)
+    }
+    if left_out := [utt for utt in audio.lengths if utt not in kept]:
         logging.warning(
             f"{len(left_out)} of {len(audio.lengths)} utterances left out, with no words or too "
             f"short for them: {' '.join(left_out[:10])}"
         )
-    out = set(left_out)
-    spk2utt = {spk: [u for u in utts if u not in out] for spk, utts in audio.spk2utt.items()}
+    spk2utt = {spk: [u for u in utts if u in kept] for spk, utts in audio.spk2utt.items()}
     spk2utt = {spk: utts for spk, utts in spk2utt.items() if utts}
     if not spk2utt:
         raise UserError("no training utterance has words; is text the transcript of the audio?")

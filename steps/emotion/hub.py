@@ -14,12 +14,7 @@ import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.emotion.result import Recognised
-from steps.training.weights import (
-    check_device,
-    load_hub_model,
-    load_transformer,
-    transformer_config,
-)
+from steps.training import weights
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
@@ -64,19 +59,19 @@ def _load_any(source: str, device: str) -> tuple[Callable[[Float32], torch.Tenso
             f"hub:{source}: emotion2vec is read by FunASR, not here; recognise with FunASR, and "
             "give its emotions to local/compute_uar.py (docs/utility.md)"
         )
-    config = transformer_config(source)
+    config = weights.transformer_config(source)
     if any("Classification" in name for name in getattr(config, "architectures", None) or ()):
-        check_device(device)
+        weights.check_device(device)
         torch.set_num_threads(1)
-        model: Any = load_transformer(source, "AutoModelForAudioClassification").to(device)
-        prepare = load_transformer(source, "AutoFeatureExtractor")
+        model: Any = weights.load_transformer(source, "AutoModelForAudioClassification").to(device)
+        prepare = weights.load_transformer(source, "AutoFeatureExtractor")
 
         def ask(wave: Float32) -> torch.Tensor:
             heard = prepare(wave, sampling_rate=SAMPLE_RATE, return_tensors="pt").to(device)
             return cast("torch.Tensor", model(**heard).logits)
 
         return ask, [config.id2label[index] for index in sorted(config.id2label)]
-    model = load_hub_model(source, device, _load)
+    model = weights.load_hub_model(source, device, _load)
     ind2lab: Mapping[int, str] = model.hparams.label_encoder.ind2lab
 
     def classify(wave: Float32) -> torch.Tensor:

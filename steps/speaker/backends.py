@@ -9,24 +9,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from steps.speaker.vectors import (
-    Plda,
-    clamp_dimension,
-    class_statistics,
-    read_plda,
-    read_xvectors,
-    train_lda,
-    train_plda,
-    write_plda,
-)
-from utils.archives import (
-    read_counts,
-    read_matrix_file,
-    read_vector_file,
-    read_vectors,
-    write_matrix_file,
-    write_vector_file,
-)
+from steps.speaker import vectors as xvectors
+from steps.speaker.vectors import Plda
+from utils import archives
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.registry import find
@@ -183,15 +168,15 @@ def train_backend(
     x = np.stack(list(vectors.values())).astype(np.float64)
     mean = x.mean(axis=0)
     _check_varies(x, classes)
-    dim = clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
-    transform = train_lda(x - mean, classes, dim)
+    dim = xvectors.clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
+    transform = xvectors.train_lda(x - mean, classes, dim)
     projected = scale_to_length((x - mean) @ transform.T, np.sqrt(dim))
-    return PldaBackend(mean, transform, train_plda(projected, classes))
+    return PldaBackend(mean, transform, xvectors.train_plda(projected, classes))
 
 
 def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
     """Raise an ArithmeticError if x-vectors (n, D) differ only by rounding within each speaker."""
-    means, _, scatter = class_statistics(x, classes)
+    means, _, scatter = xvectors.class_statistics(x, classes)
     if np.trace(scatter) <= LEAST_VARIATION * np.square(x).sum():
         raise ArithmeticError("all x-vectors of each speaker are equal")
     if np.square(means - means.mean(axis=0)).sum() <= LEAST_VARIATION * np.square(means).sum():
@@ -204,9 +189,11 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
     (folder / "plda").unlink(missing_ok=True)
     dim = len(backend.mean)
     offset = backend.transform[:, dim:].sum(axis=1, keepdims=True)
-    write_vector_file(folder / "mean.vec", backend.mean)
-    write_matrix_file(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
-    write_plda(folder / "plda", backend.plda)
+    archives.write_vector_file(folder / "mean.vec", backend.mean)
+    archives.write_matrix_file(
+        folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset])
+    )
+    xvectors.write_plda(folder / "plda", backend.plda)
 
 
 def load_normalised(name: str, top: int) -> Backend:
@@ -228,7 +215,7 @@ def load_normalised(name: str, top: int) -> Backend:
             f"--asnorm {top}: needs 2 speakers or more, and a back end of steps/train_backend.py "
             f"(with cohort.scp), not {name}"
         )
-    rows = np.stack(list(read_vectors(cohort).values())).astype(np.float64)
+    rows = np.stack(list(archives.read_vectors(cohort).values())).astype(np.float64)
     return NormalisedBackend(backend, rows, min(top, len(rows)))
 
 
@@ -248,9 +235,9 @@ def read_backend(name: str) -> PldaBackend:
                 f"{name}: no {part} there; a back end is a folder that steps/train_backend.py "
                 "wrote, or cosine"
             )
-    mean = read_vector_file(folder / "mean.vec")
-    transform = read_matrix_file(folder / "transform.mat")
-    plda = read_plda(folder / "plda")
+    mean = archives.read_vector_file(folder / "mean.vec")
+    transform = archives.read_matrix_file(folder / "transform.mat")
+    plda = xvectors.read_plda(folder / "plda")
     if transform.shape[1] not in (len(mean), len(mean) + 1) or len(transform) != len(plda.mean):
         raise UserError(
             f"{name}: mean.vec ({len(mean)}), transform.mat ({transform.shape[0]} x "
@@ -291,7 +278,7 @@ class VectorTable:
 
 def read_segments(path: Path) -> VectorTable:
     """Read x-vectors of utterances: a folder with xvector.scp, or an .scp or .ark file."""
-    vectors = read_xvectors(path) if path.is_dir() else read_vectors(path)
+    vectors = xvectors.read_xvectors(path) if path.is_dir() else archives.read_vectors(path)
     return VectorTable(vectors, str(path))
 
 
@@ -299,8 +286,8 @@ def read_enrolment(path: Path) -> VectorTable:
     """Read x-vectors of speakers with counts from a folder; of utterances from an .scp or .ark."""
     if not path.is_dir():
         return read_segments(path)
-    vectors = read_xvectors(path, "spk_xvector")
-    return VectorTable(vectors, str(path), read_counts(path / "num_utts.ark"))
+    vectors = xvectors.read_xvectors(path, "spk_xvector")
+    return VectorTable(vectors, str(path), archives.read_counts(path / "num_utts.ark"))
 
 
 def score_trials(

@@ -36,7 +36,7 @@ MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
-    "<folder>": "steps.speaker.encoders:TrainedEncoder",
+    "<folder>": "steps.speaker.encoders:load_trained",
 }
 PARTIAL_SECONDS = 1.6  # length of Resemblyzer's windows
 SHORTEST_WHOLE_SECONDS = 0.1
@@ -96,11 +96,9 @@ class NetworkEncoder:
         return features
 
 
-class TrainedEncoder(NetworkEncoder):
+def load_trained(folder: str, device: str = "cpu") -> NetworkEncoder:
     """Load a folder of steps/train_encoder.py."""
-
-    def __init__(self, folder: str, device: str = "cpu") -> None:
-        super().__init__(*load_network(Path(folder)), device)
+    return NetworkEncoder(*load_network(Path(folder)), device)
 
 
 class ResemblyzerEncoder:
