@@ -291,18 +291,12 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
 
 HUB_MODEL = """
 tokenizer: !apply:tests.test_asr.hub_tokenizer
-decoding_function: !name:speechbrain.decoders.ctc_greedy_decode
-    blank_id: 0
+decoding_function: !name:speechbrain.decoders.ctc_greedy_decode {blank_id: 0}
 encoder: !new:speechbrain.nnet.containers.LengthsCapableSequential
-    features: !new:speechbrain.lobes.features.Fbank
-        n_mels: 20
-    linear: !new:speechbrain.nnet.linear.Linear
-        input_size: 20
-        n_neurons: 4
-    soft: !new:speechbrain.nnet.activations.Softmax
-        apply_log: true
-modules:
-    encoder: !ref <encoder>
+  features: !new:speechbrain.lobes.features.Fbank {n_mels: 20}
+  linear: !new:speechbrain.nnet.linear.Linear {input_size: 20, n_neurons: 4}
+  soft: !new:speechbrain.nnet.activations.Softmax {apply_log: true}
+modules: {encoder: !ref <encoder>}
 pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
 """
 

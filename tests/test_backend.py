@@ -52,11 +52,14 @@ def test_plda_score_is_the_likelihood_ratio_of_joint_gaussians(n):
         assert got[i, j] == pytest.approx(same - apart, abs=1e-10)
 
 
-def test_single_session_scores_are_symmetric():
-    vectors, classes, _, _ = draw(20, 5, 6)
-    plda = train_plda(vectors, classes)
-    scores = plda.left(vectors, np.ones(len(vectors))) @ plda.right(vectors).T
-    np.testing.assert_allclose(scores, scores.T, atol=1e-9)
+def test_scores_of_single_utterances_do_not_depend_on_which_is_enrolled():
+    vectors, utt2spk = table(*draw(20, 5, 6)[:2])
+    backend = train(vectors, utt2spk, 4)
+    x = np.stack(list(vectors.values())).astype(np.float64)
+    for side in (backend, backend.plda):
+        given = x if side is backend else backend.project(x)
+        scores = side.left(given, np.ones(len(x))) @ side.right(given).T
+        np.testing.assert_allclose(scores, scores.T, atol=1e-9)
 
 
 def test_plda_length_normalisation_is_kaldis():

@@ -14,7 +14,7 @@ from steps.audio import write_wav
 from steps.emotion.functionals import NAMES, Labelled, folds_of, functionals, recognise_leaving_out
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
-from tests.making import RATE, write_archive
+from tests.making import HUB_FRONT, RATE, write_archive
 from tests.refusals import refuses, refuses_words
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
@@ -220,26 +220,12 @@ def test_bad_inputs_of_the_figures(data: Path) -> None:
 
 HUB_MODEL = """
 pretrained_path: {folder}
-compute_features: !new:speechbrain.lobes.features.Fbank
-    n_mels: 20
-mean_var_norm: !new:speechbrain.processing.features.InputNormalization
-    norm_type: sentence
-    std_norm: False
 embedding_model: !new:speechbrain.nnet.pooling.StatisticsPooling
-classifier: !new:speechbrain.nnet.linear.Linear
-    input_size: 40
-    n_neurons: 3
-modules:
-    compute_features: !ref <compute_features>
-    mean_var_norm: !ref <mean_var_norm>
-    embedding_model: !ref <embedding_model>
-    classifier: !ref <classifier>
+classifier: !new:speechbrain.nnet.linear.Linear {{input_size: 40, n_neurons: 3}}
 label_encoder: !new:speechbrain.dataio.encoder.CategoricalEncoder
 pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
-    loadables:
-        label_encoder: !ref <label_encoder>
-    paths:
-        label_encoder: !ref <pretrained_path>/label_encoder.txt
+  {{loadables: {{label_encoder: !ref <label_encoder>}},
+  paths: {{label_encoder: !ref <pretrained_path>/label_encoder.txt}}}}
 """
 INTERFACE = """
 from speechbrain.inference.classifiers import EncoderClassifier
@@ -253,7 +239,7 @@ class CustomEncoderWav2vec2Classifier(EncoderClassifier):
 def test_a_model_of_the_hub_that_is_here(data: Path, own_interface: bool) -> None:
     folder = data / "model"
     folder.mkdir()
-    (folder / "hyperparams.yaml").write_text(HUB_MODEL.format(folder=folder))
+    (folder / "hyperparams.yaml").write_text(HUB_FRONT + HUB_MODEL.format(folder=folder))
     lines = ["'neu' => 0", "'hap' => 1", "'exc' => 2", "=" * 16, "'starting_index' => 0"]
     (folder / "label_encoder.txt").write_text("\n".join(lines) + "\n")
     if own_interface:

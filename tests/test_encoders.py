@@ -26,7 +26,7 @@ from steps.speaker.training import EncoderTrainer, equal_error_rate, make_valida
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
 from steps.training.loop import Prefetcher, count_parameters, learning_rate
 from steps.training.settings import read_config
-from tests.making import assert_same_network, stopped_at
+from tests.making import HUB_FRONT, NETWORK, assert_same_network, stopped_at
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import ended, wait_for
@@ -39,13 +39,12 @@ from utils.tables import read_map
 
 CONFS = sorted((ROOT / "egs" / "TEMPLATE" / "conf" / "encoders").glob("*.yaml"))
 OWN = [path for path in CONFS if path.stem != "ecapa_wavlm"]  # that one: test_hub_front.py
-TINY = """
+TINY = f"""
 encoder: ecapa
-network: {channels: [8, 8, 8, 16], kernel_sizes: [5, 3, 3, 1], dilations: [1, 2, 3, 1],
-  embedding: 6, attention_channels: 4, se_channels: 4}
-features: {kind: fbank, bins: 20}
-training: {steps: 6, batch: 4, crop_seconds: [0.3, 0.4], valid_every: 3, checkpoint_every: 2,
-  minimum_seconds: 0.1}
+network: {NETWORK}
+features: {{kind: fbank, bins: 20}}
+training: {{steps: 6, batch: 4, crop_seconds: [0.3, 0.4], valid_every: 3, checkpoint_every: 2,
+  minimum_seconds: 0.1}}
 """
 XVECTOR = {
     "encoder": "xvector", "features": {"kind": "mfcc", "bins": 20, "mean": "sliding"},
@@ -504,32 +503,13 @@ def test_resemblyzer_refused_single_digits(corpora, tmp_path, capsys):
         assert own > other + 0.1
 
 
-HUB_MODEL = """
-compute_features: !new:speechbrain.lobes.features.Fbank
-  n_mels: 20
-mean_var_norm: !new:speechbrain.processing.features.InputNormalization
-  norm_type: sentence
-  std_norm: False
+HUB_MODEL = f"""{HUB_FRONT}
 embedding_model: !new:speechbrain.lobes.models.ECAPA_TDNN.ECAPA_TDNN
-  input_size: 20
-  channels: [8, 8, 8, 16]
-  kernel_sizes: [5, 3, 3, 1]
-  dilations: [1, 2, 3, 1]
-  groups: [1, 1, 1, 1]
-  attention_channels: 4
-  se_channels: 4
-  lin_neurons: 6
-classifier: !new:speechbrain.lobes.models.ECAPA_TDNN.Classifier
-  input_size: 6
-  out_neurons: 3
-modules:
-  compute_features: !ref <compute_features>
-  mean_var_norm: !ref <mean_var_norm>
-  embedding_model: !ref <embedding_model>
-  classifier: !ref <classifier>
+  {{input_size: 20, channels: [8, 8, 8, 16], kernel_sizes: [5, 3, 3, 1], dilations: [1, 2, 3, 1],
+  groups: [1, 1, 1, 1], attention_channels: 4, se_channels: 4, lin_neurons: 6}}
+classifier: !new:speechbrain.lobes.models.ECAPA_TDNN.Classifier {{input_size: 6, out_neurons: 3}}
 pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
-  loadables:
-    embedding_model: !ref <embedding_model>
+  {{loadables: {{embedding_model: !ref <embedding_model>}}}}
 """
 
 
