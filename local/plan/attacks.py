@@ -523,8 +523,7 @@ class Utility:
                     features = self._functionals(side(name, speech_of(system)))
                     recipe.tables.job(
                         "emotions", self.stage, out, "%recognise_emotion",
-                        "--seed", recipe.asked["seed"], "--features", features, *training,
-                        "functionals", data, out,
+                        "--features", features, *training, "functionals", data, out,
                     )  # fmt: skip
                 folder = f"exp/emotions/{system}/{label}"
                 self._figures("%compute_uar", folder, "emotions", system, label)

@@ -18,8 +18,7 @@ from utils.archives import read_vectors
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import describe_difference, load_data_dir
-from utils.seeds import derive_seed
-from utils.tables import sort_ids
+from utils.tables import invert, sort_ids
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -170,39 +169,21 @@ class Labelled(NamedTuple):
     utt2emotion: Mapping[str, str]
 
 
-def folds_of(speakers: Sequence[str], n_folds: int, seed: int) -> list[list[str]]:
-    """Groups of speakers to leave out together; n_folds 0: each one alone.
-
-    A speaker's fold depends on the seed and the ids, not on any order.
-    """
-    listed = sorted(set(speakers), key=lambda spk: (derive_seed(seed, "emotion-folds", spk), spk))
-    if n_folds < 0 or n_folds > len(listed):
-        raise UserError(f"--folds {n_folds}: 0 (a speaker each) to {len(listed)} are possible")
-    n_folds = n_folds or len(listed)
-    return [sort_ids(listed[start::n_folds]) for start in range(n_folds)]
-
-
 def recognise_leaving_out(
-    functionals: Mapping[str, Float32],
-    utt2spk: Mapping[str, str],
-    training: Sequence[Labelled],
-    *,
-    n_folds: int = 0,
-    seed: int = 0,
+    functionals: Mapping[str, Float32], utt2spk: Mapping[str, str], training: Sequence[Labelled]
 ) -> Recognised:
-    """Recognise each utterance by a classifier trained without the speakers of its fold.
+    """Recognise each utterance by a classifier trained without its speaker.
 
     functionals: (D,) of the utterances to recognise. Speakers with the same id are the same in all
     sets. Raises UserError where fewer than two training speakers, or one emotion only, are left.
     """
     train = _join(training)
     found, folds = [], []
-    for left_out in folds_of([utt2spk[utt] for utt in functionals], n_folds, seed):
-        model, note = _fit(train[~train.speaker.isin(left_out)], left_out)
-        own = sort_ids(utt for utt in functionals if utt2spk[utt] in left_out)
-        posteriors = model.predict_proba(np.stack([functionals[utt] for utt in own]))
-        found.append(pd.DataFrame(posteriors, own, model.classes_))
-        folds.append({"left_out": left_out, **note})
+    for speaker, utts in invert({utt: utt2spk[utt] for utt in functionals}).items():
+        model, note = _fit(train[train.speaker != speaker], speaker)
+        posteriors = model.predict_proba(np.stack([functionals[utt] for utt in utts]))
+        found.append(pd.DataFrame(posteriors, utts, model.classes_))
+        folds.append({"left_out": speaker, **note})
     settings: dict[str, object] = {"recogniser": "functionals", "functionals": list(NAMES)}
     settings["folds"] = folds
     return pd.concat(found).reindex(columns=sorted(set(train.emotion))).fillna(0.0), settings
@@ -223,7 +204,7 @@ def _join(sets: Sequence[Labelled]) -> pd.DataFrame:
     return table.loc[sort_ids(table.index)]
 
 
-def _fit(train: pd.DataFrame, left_out: Sequence[str]) -> "tuple[Pipeline, dict[str, object]]":
+def _fit(train: pd.DataFrame, left_out: str) -> "tuple[Pipeline, dict[str, object]]":
     """Fit a classifier, and describe its training data."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.impute import SimpleImputer
@@ -235,7 +216,7 @@ def _fit(train: pd.DataFrame, left_out: Sequence[str]) -> "tuple[Pipeline, dict[
     n_speakers, n_emotions = train.speaker.nunique(), train.emotion.nunique()
     if n_speakers < 2 or n_emotions < 2:
         raise UserError(
-            f"without {' '.join(left_out)} there are {n_speakers} training speakers with "
+            f"without {left_out} there are {n_speakers} training speakers with "
             f"{n_emotions} emotions; two of each are the least"
         )
     search = GridSearchCV(
@@ -286,11 +267,11 @@ def read_labelled(data: Path, folder: Path, *more: str) -> Labelled:
 
 def recognise_by_functionals(
     data: Path, *, features: Path | None = None, training: Sequence[tuple[Path, Path]] = (),
-    n_folds: int = 0, seed: int = 0, **_: object,
+    **_: object,
 ) -> Recognised:  # fmt: skip
     """Recognise emotions of a data directory by a classifier of the given training sets."""
     if features is None or not training:
         raise UserError("functionals: --features DIR and --train DATA DIR are needed")
     own = read_labelled(data, features)
     sets = [read_labelled(one, folder, "utt2emotion") for one, folder in training]
-    return recognise_leaving_out(own.functionals, own.utt2spk, sets, n_folds=n_folds, seed=seed)
+    return recognise_leaving_out(own.functionals, own.utt2spk, sets)

@@ -9,8 +9,8 @@ from utils.cli import UserError
 from utils.tables import atomic_write, sort_ids, write_map
 
 # Each takes a data directory, the values for <...>, and as keywords what the program was asked:
-# features (functionals of the utterances), training (data directories with theirs), n_folds, seed,
-# device, progress. It returns a Recognised.
+# features (functionals of the utterances), training (data directories with theirs), device,
+# progress. It returns a Recognised.
 RECOGNISERS = {
     "functionals": "steps.emotion.functionals:recognise_by_functionals",
     "hub:<model>": "steps.emotion.hub:recognise_by_hub",
