@@ -73,7 +73,6 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
 
-PER = ("file", "folder", "speaker")
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
 _ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
 
@@ -253,7 +252,6 @@ def unfinished(
 
 # The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
-CHANNELS = ("mix", "each")
 
 
 @dataclass(frozen=True)
