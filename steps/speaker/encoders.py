@@ -53,7 +53,6 @@ class Encoder(Protocol):
     would depend on the division of a corpus among jobs.
     """
 
-    name: str
     n_whole: int  # utterances so far whose pauses were not cut out, because too little was left
 
     def embed(self, samples: Samples) -> Float32:
@@ -67,10 +66,7 @@ class NetworkEncoder:
     n_whole = 0
 
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
-        self.name = config.encoder
-        self.device = device
-        self.speech_only = config.features.speech_only
-        self.least_seconds = config.features.least_seconds
+        self.device, self.config = device, config.features
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
@@ -88,9 +84,10 @@ class NetworkEncoder:
         return means[0].cpu().numpy(), variances[0].cpu().numpy()
 
     def _features(self, samples: Samples) -> torch.Tensor:
-        if self.speech_only:
+        speech_only = self.config.speech_only
+        if speech_only:
             samples = keep_speech(samples)
-        need_seconds(samples, self.least_seconds, "of speech" if self.speech_only else "long")
+        need_seconds(samples, self.config.least_seconds, "of speech" if speech_only else "long")
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
         features: torch.Tensor = self.features(wave[None])[0]
         return features
@@ -112,8 +109,6 @@ class ResemblyzerEncoder:
     which less than 0.2 s is left, is used whole.
     """
 
-    name = "resemblyzer"
-
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
         try:
             import resemblyzer
@@ -121,22 +116,21 @@ class ResemblyzerEncoder:
             raise UserError(
                 f"resemblyzer: not installed ({error}); utils/setup.sh installs it"
             ) from error
-        self.n_whole = 0
-        self._preprocess = resemblyzer.preprocess_wav
-        self._raise_level = resemblyzer.audio.normalize_volume
-        self._level = resemblyzer.hparams.audio_norm_target_dBFS
+        self.n_whole, self._package = 0, resemblyzer
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
 
     def embed(self, samples: Samples) -> Float32:
         wave = np.asarray(samples, dtype=np.float32)
         if not wave.any():
             raise TooShortError("digital silence from end to end")
-        speech = self._preprocess(wave, source_sr=SAMPLE_RATE)
+        package = self._package
+        speech = package.preprocess_wav(wave, source_sr=SAMPLE_RATE)
         short = len(speech) < MINIMUM_SECONDS * SAMPLE_RATE
         if short and len(wave) < PARTIAL_SECONDS * SAMPLE_RATE:
             need_seconds(wave, SHORTEST_WHOLE_SECONDS)
             self.n_whole += 1
-            speech = self._raise_level(wave, self._level, increase_only=True)
+            level = package.hparams.audio_norm_target_dBFS
+            speech = package.audio.normalize_volume(wave, level, increase_only=True)
         else:
             need_seconds(speech, MINIMUM_SECONDS, "of speech after its pauses were cut out")
         return np.asarray(self._encoder.embed_utterance(speech), dtype=np.float32)
@@ -150,7 +144,6 @@ class HubEncoder:
     def __init__(self, source: str, device: str = "cpu") -> None:
         from speechbrain.inference.classifiers import EncoderClassifier
 
-        self.name = f"hub:{source}"
         self._model: Any = load_hub_model(
             source, device, lambda how: EncoderClassifier.from_hparams(**how)
         )
@@ -303,7 +296,7 @@ class FrameEncoder:
                 f"{name}: an encoder with xi pooling is needed (network.pooling: xi); with others "
                 "x-vectors of windows stand in: steps/extract_xvectors.py --chunk-seconds 1"
             )
-        self.name, self._encoder = encoder.name, encoder
+        self._encoder = encoder
 
     def embed(self, samples: Samples) -> Float32:
         means, variances = (part.astype(np.float64) for part in self._encoder.frames(samples))
