@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import MakeDataDir
+from conftest import MakeDataDir, RunProgram
 
 from steps.asr.recognisers import make_recogniser
 from steps.decode import main as decode
@@ -118,3 +118,18 @@ def test_emotions_by_a_classifier_of_transformers(
 def test_emotion2vec_is_of_another_toolkit() -> None:
     said = r"read by FunASR, not here; .*local/compute_uar\.py"
     refuses(said, HubEmotions, "emotion2vec/emotion2vec_plus_large")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["extract_xvectors", "recognise_emotion", "decode"])
+def test_a_hub_that_cannot_be_reached_is_one_line(
+    tmp_path: Path, make_data_dir: MakeDataDir, run_process: RunProgram, name: str
+) -> None:
+    words = ("hub:nobody/no-such-model", make_data_dir(tmp_path / "d"), tmp_path / "out")
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    done = run_process(f"steps/{name}.py", *words, **offline, status=2)
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"{name}.py: hub:nobody/no-such-model: cannot be loaded (")
+    assert "it needs a network, an earlier download, or a folder" in last
+    assert not (tmp_path / "out").exists()

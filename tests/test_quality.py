@@ -17,7 +17,7 @@ from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
-from tests.making import RATE
+from tests.making import RATE, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
 from tests.report_rows import Figure, frame, results
@@ -25,18 +25,14 @@ from utils.cli import LossError
 from utils.datadir import write_data_dir
 
 
-def buzz(seconds: float = 1.0, base: float = 140.0) -> np.ndarray:
+def buzz(seconds: float = 1.0) -> np.ndarray:
     """Something voiced that swells and fades."""
-    t = np.arange(int(seconds * RATE)) / RATE
-    phase = 2 * np.pi * np.cumsum(base * 2 ** (0.2 * np.sin(2 * np.pi * t))) / RATE
-    voice = sum(np.sin(k * phase) / k for k in range(1, 12))
-    return 0.1 * voice * (0.2 + np.sin(np.pi * t) ** 2)
+    return voice(seconds, 140, 550)
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Two speakers, two utterances each; one of them silent, one empty in the protected set."""
-    tables: dict[str, dict[str, dict[str, str]]] = {}
     for name in ("o", "p"):
         wav = {}
         for i, utt in enumerate(("f1-1", "f1-2", "f2-1", "f2-2")):
@@ -45,8 +41,8 @@ def data(tmp_path: Path) -> Path:
             if (name, utt) == ("p", "f2-2"):
                 soundfile.write(path, np.zeros(0), RATE)
             wav[utt] = str(path)
-        tables[name] = {"wav.scp": wav, "utt2spk": {utt: utt[:2] for utt in wav}}
-        write_data_dir(tmp_path / name, tables[name])
+        tables = {"wav.scp": wav, "utt2spk": {utt: utt[:2] for utt in wav}}
+        write_data_dir(tmp_path / name, tables)
     return tmp_path
 
 
