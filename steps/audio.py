@@ -83,16 +83,19 @@ class Losses:
         try:
             yield
         except UserError as error:
-            reason = " ".join(str(error).split())
-            self.skipped[utt] = reason if utt in reason else f"{utt}: {reason}"
-            logging.warning("skipped: %s", self.skipped[utt])
+            self.skipped[utt] = " ".join(str(error).split())
+            logging.warning("skipped: %s", self._told(utt))
+
+    def _told(self, utt: str) -> str:
+        reason = self.skipped[utt]
+        return reason if utt in reason else f"{utt}: {reason}"
 
     def finish(self, folder: Path, n: int, allow_loss: int) -> None:
         """Write skipped.txt; LossError where more than `allow_loss` of `n` utterances are lost."""
         if len(self.skipped) > allow_loss:
             raise LossError(
                 f"{len(self.skipped)} of {n} utterances lost, {allow_loss} allowed (--allow-loss); "
-                f"the first: {next(iter(self.skipped.values()))}"
+                f"the first: {self._told(next(iter(self.skipped)))}"
             )
         (folder / "skipped.txt").unlink(missing_ok=True)
         if self.skipped:

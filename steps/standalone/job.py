@@ -27,15 +27,7 @@ from utils.tables import is_there, read_lines, read_map, replacing
 # ---- System in its own folder: system.yaml, its needs, and its measured limits.
 
 LIMITS = "limits.txt"
-# Limits of every system; a folder's limits.txt gives figures.
-UNMEASURED = (
-    "This hides the voice. It does not hide what is said, names that are spoken, and timing:",
-    "whoever knows a speaker by the way of speaking may know them still, and whoever has several",
-    "recordings of one person may find out that they belong together.",
-    "Whoever has the key and the models can find out which voice became which.",
-    "No figures belong to this system: measure it on speech like yours before you rely on it",
-    "(docs/recipe.md).",
-)
+UNMEASURED = Path(__file__).with_name(LIMITS)  # of every system; a folder's own gives figures
 
 
 @dataclass(frozen=True)
@@ -64,11 +56,9 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
     # f0 is measured for each group of files; a given one lets a system ask for it.
     given: dict[str, Any] = {"f0": path, **found}
     anonymiser = load_anonymiser(conf, seed=seed, resources=Resources(**given))
-    if folder is None:
-        return LoadedSystem(anonymiser, digest_file(conf), UNMEASURED)
-    told = folder / LIMITS
-    limits = [line.rstrip("\n") for _, line in read_lines(told)] if is_there(told) else UNMEASURED
-    return LoadedSystem(anonymiser, digest_json(contents(folder, ours=False)), limits)
+    digest = digest_json(contents(folder, ours=False)) if folder else digest_file(conf)
+    told = folder / LIMITS if folder and is_there(folder / LIMITS) else UNMEASURED
+    return LoadedSystem(anonymiser, digest, [line.rstrip("\n") for _, line in read_lines(told)])
 
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
