@@ -322,7 +322,8 @@ def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
     assert told["interface"] == "EncoderASR"
     end = (f"hub:{folder}", data, tmp_path / "out2")
-    refuses_words("takes no --lang", decode, "--lang", folder, *end)
+    for option in ("--lang", "--model"):
+        refuses_words(f"takes no {option}", decode, option, folder, *end)
     pretrainer = HUB_MODEL.splitlines()[-1]
     (folder / "hyperparams.yaml").write_text(f"{pretrainer}\nmodules: {{}}\n")
     refuses_words(r"cannot be loaded \(ValueError: Need hparams", decode, *end)

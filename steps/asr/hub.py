@@ -68,13 +68,13 @@ class Whisper:
 # `speechbrain/asr-wav2vec2-librispeech`.
 
 
-def load_recogniser(model: str, language: str | None = None, device: str = "cpu") -> Recogniser:
+def load_recogniser(source: str, language: str | None = None, device: str = "cpu") -> Recogniser:
     """Make Whisper from such a model, and SpeechBrain's recogniser from any other."""
-    if getattr(weights.transformer_config(model), "model_type", "") == "whisper":
-        return Whisper(model, language, device)
+    if getattr(weights.transformer_config(source), "model_type", "") == "whisper":
+        return Whisper(source, language, device)
     if language is not None:
-        raise UserError(f"hub:{model}: takes no --language, only Whisper does; leave it out")
-    return HubRecogniser(model, device)
+        raise UserError(f"hub:{source}: takes no --language, only Whisper does; leave it out")
+    return HubRecogniser(source, device)
 
 
 class HubRecogniser:

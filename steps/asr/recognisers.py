@@ -53,7 +53,7 @@ def make_recogniser(name: str, device: str = "cpu", **options: object) -> Recogn
     """Make the recogniser of a name; options that are None do not count. UserError for an unknown
     one, and for options that it does not take; heavy packages are loaded only for that one."""
     kind, found = find(RECOGNISERS, name, "recogniser")
-    takes = signature(kind).parameters
+    takes = [*signature(kind).parameters][len(found) :]
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in takes:
